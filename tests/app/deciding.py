@@ -14,10 +14,10 @@ from tests.journeys.made import handoff, returned
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.dialog import ARMING_SECONDS, AttemptCase, DecisionScreen
+from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -31,7 +31,7 @@ class Office(Stage):
     """A stage with a workspace and a desk behind it."""
 
     root: Path
-    desk: LocalService
+    desk: DecisionService
     clock: list[float]
 
     @property
@@ -49,12 +49,6 @@ class Office(Stage):
         return isinstance(self.app.screen, DecisionScreen)
 
     @property
-    def case(self) -> AttemptCase:
-        case = self.dialog.case
-        assert isinstance(case, AttemptCase)
-        return case
-
-    @property
     def toasts(self) -> str:
         """What the operator was told in passing."""
         return "\n".join(notification.message for notification in self.app._notifications)
@@ -68,7 +62,7 @@ class Office(Stage):
         """What the ledger holds, as somebody else reads it."""
         return self.another_desk().read().entries
 
-    def another_desk(self) -> LocalService:
+    def another_desk(self) -> DecisionService:
         return desk_of(self.root)
 
     async def open(self, key: str, task_id: str = "shop.api") -> None:
@@ -77,10 +71,6 @@ class Office(Stage):
         await self.press(key)
         await self.until(lambda: self.in_dialog)
         await self.until(lambda: "◌ read it first" in self.text() or "not yet:" in self.text())
-
-    async def answer(self, key: str = "enter") -> None:
-        self.wait_for_arming()
-        await self.press(key)
 
     def wait_for_arming(self) -> None:
         self.clock[0] += ARMING_SECONDS
@@ -99,10 +89,10 @@ class Office(Stage):
         await self.until(lambda: self.app.screen is not dialog)
 
 
-def desk_of(root: Path, *, read_only: bool = False) -> LocalService:
+def desk_of(root: Path) -> DecisionService:
     """A desk on the workspace below `root`."""
     state, configuration = root / "state" / "shop", root / "configuration"
-    return LocalService(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
+    return DecisionService(root / "shop", state=state, configuration=configuration, disk=QUICK)
 
 
 def box_of(root: Path) -> RequestStore:
@@ -117,6 +107,7 @@ async def office(
     size: tuple[int, int] = (140, 40),
     *,
     settings: Settings | None = None,
+    source: FilesSource | None = None,
 ) -> AsyncIterator[Office]:
     """The app on a workspace with these files."""
     workspace = root / "shop"
@@ -124,13 +115,12 @@ async def office(
     for name, text in files.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(text, "utf-8")
-    settings = settings or Settings()
-    desk = desk_of(root, read_only=settings.read_only)
+    desk = desk_of(root)
     box = box_of(root)
     monitor = Monitor(
         workspace,
-        settings,
-        FilesSource(workspace),
+        settings or Settings(),
+        source or FilesSource(workspace),
         time.time,
         open_desk=lambda: desk,
         open_inbox=lambda: Inbox(box),

@@ -99,10 +99,10 @@ def test_who_is_told_of_what_asks_and_when(name: str) -> None:
         step(screen)
 
 
-def test_each_request_is_told_once_with_its_program_and_command() -> None:
+def test_each_request_is_told_once_with_its_command() -> None:
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
-    assert words([screen.ask("api", "", first)], 0.0) == "api (claude) needs you: allow? Bash  npm test"
+    assert words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
     assert screen.after(STANDS) == ["api"]
     screen.ask("api", "", equal, first)
     assert screen.after(PAUSE) == ["api"]

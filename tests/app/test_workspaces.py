@@ -18,8 +18,8 @@ from tests.unit.test_worktrees import git
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Pending, Question, Reader, Verified
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.reader import Question, Reader
+from agentwatch.decisions.service import DecisionService
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import workspace_id
@@ -48,7 +48,7 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
     clock = [0.0]
     app = AgentwatchApp(monitor, steady=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:
-        stage = Office(app, pilot, ToldSource(), Scene(), root, LocalService(workspaces[0]), clock)
+        stage = Office(app, pilot, ToldSource(), Scene(), root, DecisionService(workspaces[0]), clock)
         await stage.until(lambda: stage.main.details)
         await stage.until(lambda: all(part.monitor.clerk for part in monitor._parts.values()))
         await stage.until(lambda: app.is_settled)
@@ -71,8 +71,8 @@ async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_o
         await stage.record()
     version = task.attempts[-1].returned
     question = Question("shop.api", 1, version.digest if version else None)
-    assert isinstance(Reader(here).find(question), Verified)
-    assert isinstance(Reader(two if here == one else one).find(question), Pending)
+    assert Reader(here).find(question).record
+    assert not Reader(two if here == one else one).find(question).decided
 
 
 async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
@@ -90,8 +90,8 @@ async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_req
             stage.wait_for_arming()
             await stage.press("ctrl+s")
             await stage.until(lambda: stage.app.screen is not dialog)
-    assert [entry.record.decision_id for entry in LocalService(two).read().entries] == [wanted.request_id]
-    assert LocalService(one).read().entries == ()
+    assert [entry.record.decision_id for entry in DecisionService(two).read().entries] == [wanted.request_id]
+    assert DecisionService(one).read().entries == ()
 
 
 async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:

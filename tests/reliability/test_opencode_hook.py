@@ -18,7 +18,7 @@ import pytest
 from agentwatch.agents.hook.requests import hold_for_plugin
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.requests.store import RequestStore
@@ -71,7 +71,9 @@ class Round:
                 words = self.chance.choice(["A", "own words"])
                 action, params = Action.ANSWER, Params(answers=(Answer("Which?", words),))
             with suppress(DecisionError):
-                LocalService(self.workspace).answer(request, action, params, task_id="a", attempt=1, gone=lambda: None)
+                DecisionService(self.workspace).answer(
+                    request, action, params, task_id="a", attempt=1, gone=lambda: None
+                )
                 if request.nonce.rstrip("+") == self.id:
                     self.said.append((REPLIES[action], params.answers[0].answer if params.answers else ""))
 

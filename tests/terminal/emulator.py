@@ -65,7 +65,8 @@ class Terminal:
         os.close(executing)
         os.read(executed, 1)
         os.close(executed)
-        self.resize(*self.size)
+        columns, lines = self.size
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         return self
 
     def __exit__(
@@ -77,10 +78,6 @@ class Terminal:
             os.waitpid(self.pid, 0)
         self.hang_up()
         self._state.cleanup()
-
-    def resize(self, columns: int, lines: int) -> None:
-        """Make the terminal another size; the emulator keeps the one that it began with."""
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def press(self, keys: str) -> None:
         """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter, and `\\udcff` the byte ff, which is no UTF-8."""

@@ -42,7 +42,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict
         terminal.wait_for(r"1 found")
         terminal.press("\r")
         terminal.wait_for(r"▌.*⚑ docs")
-        terminal.wait_for(r"Try it: r to retry\.")
+        terminal.wait_for(r"  r retry  ")
         terminal.press("r")
         terminal.wait_for(r"╔═ ◆ ↻ Retry")
         # Before the last line of the frame is there, no key is heard.

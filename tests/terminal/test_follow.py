@@ -134,11 +134,13 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_it_needs_no_history_and_writes_nothing(workspace: Path, environment: dict[str, str]) -> None:
+def test_it_needs_no_history_writes_nothing_and_is_terminated_quietly(
+    workspace: Path, environment: dict[str, str]
+) -> None:
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
-        assert following.end() == (130, "")
+        assert following.end(signal.SIGTERM) == (-signal.SIGTERM, "")
     assert tree_of(workspace.parent) == before
 
 
@@ -157,12 +159,6 @@ def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
     with follow(workspace, environment) as following:
         assert [following.next()[1:] for _ in range(3)] == [*before, ("failed", "retrying")]
         assert following.end() == (130, "")
-
-
-def test_a_termination_ends_it_quietly(workspace: Path, environment: dict[str, str]) -> None:
-    with follow(workspace, environment) as following:
-        following.next()
-        assert following.end(signal.SIGTERM) == (-signal.SIGTERM, "")
 
 
 def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(

@@ -11,9 +11,9 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.handoff import final_report, next_handoff
+from agentwatch.decisions.form import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
-from agentwatch.decisions.service import LocalService, return_digest
+from agentwatch.decisions.service import DecisionService, return_digest
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
@@ -44,7 +44,7 @@ class Rehearsal:
         self.workspace, self.state, keys, play = root / "shop", root / "state", root / "keys", demo_screenplay()
         self.workspace.mkdir()
         self.player = Player(play.steps, self.workspace)
-        self.desk = LocalService(self.workspace, state=self.state, configuration=keys, disk=QUICK)
+        self.desk = DecisionService(self.workspace, state=self.state, configuration=keys, disk=QUICK)
         self.orchestrator = Orchestrator(self.workspace, self.state, keys, play, self.player)
         self.began = time.time() - END - 2 * LONGER
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentwatch.app.widgets.details.tabs import took as took_shown
 from agentwatch.app.widgets.task_line import age_of
 from agentwatch.cli.pending import task_document
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import State
 from agentwatch.report.account import account_of
@@ -61,13 +61,13 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> LocalService:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> DecisionService:
     place = tmp_path_factory.mktemp("workspace")
-    return LocalService(place, state=place / "state", configuration=place / "keys")
+    return DecisionService(place, state=place / "state", configuration=place / "keys")
 
 
 @given(st.lists(drawn_steps, max_size=20))
-def test_what_asks_asks_the_same_where_it_is_decided(desk: LocalService, steps: list[Step]) -> None:
+def test_what_asks_asks_the_same_where_it_is_decided(desk: DecisionService, steps: list[Step]) -> None:
     tree = applied(record(steps))
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
     asking = [task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]

@@ -30,7 +30,7 @@ from agentwatch.workspaces import (
 
 if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
@@ -79,7 +79,7 @@ def monitor_of(
     inspects: bool = True,
     dates: bool = True,
     watches: bool = True,
-    open_desk: Callable[[], LocalService] | None = None,
+    open_desk: Callable[[], DecisionService] | None = None,
     open_shelf: Callable[[], Acknowledgements] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
@@ -165,7 +165,7 @@ def scanned(
     session: str | None = None,
     *,
     sessions: Source | None = None,
-    desk: LocalService | None = None,
+    desk: DecisionService | None = None,
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
@@ -226,23 +226,23 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 
-def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> LocalService:
+def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
     """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
     from datetime import timedelta
 
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.service import DecisionService
 
     lifetime = timedelta(seconds=settings.retry_expires_after)
-    return LocalService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
+    return DecisionService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 
-def known_desk(workspace: Path) -> LocalService | None:
+def known_desk(workspace: Path) -> DecisionService | None:
     """The decisions of a workspace where there are any, or what looks like some, for reading."""
     if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
         return None
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.service import DecisionService
 
-    return LocalService(workspace, read_only=True)
+    return DecisionService(workspace, read_only=True)
 
 
 def shelf_of(workspace: Path) -> Acknowledgements:

@@ -274,6 +274,11 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
     return directory
 
 
+def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
+    """Whether others can do with it what `mode` says, or own it."""
+    return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
+
+
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
     """Changes when a name comes into a directory or goes, and with time where one just did; None without one."""
     try:

@@ -42,7 +42,7 @@ class Scene:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What `good` says."""
+        """The record in `good`."""
         return record_in(self.good)
 
     def files(self) -> list[Path]:

@@ -56,7 +56,7 @@ def compact(value: object) -> bytes:
 
 
 def record_in(envelope: bytes) -> dict[str, Any]:
-    """What is signed in the file of a decision."""
+    """The record in the file of a decision."""
     record: dict[str, Any] = json.loads(base64.b64decode(json.loads(envelope)["payload"]))
     return record
 

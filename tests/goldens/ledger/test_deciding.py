@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import random
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
 from tests.goldens.ledger.conftest import Scene
 from tests.goldens.ledger.dsse import OPERATOR, record_in
 from tests.goldens.world import World
 
-KILLS = int(os.environ.get("AGENTWATCH_KILLS", "10"))
-CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
-
-def start(scene: Scene, *words: str, before: str = "") -> subprocess.Popen[str]:
+def start(scene: Scene, *words: str) -> subprocess.Popen[str]:
     """Begin the command in a process of its own."""
-    line = f'{before} exec "$0" -m agentwatch "$@"'
-    arguments = ["/bin/sh", "-c", line, sys.executable, *words]
+    arguments = [sys.executable, "-m", "agentwatch", *words]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(arguments, cwd=scene.shop, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
-
-
-def write_task(scene: Scene, task: str) -> None:
-    """A task that failed, a minute ago by the clock of the system."""
-    for ending in ("handoff.json", "return.md"):
-        text = (scene.shop / f"api.{ending}").read_text()
-        (scene.shop / f"{task}.{ending}").write_text(text.replace("shop.api", task))
 
 
 @pytest.fixture
@@ -81,48 +64,7 @@ def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
     assert live.verify() == 0
 
 
-def test_of_agents_at_once_one_carries_it_out(live: Scene) -> None:
-    assert live.decide("shop.api", "--retry") == 0
-    decision = live.wait("shop.api")[1]["decision_id"]
-    started = [start(live, "claim", decision, "--by", f"w{number}") for number in range(4)]
-    assert sorted([one.wait() for one in started if one.communicate()]) == [0, 6, 6, 6]
-
-
-def test_killed_commands_lose_and_double_nothing(live: Scene) -> None:
-    dice = random.Random(25)
-    write_task(live, "task.0")
-    began = time.monotonic()
-    assert start(live, "decide", "task.0", "--retry", "--yes").communicate()[1] == ""
-    longest = time.monotonic() - began
-    for number in range(1, KILLS + 1):
-        task = f"task.{number}"
-        write_task(live, task)
-        process = start(live, "decide", task, "--retry", "--yes")
-        time.sleep(longest * dice.uniform(0.5, 1.1))
-        process.kill()
-        out, _ = process.communicate()
-        there = [record_in(file.read_bytes())["task_id"] for file in live.files()]
-        assert there in ([f"task.{one}" for one in range(number)], [f"task.{one}" for one in range(number + 1)])
-        assert task in there or "recorded: decision" not in out
-        assert live.verify() == 0
-        assert live.decide(task, "--retry") == 0
-        assert live.wait(task)[0] == 0
-    assert len(live.files()) == KILLS + 1
-    assert live.verify() == 0
-
-
-# What the disk and the key refuse
-
-
-def test_a_full_disk_records_nothing(live: Scene) -> None:
-    assert live.decide("shop.api", "--retry") == 0
-    before = live.files()
-    process = start(live, "decide", "shop.web", "--respond", "8080", "--yes", before="ulimit -f 0;")
-    _, err = process.communicate()
-    assert (process.returncode, "agentwatch: " in err, "Traceback" in err) == (2, True, False)
-    assert live.files() == before
-    assert (live.verify(), live.decide("shop.web", "--respond", "8080")) == (0, 0)
-    assert len(live.files()) == len(before) + 1
+# Refusals of the disk and the key
 
 
 def test_a_state_directory_that_is_none_is_refused_in_words(undecided: Scene) -> None:
@@ -148,35 +90,6 @@ def test_nothing_is_signed_about_a_return_unseen(undecided: Scene) -> None:
     assert undecided.decide("shop.api", "--retry", "--return-sha256", shown) == 7
     assert undecided.decide("shop.api", "--retry", "--attempt", "2") == 7
     assert not list(undecided.world.home.rglob("000001-*"))
-
-
-def test_a_key_with_a_passphrase_signs_for_who_types_it(live: Scene) -> None:
-    pem = OPERATOR.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame"))
-    assert live.decide("shop.ship", "--abort") == 0
-    (live.world.config / "keys" / "decisions.key").write_bytes(pem)
-    assert live.decide("shop.api", "--retry") == 2
-    for typed, code in (("open barley", 2), ("open sesame", 0)):
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes"],
-            cwd=live.shop, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # noqa: PLW1509  to control this terminal
-        )  # fmt: skip
-        os.close(theirs)
-        shown = b""
-        while b"assphrase" not in shown:  # It asks.
-            shown += os.read(ours, 4096)
-        time.sleep(0.2)
-        os.write(ours, typed.encode() + b"\n")
-        try:
-            while data := os.read(ours, 4096):
-                shown += data
-        except OSError:
-            pass  # As a terminal says that nobody writes into it any more.
-        os.close(ours)
-        assert process.wait() == code, shown
-        assert typed.encode() not in shown
-    assert live.wait("shop.api")[0] == 0
 
 
 # How far it gets, and how long it holds
@@ -330,44 +243,3 @@ def test_an_old_decision_does_not_answer_a_hook(session: Scene) -> None:
     assert "Look again." not in stop(payload.replace("is gone", "is broken"))
     assert "Look again." in stop(payload)
     assert "Look again." not in stop(payload)
-
-
-def asked_over_mcp(scene: Scene, times: int, between: Callable[[], None]) -> list[dict[str, Any]]:
-    """What `wait_for_decision` answers about `shop.api`, each time; `between` happens in between."""
-    arguments = [sys.executable, "-m", "agentwatch", "mcp", str(scene.shop)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-
-        def send(method: str, number: int | None, **params: Any) -> Any:
-            message = {"jsonrpc": "2.0", "method": method, "params": params} | (
-                {} if number is None else {"id": number}
-            )
-            server.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
-            server.stdin.flush()  # type: ignore[union-attr]
-            while number is not None:
-                answer = json.loads(server.stdout.readline())  # type: ignore[union-attr]
-                if answer.get("id") == number:
-                    return answer["result"]
-            return None
-
-        send("initialize", 1, **CLIENT)
-        send("notifications/initialized", None)
-        found = []
-        for number in range(times):
-            asked = {"task_id": "shop.api", "timeout_seconds": 0}
-            answer = send("tools/call", number + 2, name="wait_for_decision", arguments=asked)
-            found.append(answer.get("structuredContent") or json.loads(answer["content"][0]["text"]))
-            if number == 0:
-                between()
-        server.stdin.close()
-    return found
-
-
-@pytest.mark.parametrize("change", ["a second failure", "amended and failed", "a failure without number"])
-def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: str) -> None:
-    process = start(live, "decide", "shop.api", "--retry", "--yes")
-    assert process.communicate()[1] == ""
-    first, second, third = asked_over_mcp(live, 3, lambda: write_change(live, change))
-    assert (first["pending"], first["action"]) == (False, "retry")
-    assert [(one["pending"], one.get("action")) for one in (second, third)] == [(True, None)] * 2

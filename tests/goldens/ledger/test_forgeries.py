@@ -53,16 +53,9 @@ def with_signature_of(scene: Scene, *, name: bytes) -> bytes:
 
 FORGERIES: dict[str, Forge] = {
     "nothing": lambda scene: b"",
-    "a line break": lambda scene: b"\n",
-    "zeros": lambda scene: b"\0" * 600,
-    "an object": lambda scene: b"{}",
     "brackets without end": lambda scene: b"[" * 100_000,
     "a record without an envelope": lambda scene: compact(scene.record),
     "no signature": envelope(signatures=[]),
-    "a null signature": envelope(signatures=None),
-    "two signatures": lambda scene: OPERATOR.sign(
-        compact(scene.record), signatures=json.loads(scene.good)["signatures"] * 2
-    ),
     "a signature of zeros": envelope(signatures=[{"keyid": OPERATOR.id, "sig": base64.b64encode(b"\0" * 64).decode()}]),
     "an attacker's key": lambda scene: ATTACKER.sign(compact(scene.record)),
     "an attacker's signature in another name": lambda scene: with_signature_of(scene, name=b"attacker"),
@@ -71,15 +64,10 @@ FORGERIES: dict[str, Forge] = {
     "signed as a request": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST),
     "a request relabelled": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST, payloadType=DECISION),
     "an upper-case key id": lambda scene: scene.good.replace(OPERATOR.id.encode(), OPERATOR.id.upper().encode()),
-    "an empty key id": text(OPERATOR.id.encode(), b""),
     "a byte order mark": lambda scene: b"\xef\xbb\xbf" + scene.good,
-    "white space inside": text(b":", b": "),
     "a line break more": lambda scene: scene.good + b"\n",
-    "a line break less": lambda scene: scene.good[:-1],
     "half of it": lambda scene: scene.good[: len(scene.good) // 2],
-    "two of them": lambda scene: scene.good * 2,
     "a key more in the envelope": text(b"{", b'{"a":1,'),
-    "a key twice in the envelope": text(b'{"payload"', b'{"payload":"","payload"'),
     "another workspace": record(workspace_id="other-0123456789abcdef"),
     "a version to come": signed(b'"version":1', b'"version":9'),
     "a version that is true": signed(b'"version":1', b'"version":true'),
@@ -95,7 +83,6 @@ FORGERIES: dict[str, Forge] = {
     "no answer": signed(b'{"question":"Which port is free?","answer":"8080"}', b""),
     "a time that is none": signed(b"T12:05:00Z", b"T12:05"),
     "a signed list": lambda scene: OPERATOR.sign(b"[]"),
-    "signed nothing": lambda scene: OPERATOR.sign(b""),
 }
 CHAINED: dict[str, Forge] = {
     "another number": record(seq=7),
@@ -103,7 +90,7 @@ CHAINED: dict[str, Forge] = {
     "another file before it": record(prev_sha256="0" * 64),
     "number one again": record(seq=1, prev_sha256=None),
 }
-"""What is signed, and does not follow what is in the ledger."""
+"""Records that are signed, and do not follow what is in the ledger."""
 
 
 def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
@@ -129,7 +116,7 @@ def test_a_forgery_in_the_ledger_is_no_decision(scene: Scene, name: str) -> None
     code, said = scene.wait("shop.web")
     assert (code, said["pending"], said.get("action")) == (5, True, None)
     assert scene.verify() == 1
-    # What is genuine still holds, and nothing is added behind what nobody understands.
+    # A genuine decision still holds, and nothing is added behind what nobody understands.
     assert scene.wait("shop.api")[1]["action"] == "retry"
     assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 2
     assert file.read_bytes() == data
@@ -229,19 +216,6 @@ def test_a_decision_is_about_nothing_else(scene: Scene) -> None:
     assert scene.wait("shop.api", "--attempt", "2")[0] == 3
 
 
-def test_another_workspace_does_not_take_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = scene.world.root / "other"
-    other.mkdir()
-    for path in scene.shop.rglob("*"):
-        if path.is_file():
-            (other / path.relative_to(scene.shop)).parent.mkdir(parents=True, exist_ok=True)
-            (other / path.relative_to(scene.shop)).write_bytes(path.read_bytes())
-    for _ in range(2):
-        done = scene.world.run("wait", "shop.api", str(other), "--timeout", "0", "--json")
-        assert (done.code, json.loads(done.out)["pending"]) == (5, True)
-        sandbox(scene, monkeypatch, OPERATOR.text)
-
-
 @pytest.mark.parametrize(("key", "code"), [(OPERATOR, 0), (ATTACKER, 5), (KIM, 5)])
 def test_a_sandbox_believes_the_key_it_was_given(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, key: Any, code: int
@@ -300,7 +274,7 @@ def test_an_old_key_does_not_follow_a_new_one(scene: Scene) -> None:
 
 
 def from_afar(scene: Scene, inner: dict[str, Any] | None = None, **outer: Any) -> bytes:
-    """What this host records of what kim has signed elsewhere; `inner` and `outer` change the two."""
+    """The file that this host makes of what kim has signed elsewhere; `inner` and `outer` change the two."""
     told = scene.record | {"version": 3, "operator": "kim"}
     own = ("version", "seq", "prev_sha256", "operator")
     asked = {"version": 1, "host": OPERATOR.id, "record_by": "2030-01-01T12:10:00Z"}
@@ -337,5 +311,5 @@ def test_what_a_trusted_operator_signed_elsewhere_holds(scene: Scene) -> None:
     file.write_bytes(from_afar(scene))
     scene.world.wait(minutes=1)
     assert scene.world.run("keys", "distrust", "kim").code == 0
-    # What was recorded until then stays valid.
+    # Records of before stay valid.
     assert scene.wait("shop.web")[0] == 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.requests.store import RequestStore
@@ -36,7 +36,7 @@ class Scene:
         self.watch()
         # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
         self.store = RequestStore(self.workspace, disk=QUICK)
-        self.desk = LocalService(self.workspace, disk=QUICK)
+        self.desk = DecisionService(self.workspace, disk=QUICK)
 
     @property
     def state(self) -> Path:
@@ -55,7 +55,7 @@ class Scene:
             time.sleep(0.005)
         raise AssertionError("nothing was offered")
 
-    def answer(self, request: Request, action: Action, note: str = "") -> DecisionMade:
+    def answer(self, request: Request, action: Action = Action.ALLOW, note: str = "") -> DecisionMade:
         return self.desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note)
 
     def process(self, given: dict[str, Any] | bytes, **how: Any) -> subprocess.Popen[bytes]:
@@ -71,13 +71,18 @@ class Scene:
         return started
 
 
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this user's plays a part."""
     for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        (tmp_path / variable).mkdir()
-        monkeypatch.setenv(variable, str(tmp_path / variable))
+        (place / variable).mkdir()
+        monkeypatch.setenv(variable, str(place / variable))
     for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    live_apart(tmp_path, monkeypatch)
     made = Scene(tmp_path)
     with made.screen:
         yield made
@@ -88,13 +93,6 @@ def bound(seconds: float) -> None:
     directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
     directory.mkdir(exist_ok=True)
     (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")
-
-
-def open_in(pid: int, path: Path) -> bool:
-    """Whether a process has a file open."""
-    with suppress(OSError):
-        return any(path.samefile(one) for one in Path(f"/proc/{pid}/fd").iterdir())
-    return False
 
 
 def decision(printed: bytes) -> Any:

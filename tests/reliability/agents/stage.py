@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from agentwatch.state import state_directory
 
 SECONDS = 60
-"""What a process may take on a machine under load; nothing is measured by it."""
+"""The time that a process may take on a machine under load; nothing is measured by it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Stage:
         return found[1]
 
     def receipts(self, decision_id: str) -> list[str]:
-        """What has been told of a decision, such as `read.mcp`."""
+        """The receipts of a decision, such as `read.mcp`."""
         names = (self.state / "receipts").glob(f"{decision_id}.*.json")
         return sorted(name.name.removeprefix(f"{decision_id}.").removesuffix(".json") for name in names)
 

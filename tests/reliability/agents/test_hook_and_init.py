@@ -27,7 +27,7 @@ def claude(stage: Stage) -> Claude:
     return made
 
 
-def test_a_child_whose_file_return_was_decided_about_is_sent_back(stage: Stage, claude: Claude) -> None:
+def test_a_child_with_a_decided_file_return_is_sent_back(stage: Stage, claude: Claude) -> None:
     for directory, name, text in (
         ("handoffs", "shop.api.handoff.json", packet(TASK)),
         ("returns", "shop.api.return.md", returned()),
@@ -50,20 +50,3 @@ def test_a_hook_waits_only_while_a_screen_is_open(stage: Stage, claude: Claude) 
     with Terminal(agentwatch(stage.workspace), environment=stage.environment) as terminal:
         terminal.wait_for("● live")
         assert "within 0.1 s" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]
-
-
-@pytest.mark.parametrize("given", ["", "null", "{", "[" * 100_000, '{"session_id": 1}'], ids=lambda given: given[:8])
-def test_what_is_no_payload_breaks_no_agent(stage: Stage, given: str) -> None:
-    ran = stage.run("hook", given=given)
-    assert (ran.code, ran.out) == (1, "")
-    assert "nothing approved" in ran.err
-
-
-def test_no_mistake_of_the_operators_blocks_an_agent(stage: Stage, claude: Claude) -> None:
-    payload = json.dumps(claude.stop(returned()))
-    assert stage.run("hook", "--wrong", given=payload).code == 1
-    assert stage.run("hook", stage.root / "nowhere", given=payload).code == 1
-    stage.configure("[hook]\nwait = 'long'\n")
-    ran = stage.run("hook", given=payload)
-    assert ran.code == 1
-    assert "hook.wait" in ran.err

@@ -20,7 +20,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Stage) -> None:
+def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage: Stage) -> None:
     async def loop() -> None:
         async with stage.client() as client:
             assert "operator" in (client.instructions or "")
@@ -62,7 +62,7 @@ def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Sta
     assert (task["state"], task["attempt"]) == ("completed", 2)
 
 
-def test_a_wait_without_a_decision_is_pending_after_the_configured_time(stage: Stage) -> None:
+def test_a_wait_without_a_decision_is_pending_in_time(stage: Stage) -> None:
     stage.configure("[mcp]\nwait = 0.3\n")
 
     async def wait() -> None:
@@ -84,6 +84,9 @@ def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
             for task in ("a", "b"):
                 await call(client, "submit_handoff", packet=packet(task))
                 await call(client, "submit_return", task_id=task, text=returned(summary=f"Task {task} failed."))
+            with anyio.move_on_after(0.5) as scope:
+                await call(client, "wait_for_decision", task_id="a")
+            assert scope.cancelled_caught
             async with asyncio.TaskGroup() as tasks:
                 first = tasks.create_task(call(client, "wait_for_decision", task_id="a"))
                 second = tasks.create_task(call(client, "wait_for_decision", task_id="b"))
@@ -97,59 +100,20 @@ def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
     asyncio.run(wait())
 
 
-def test_a_cancelled_wait_leaves_a_server_that_answers(stage: Stage) -> None:
-    async def wait() -> None:
-        async with stage.client() as client:
-            with anyio.move_on_after(0.5) as scope:
-                await call(client, "wait_for_decision", task_id=TASK)
-            assert scope.cancelled_caught
-            assert (await call(client, "validate_return", text=returned()))["compliant"]
-
-    asyncio.run(wait())
-
-
-HOSTILE = {
-    "climbing": "../../escaped",
-    "absolute": "/etc/passwd",
-    "dots": "..",
-    "nested": "a/b",
-    "an option": "-rf",
-    "escapes": "x\n\x1b]0;t\x07",
-    "endless": "n" * 4000,
-}
-
-
-@pytest.mark.parametrize("task_id", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_task_id_leads_out_of_the_workspace(stage: Stage, task_id: str) -> None:
+def test_no_task_id_leads_out_of_the_workspace(stage: Stage) -> None:
     async def submit() -> None:
         async with stage.client() as client:
-            handed = await call(client, "submit_handoff", packet=packet(task_id))
-            given = await call(client, "submit_return", task_id=task_id, text=returned())
-            for one, directory in ((handed, "handoffs"), (given, "returns")):
-                assert one["accepted"], one
-                assert Path(one["path"]).parent == Path(directory)
-            told = await call(client, "wait_for_decision", task_id=task_id, timeout_seconds=0)
-            assert told["state"] == "failed"
+            for task_id in ("../../escaped", "/etc/passwd", "x\n\x1b]0;t\x07", "n" * 4000):
+                handed = await call(client, "submit_handoff", packet=packet(task_id))
+                given = await call(client, "submit_return", task_id=task_id, text=returned())
+                assert [Path(one["path"]).parent.name for one in (handed, given)] == ["handoffs", "returns"]
+                told = await call(client, "wait_for_decision", task_id=task_id, timeout_seconds=0)
+                assert told["state"] == "failed"
 
     asyncio.run(submit())
     below = {path.relative_to(stage.workspace).parts[0] for path in stage.workspace.rglob("*")}
     assert below <= {"docs", "handoffs", "returns"}
     assert {path.name for path in stage.root.iterdir()} <= {"shop", "state", "config", "home"}
-
-
-def test_a_link_in_place_of_our_directory_is_not_followed(stage: Stage) -> None:
-    outside = stage.root / "home"
-    outside.mkdir()
-    (stage.workspace / "handoffs").symlink_to(outside)
-
-    async def submit() -> None:
-        async with stage.client() as client:
-            handed = await call(client, "submit_handoff", packet=packet(TASK))
-            assert not handed["accepted"]
-            assert "link" in handed["do_now"]
-
-    asyncio.run(submit())
-    assert list(outside.iterdir()) == []
 
 
 def test_only_documented_tools_are_there_and_none_decides(stage: Stage) -> None:

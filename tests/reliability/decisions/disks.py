@@ -12,35 +12,18 @@ from typing import Any
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import QUICK, Quick
 
-CALLS = (
-    "open",
-    "close",
-    "read",
-    "write",
-    "fsync",
-    "link",
-    "rename",
-    "unlink",
-    "mkdir",
-    "stat",
-    "fstat",
-    "listdir",
-    "flock",
-)
+CALLS = "open close read write fsync link rename unlink mkdir stat fstat listdir flock".split()  # noqa: SIM905
 
 
 _MOST_STEPS = 5
 
 
 class Failing(Quick):
-    """The `at`-th call fails with `number`, and with `for_good` every one behind it. 0 counts the calls only.
+    """The `at`-th call fails with `number`, and with `for_good` every one behind it. 0 counts the calls only."""
 
-    `only` names the calls that count.
-    """
-
-    def __init__(self, at: int = 0, number: int = errno.EIO, *, for_good: bool = False, only: tuple[str, ...] = CALLS):
+    def __init__(self, at: int = 0, number: int = errno.EIO, *, for_good: bool = False):
         self.count = 0
-        for name in only:
+        for name in CALLS:
             setattr(self, name, self._failing(getattr(QUICK, name), name, at, number, for_good))
 
     def _failing(self, call: Callable[..., Any], name: str, at: int, number: int, for_good: bool) -> Callable[..., Any]:
@@ -175,7 +158,7 @@ class Forgetful(Disk):
             yield from self._nodes(child)
 
     def states(self) -> list[Tree]:
-        """What a power failure could leave now: what was synced, and more or less of what was not."""
+        """The states that a power failure could leave now: what was synced, and more or less of what was not."""
         longest = max(len(node.unsynced) for node in self._nodes(self.root))
         # The system may write later names before earlier ones, and names before what is in the files.
         kinds = [

@@ -26,7 +26,7 @@ QUESTIONS: list[dict[str, Any]] = [
 
 
 def payload(tool: str = "Bash", given: object = None, **keys: object) -> dict[str, Any]:
-    """What stands on the standard input of the hook; by default a command, with keys for a child if `agent_id` is."""
+    """The standard input of the hook; by default a command, with keys for a child if `agent_id` is."""
     common: dict[str, Any] = {
         "session_id": SESSION,
         "transcript_path": f"/nowhere/{SESSION}.jsonl",
@@ -48,7 +48,7 @@ def call(tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
 
 
 def child(**keys: object) -> dict[str, object]:
-    """What stands in the payload of a child beside the rest."""
+    """The keys in the payload of a child beside the rest."""
     return {"agent_id": AGENT, "agent_type": "general-purpose"} | keys
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ class Claude:
     workspace: Path
     prompt: str
     agent_id: str = AGENT
-    _written: bool = field(default=False, init=False)
 
     @property
     def transcript(self) -> Path:
@@ -58,15 +57,17 @@ class Claude:
             "background_tasks": [],
         }
 
-    def came_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
-        """The payload of PostToolUse of the tool that began the child, which took so many milliseconds."""
-        answer: dict[str, Any] = {"status": status, "prompt": self.prompt, "agentId": self.agent_id}
-        if took is not None:
-            answer["totalDurationMs"] = took
-        if status == "completed":
-            notes = [{"type": "text", "text": "[Subagent hand-back] its report follows"}]
-            answer |= {"harnessNoteCount": 1, "harnessTailCount": 0}
-            answer["content"] = [*notes, {"type": "text", "text": f"{said.strip()}\n"}]
+    def came_back(self, said: str) -> dict[str, Any]:
+        """The payload of PostToolUse of the tool that began the child."""
+        texts = ["[Subagent hand-back] its report follows", f"{said.strip()}\n"]
+        answer = {
+            "status": "completed",
+            "prompt": self.prompt,
+            "agentId": self.agent_id,
+            "harnessNoteCount": 1,
+            "harnessTailCount": 0,
+            "content": [{"type": "text", "text": text} for text in texts],
+        }
         return self._common() | {
             "hook_event_name": "PostToolUse",
             "tool_name": "Agent",

@@ -1,15 +1,14 @@
-"""What agents may submit, what they are told about it, and the examples that they are given."""
+"""Documents that agents submit, what they are told about it, and the examples that they are given."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.documents import EXAMPLES, Name, stem_of, submit_handoff, submit_return, validate_return
+from agentwatch.agents.documents import EXAMPLES, stem_of, submit_handoff, submit_return, validate_return
 from agentwatch.contracts.reading import read_document
 from agentwatch.delegation.links import slot
 from tests.unit.agents.documents import packet, returned
@@ -18,8 +17,8 @@ TASK = "shop.api"
 BROKEN = returned().replace("retry_recommended: yes\n", "")
 
 
-@pytest.mark.parametrize("name", get_args(Name))
-def test_each_example_breaks_no_rule(name: Name) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_breaks_no_rule(name: str) -> None:
     file = {"return-meta": ".return-meta.json", "return-format": "a.md"}.get(name, "a.json")
     reading = read_document(EXAMPLES[name], file)
     assert reading is not None
@@ -75,8 +74,16 @@ def test_nothing_is_written_where_the_operator_forbids_it(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_return_that_nothing_ties_to_its_task_waits_for_the_handoff(tmp_path: Path) -> None:
+def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path: Path) -> None:
     text = EXAMPLES["subagent-return"]
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
+
+
+def test_a_link_in_the_place_of_a_directory_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "handoffs").symlink_to(tmp_path / "outside")
+    handed = submit_handoff(tmp_path, packet(TASK), read_only=False)
+    assert (handed.accepted, "link" in handed.do_now) == (False, True)
+    assert list((tmp_path / "outside").iterdir()) == []

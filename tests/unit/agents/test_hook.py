@@ -1,4 +1,4 @@
-"""What a hook answers: who is sent back, in what words, how often, and what is said when nobody decides."""
+"""Answers of a hook: who is sent back, in what words, how often, and what is said when nobody decides."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.command import Journal, answer_stop, tell_parent
+from agentwatch.agents.hook.command import Journal, answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
@@ -54,39 +54,27 @@ class Scene:
     def state(self) -> Path:
         return state_directory(self.workspace)
 
+    def _answer(self, payload: dict[str, Any]) -> dict[str, Any]:
+        call = read_hook_call(json.dumps(payload))
+        assert call is not None
+        return answer_call(call, self.workspace, self.settings, scanned)
+
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
-        assert call is not None
-        return answer_stop(call, self.workspace, self.settings, scanned)
+        return self._answer(self.claude.stop(said, again=again))
 
-    def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
-        assert call is not None
-        return tell_parent(call, self.workspace, self.settings, scanned)
+    def come_back(self, said: str) -> dict[str, Any]:
+        return self._answer(self.claude.came_back(said))
 
-    def decide(
-        self,
-        action: Action,
-        params: Params | None = None,
-        *,
-        said: str | None = FAILED,
-        task_id: str = TASK,
-        note: str = "",
-        attempt: int = 1,
-    ) -> str:
+    def decide(self, action: Action, params: Params | None = None, said: str = FAILED, note: str = "") -> str:
         """Decide about a return as the session store has it: with the end of line that the payload lacks."""
-        digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
-        desk = LocalService(self.workspace)
-        subject = Subject(desk.workspace_id, task_id, attempt, None, digest)
+        digest, desk = sha256(f"{said.strip()}\n".encode()).hexdigest(), DecisionService(self.workspace)
+        subject = Subject(desk.workspace_id, TASK, 1, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
-        desk = LocalService(self.workspace)
+        desk = DecisionService(self.workspace)
         records = [entry.record for entry in desk.read().entries]
         return {receipt.stage.value for told in desk.receipts(records).values() for receipt in told}
-
-    def journal(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.state / "hooks.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -99,20 +87,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(claude)
 
 
-def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
-    scene.decide(Action.RETRY, Params(handoff=packet(TASK, attempt=2)), note="Use the replica.")
-    answer = scene.stop(FAILED)
-    assert answer["decision"] == "block"
-    assert "The operator's note: Use the replica." in answer["reason"]
-    assert '"attempt": 2' in answer["reason"]
-    assert "as attempt 2" in answer["reason"]
-    assert scene.receipts() == {"recorded", "delivered", "read"}
-
-    assert scene.stop(DONE, again=True) == {}
-    assert "acted" in scene.receipts()
-
-
-def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
+def test_one_decision_sends_a_child_back_once(scene: Scene) -> None:
     decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
     answer = scene.stop(FAILED, again=True)
@@ -126,9 +101,7 @@ def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_sam
     ("action", "params"),
     [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
 )
-def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
-    scene: Scene, action: Action, params: Params | None
-) -> None:
+def test_what_is_for_the_parent_lets_the_child_go(scene: Scene, action: Action, params: Params | None) -> None:
     decision_id = scene.decide(action, params)
     answer = scene.stop(FAILED)
     assert "decision" not in answer
@@ -139,17 +112,6 @@ def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
     assert action.value in context
     assert f".agentwatch/decisions/{decision_id}.json" in context
     assert "read" in scene.receipts()
-
-
-def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(scene: Scene) -> None:
-    answer = scene.stop(BROKEN)
-    assert answer["decision"] == "block"
-    assert answer["reason"].startswith("Fix your return format: it breaks the return-format contract")
-    assert "retry_recommended" in answer["reason"]
-    again = scene.stop(BROKEN, again=True)
-    assert "decision" not in again
-    assert "breaks its contract" in again["systemMessage"]
-    assert [entry["did"] for entry in scene.journal()] == ["sent back", "let go"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -182,7 +144,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     assert bool(scene.come_back(said)) is is_bad
 
 
-def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
+def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
     marker = subagent("in_progress", "It goes on.")
     assert "say how it ended" in scene.stop(marker)["reason"]
     for folder, name, text in (("handoffs", "handoff", packet(TASK)), ("returns", "return", marker)):
@@ -192,7 +154,7 @@ def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended
     assert scene.stop("See the file.")["reason"] == HOLD
 
 
-def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
+def test_a_held_child_goes_on_with_the_decision_that_comes(scene: Scene) -> None:
     with shown(scene.state):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
         assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
@@ -204,7 +166,7 @@ def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scen
     assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
 
 
-def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
+def test_a_decision_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["reason"] == HOLD
     decision_id = scene.decide(Action.RETRY)
@@ -229,9 +191,7 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     assert Journal(scene.workspace).row(SESSION, AGENT) == []
 
 
-def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_child_is_held_where_nothing_can_be_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     scene.settings = NOW._replace(hook_when="always")
     answer = scene.stop(FAILED)

@@ -63,9 +63,7 @@ def put(workspace: Path, files: dict[str, str]) -> None:
 
 
 def files_of(workspace: Path) -> dict[str, str]:
-    found = sorted(
-        path for path in workspace.rglob("*") if path.is_file() and not path.name.endswith(".agentwatch.bak")
-    )
+    found = sorted(path for path in workspace.rglob("*") if path.is_file())
     return {path.relative_to(workspace).as_posix(): path.read_bytes().decode() for path in found}
 
 
@@ -74,10 +72,10 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
+def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
-    instructions = tmp_path / programs(LAUNCHER, Settings())[agent].instructions
+    instructions = tmp_path / programs(Settings())[agent].instructions
     instructions.write_bytes(instructions.read_bytes() + b"\nAnd commas.\n")
     init(tmp_path, agent, remove=True)
     left = files_of(tmp_path)
@@ -87,24 +85,29 @@ def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Pa
 
 def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path: Path) -> None:
     put(tmp_path, OPENCODE)
+    (tmp_path / "opencode.json").chmod(0o600)
     init(tmp_path, "opencode")
+    assert (tmp_path / "opencode.json").stat().st_mode & 0o777 == 0o600
     text = (tmp_path / "opencode.json").read_text("utf-8")
     assert json.loads(text)["mcp"]["files"] == json.loads(OPENCODE["opencode.json"])["mcp"]["files"]
     assert '\n\t\t"agentwatch": {\n' in text
     init(tmp_path, "opencode", remove=True)
-    assert files_of(tmp_path) == OPENCODE
+    left = files_of(tmp_path)
+    assert left["AGENTS.md"] == OPENCODE["AGENTS.md"]
+    assert json.loads(left["opencode.json"]) == json.loads(OPENCODE["opencode.json"])
 
 
 @pytest.mark.parametrize(
     "broken", ['{"mcpServers": {', "[]", "{} // mine", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr
 )
-def test_a_file_that_cannot_be_edited_safely_is_left_alone_and_told(
+def test_a_file_that_cannot_be_edited_safely_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
     (tmp_path / ".mcp.json").write_bytes(broken.encode("utf-8", "surrogateescape"))
     before = (tmp_path / ".mcp.json").read_bytes()
     assert init(tmp_path) == setup.BY_HAND
     assert (tmp_path / ".mcp.json").read_bytes() == before
+    assert Mark.BAD not in marks(tmp_path)
     shown = capsys.readouterr().out
     assert "by hand, to .mcp.json" in shown
     assert '"agentwatch": {' in shown
@@ -119,16 +122,6 @@ def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: py
     assert init(workspace, "claude-code") == setup.BY_HAND
     assert files_of(outside) == {"settings.json": "{}", "CLAUDE.md": "theirs\n"}
     assert capsys.readouterr().out.count("nothing is written through links") == 2
-
-
-def test_the_file_mode_and_one_backup_are_kept(tmp_path: Path) -> None:
-    put(tmp_path, CLAUDE)
-    (tmp_path / ".mcp.json").chmod(0o600)
-    init(tmp_path)
-    (tmp_path / "CLAUDE.md").write_text("mine\n", "utf-8")
-    init(tmp_path)
-    assert (tmp_path / ".mcp.json").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "CLAUDE.md.agentwatch.bak").read_text("utf-8") == CLAUDE["CLAUDE.md"]
 
 
 def test_hostile_files_are_shown_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +152,7 @@ def marks(workspace: Path, settings: Settings = Settings()) -> list[Mark]:  # no
 
 
 @pytest.mark.parametrize("start", OLD)
-def test_doctor_finds_what_other_code_can_take_the_place_of_and_init_replaces_it(tmp_path: Path, start: str) -> None:
+def test_doctor_finds_what_other_code_can_replace_and_init_mends(tmp_path: Path, start: str) -> None:
     put(tmp_path, old_setup(start))
     assert marks(tmp_path) == [Mark.BAD] * 4
     assert init(tmp_path) == 0
@@ -168,9 +161,6 @@ def test_doctor_finds_what_other_code_can_take_the_place_of_and_init_replaces_it
     written = files_of(tmp_path)
     assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
     assert written[".claude/settings.json"].count(HOOK) == 3
-
-
-@pytest.mark.parametrize("text", ["{", "[" * 5_000, "null", '{"mcpServers": 1, "hooks": [], "plugin": "agentwatch"}'])
-def test_no_configuration_breaks_the_doctor(tmp_path: Path, text: str) -> None:
-    put(tmp_path, {".mcp.json": text, ".claude/settings.json": text, "opencode.json": text})
-    assert marks(tmp_path) == []
+    put(tmp_path, old_setup(start))
+    init(tmp_path, remove=True)
+    assert files_of(tmp_path).keys() == {".mcp.json"}

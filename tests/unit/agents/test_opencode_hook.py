@@ -1,13 +1,11 @@
-"""What OpenCode's and Kilo's plugin starts for each request: it is offered, and answered by the operator alone."""
+"""The process of OpenCode's and Kilo's plugin for each request: it is offered, and answered by the operator alone."""
 
 from __future__ import annotations
 
 import json
-import select
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,12 @@ import pytest
 
 from agentwatch.agents.hook.requests import request_told
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService, operator_name
+from agentwatch.decisions.service import DecisionService, operator_name
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
-from agentwatch.state import shown, state_directory
+from tests.unit.agents.asking import QUESTIONS
 
 BASH: dict[str, Any] = {
     "id": "per_1",
@@ -34,20 +32,7 @@ BASH: dict[str, Any] = {
 QUESTION: dict[str, Any] = {
     "id": "que_1",
     "sessionID": "ses_1",
-    "questions": [
-        {
-            "question": "Which store?",
-            "header": "Store",
-            "options": [{"label": "SQLite", "description": "a file"}, {"label": "Redis", "description": ""}],
-            "multiple": False,
-        },
-        {
-            "question": "Which checks?",
-            "header": "",
-            "options": [{"label": "Lint", "description": ""}],
-            "multiple": True,
-        },
-    ],
+    "questions": [one | {"multiple": one["multiSelect"]} for one in QUESTIONS],
     "tool": {"messageID": "msg_1", "callID": "call_2"},
 }
 
@@ -63,59 +48,46 @@ class Held:
     """A process that holds a request, as the plugin starts it."""
 
     def __init__(self, first: object) -> None:
-        self.process = subprocess.Popen(
-            [*launcher(), "hook", "--plugin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+        self.process = subprocess.Popen([*launcher(), "hook", "--plugin"], **pipes)  # type: ignore[call-overload]
         self.say(first)
 
     def say(self, line: object) -> None:
-        assert self.process.stdin is not None
-        data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
-        with suppress(BrokenPipeError):
-            self.process.stdin.write(data)
-            self.process.stdin.flush()
+        self.process.stdin.write(json.dumps(line) + "\n")
 
-    def reads(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return line
+    def reads(self) -> Any:
+        return json.loads(self.process.stdout.readline())
 
-    def says_nothing(self, seconds: float) -> bool:
-        return not select.select([self.process.stdout], [], [], seconds)[0]
-
-    def close(self) -> int:
-        """What the end of the program does; returns the exit code."""
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        return self.process.wait(30)
+    def close(self) -> tuple[int, str]:
+        """Ends the program; returns the exit code, and what was said since."""
+        said, _ = self.process.communicate(timeout=30)
+        return self.process.returncode, said
 
 
 class Operator:
+    """The desk of a workspace, and what its screen sees."""
+
     def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
-        self.store = RequestStore(workspace)
-        self.desk = LocalService(workspace)
-        self._open: list[Held] = []
+        self.workspace, self.store = workspace, RequestStore(workspace)
+        self.open: list[Held] = []
 
     def holds(self, first: object) -> Held:
-        self._open.append(Held(first))
-        return self._open[-1]
+        self.open.append(Held(first))
+        return self.open[-1]
 
-    def sees(self, fits: Callable[[Request], bool] = lambda one: one.stage is RequestStage.OFFERED) -> Request:
-        """The request that fits, once there is one."""
+    def sees(self, stage: RequestStage = RequestStage.OFFERED, others: int = 0) -> Request:
+        """The request that is at a stage, once there is one."""
         end = time.monotonic() + 15
         while time.monotonic() < end:
-            if (found := [one for one in self.store.read() if fits(one)]) and not self.store.problems:
+            found = [one for one in self.store.read() if (one.stage, one.ends_others) == (stage, others)]
+            if found and not self.store.problems:
                 return found[-1]
             time.sleep(0.02)
         raise AssertionError((self.store.read(), self.store.problems))
 
-    def ends(self, stage: RequestStage) -> Request:
-        return self.sees(lambda one: one.stage is stage)
-
     def decides(self, request: Request, action: Action, params: Params | None = None, note: str = "") -> None:
-        self.desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note)
+        desk = DecisionService(self.workspace)
+        desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note)
 
 
 @pytest.fixture
@@ -126,79 +98,76 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
     (tmp_path / "w").mkdir()
     made = Operator(tmp_path / "w")
     yield made
-    for held in made._open:
+    for held in made.open:
         held.process.kill()
-        with suppress(BrokenPipeError), held.process:
-            pass
+        held.process.communicate()
 
 
-def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace))
+GIVEN = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Answer("Which store?", "SQLite"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "action", "params", "reply"),
+    [
+        (BASH, Action.ALLOW, None, {"reply": "once"}),
+        (BASH, Action.DENY, None, {"reply": "reject", "message": "", "others": 0}),
+        (
+            QUESTION,
+            Action.ANSWER,
+            Params(answers=GIVEN),
+            {"reply": "answers", "answers": [["SQLite"], ["Lint", "my own"]]},
+        ),
+    ],
+    ids=["allow", "deny", "answer"],
+)
+def test_the_program_gets_the_answer_to_its_very_request(
+    operator: Operator, asked: dict[str, Any], action: Action, params: Params | None, reply: dict[str, Any]
+) -> None:
+    held = operator.holds(told(operator.workspace, asked))
     request = operator.sees()
-    assert (request.shown, request.said, request.call_id) == ("touch x", "Makes x", "call_1")
-    operator.decides(request, Action.ALLOW)
-    assert held.reads() == {"id": "per_1", "reply": "once"}
+    about = ("Which store?\nWhich checks?", "call_2") if asked is QUESTION else ("touch x", "call_1")
+    assert (request.shown, request.call_id) == about
+    operator.decides(request, action, params)
+    assert held.reads() == {"id": asked["id"], **reply}
+    # The receipt waits for the program.
     assert operator.sees().stage is RequestStage.OFFERED
     held.say({"result": "delivered"})
-    assert operator.ends(RequestStage.DELIVERED).by == operator_name()
-    assert held.close() == 0
+    assert operator.sees(RequestStage.DELIVERED).by == operator_name()
+    assert held.close() == (0, "")
 
 
-def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
+def test_a_denial_that_would_end_more_is_asked_anew(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
     held.say({"others": 1})
-    request = operator.sees(lambda one: one.stage is RequestStage.OFFERED and one.ends_others == 1)
+    request = operator.sees(others=1)
     assert request.request_id != before.request_id
     operator.decides(before, Action.DENY)
-    assert held.says_nothing(1)
-    operator.decides(request, Action.DENY)
-    assert held.reads()["others"] == 1
-
-
-def test_answers_stand_at_the_place_of_their_question(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace, QUESTION))
-    request = operator.sees()
-    assert request.kind is RequestKind.QUESTION
-    given = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Answer("Which store?", "Redis"))
-    operator.decides(request, Action.ANSWER, Params(answers=given))
-    assert held.reads() == {"id": "que_1", "reply": "answers", "answers": [["Redis"], ["Lint", "my own"]]}
+    operator.decides(request, Action.DENY, note="No.")
+    assert held.reads() == {"id": "per_1", "reply": "reject", "message": "No.", "others": 1}
 
 
 @pytest.mark.parametrize(
     ("result", "stage"), [("elsewhere", RequestStage.ELSEWHERE), ("gone", RequestStage.GONE), ("", RequestStage.GONE)]
 )
-def test_what_the_program_answers_or_ends_itself_is_no_longer_offered(
+def test_what_the_program_ends_itself_is_no_longer_offered(
     operator: Operator, result: str, stage: RequestStage
 ) -> None:
     held = operator.holds(told(operator.workspace))
     request = operator.sees()
     if result:
         held.say({"result": result})
-    assert held.close() == 0
-    assert operator.ends(stage).request_id == request.request_id
-    assert held.process.stdout is not None
-    assert held.process.stdout.read() == b""
-
-
-def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -> None:
-    below = operator.workspace / "app"
-    below.mkdir()
-    operator.holds(told(below))
-    alone = Operator(below)
-    alone.sees()
-    with shown(state_directory(operator.workspace)):
-        assert operator.sees().shown == "touch x"
-        alone.ends(RequestStage.GONE)
+    assert held.close() == (0, "")
+    assert operator.sees(stage).request_id == request.request_id
 
 
 def read_of(**changes: Any) -> tuple[str, list[str]]:
-    """What is shown of a request, and what stands beside it."""
+    """The shown part of a request, and what stands beside it."""
     request = request_told(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
     return request.shown, list(map(str, request.beside))
 
 
-def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
+def test_the_patch_the_path_or_the_arguments_are_shown() -> None:
     edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
     changed = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
     assert read_of(**edit, call=changed) == ("/w/a.txt\n-a\n+b\n", ["replaceAll: true"])
@@ -214,7 +183,7 @@ def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
 
 
-def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> None:
+def test_no_value_passes_for_another_field_or_the_command() -> None:
     call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
     assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
     assert read_of(metadata={"command": "make"}, call={"command": "rm -rf ~"}) == (

@@ -13,7 +13,7 @@ import pytest
 from agentwatch.cli import start
 from agentwatch.decisions.errors import NotAllowedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.errors import ExitCode, UsageError
@@ -43,7 +43,7 @@ def run(*words: str) -> int:
 
 
 def recorded(workspace: Path) -> list[Record]:
-    return [entry.record for entry in LocalService(workspace, read_only=True).read().entries]
+    return [entry.record for entry in DecisionService(workspace, read_only=True).read().entries]
 
 
 def test_a_request_is_answered_by_the_first_digits_of_its_id(

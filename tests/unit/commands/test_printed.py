@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agentwatch.cli import pending
 from agentwatch.cli.command import parse
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.test_policy import returned
@@ -47,7 +47,7 @@ def name(random: Random, workspace: str) -> str:
 
 def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[str, object]]]:
     """Lines that decide about tasks, each with what it means."""
-    seen, tree, desk = Workspace(), Tree(), LocalService(workspace, read_only=True)
+    seen, tree, desk = Workspace(), Tree(), DecisionService(workspace, read_only=True)
     for number in range(LINES):
         packet = {
             "handoff_schema": "handoff-v1",

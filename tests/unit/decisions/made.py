@@ -107,7 +107,7 @@ class Operator:
         return self.ledger.append(self.draft(task_id, action, **changes), self.key, self.trust, returned)
 
     def signed(self, task_id: str = "a.b", key: SigningKey = KIM, host: str = "", **changes: Any) -> str:
-        """What an operator on another machine signs, at noon, for this host to record within five minutes."""
+        """The request that an operator elsewhere signs, at noon, for this host to record within five minutes."""
         record_by = changes.pop("record_by", NOON + timedelta(minutes=5))
         asked = self.draft(task_id, **changes)
         return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)

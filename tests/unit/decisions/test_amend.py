@@ -1,4 +1,4 @@
-"""What a decision hands on: valid by its contract, and changed only where it must be."""
+"""Documents that a decision hands on: valid by its contract, and changed only where it must be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.handoff import (
+from agentwatch.decisions.form import (
     AmendError,
     amended,
     final_report,
@@ -60,21 +60,15 @@ def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
     assert [todo.text for todo in packet.todos or ()] == [todo.text for todo in model(text, name).todos or ()]
 
 
-@pytest.mark.parametrize(
-    "change", [{"notes": []}, {"notes": None}, {"notes": "no list"}, {"notes": ["one", "two"]}, {}]
-)
-def test_notes_of_any_shape_get_the_new_ones(change: dict[str, Any]) -> None:
-    before = {key: value for key, value in PACKET.items() if key not in ("notes", "attempt")} | change
+@pytest.mark.parametrize("notes", [[], None, "no list", ["one", "two"]])
+def test_notes_of_any_shape_get_the_new_ones(notes: Any) -> None:
+    before = {key: value for key, value in PACKET.items() if key != "attempt"} | {"notes": notes}
     after = amend(json.dumps(before))
     assert problems(after) == []
-    old = [note for note in change.get("notes") or [] if isinstance(change["notes"], list)]
-    assert json.loads(after)["notes"] == [*old, *NEW]
+    assert json.loads(after)["notes"] == [*(notes if isinstance(notes, list) else []), *NEW]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "no packet", "{", "[]", '{"task_id": "a", "objective":', text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'],
-)
+@pytest.mark.parametrize("text", ["", "no packet", "[]", text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'])
 def test_without_a_sound_packet_it_is_said(text: str) -> None:
     with pytest.raises(AmendError, match="write a new one"):
         amend(text)
@@ -95,7 +89,7 @@ def station() -> Task:
     return failed(2, code="E_LINE_FAULT")
 
 
-def test_the_fitter_gets_a_valid_packet_that_names_what_it_restores() -> None:
+def test_the_fitter_gets_a_packet_that_names_what_it_restores() -> None:
     task = station()
     text = fitter_packet(task, decision_id=ID, note="The press jams.")
     reading = read_document(text, NAME)

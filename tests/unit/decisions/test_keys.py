@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys, Role, introduced
+from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys, Role, introduced
 from agentwatch.decisions.record import written
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import KIM, NOON, at
@@ -44,43 +44,30 @@ def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
         keys.create()
     finally:
         os.umask(before)
-    assert keys.directory.stat().st_mode & 0o777 == 0o700
-    assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
+    assert [path.stat().st_mode & 0o777 for path in (keys.directory, keys.directory / PRIVATE)] == [0o700, 0o600]
     assert [path.name for path in sorted(keys.directory.iterdir())] == [PRIVATE, PUBLIC]
 
 
 def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
     made = keys.create("sésame")
     assert "is encrypted" in (keys.why_encrypted() or "")
-    for wrong in ("sesame", ""):
-        with pytest.raises(KeyProblemError, match="passphrase is wrong"):
-            keys.load(lambda wrong=wrong: wrong)
-    with pytest.raises(KeyProblemError, match="is encrypted"):
-        keys.load()
     # A signature can be verified without it.
     assert keys.show() == made.public
-    with pytest.raises(KeyProblemError, match="passphrase is wrong"):
-        keys.protect("two", lambda: "wrong")
+    with pytest.raises(KeyProblemError, match="is encrypted"):
+        keys.load()
+    for do in (lambda: keys.load(lambda: "sesame"), lambda: keys.load(str), lambda: keys.protect("two", str)):
+        with pytest.raises(KeyProblemError, match="passphrase is wrong"):
+            do()
     keys.protect("two", lambda: "sésame")
     assert signs_alike(keys.load(lambda: "two"), made)
     keys.protect(None, lambda: "two")
-    assert keys.why_encrypted() is None
-    assert signs_alike(keys.load(), made)
+    assert (keys.why_encrypted(), signs_alike(keys.load(), made)) == (None, True)
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_passphrase_that_was_put_into_the_keyring_is_found_there(keys: Keys) -> None:
-    keys.create("sesame")
-    (keys.directory / KEYRING).touch()
-    assert f"`keyring get agentwatch {keys.directory / PRIVATE}` prints" in (keys.why_encrypted() or "")
-    keys.protect("other", lambda: "sesame")
-    assert "keyring" not in (keys.why_encrypted() or "keyring")
-
-
-def test_without_a_key_there_is_nothing_to_sign_with_and_nothing_to_trust(keys: Keys) -> None:
+def test_without_a_key_nothing_is_signed_or_trusted(keys: Keys) -> None:
     for _ in range(2):
-        assert keys.trust() == Trust()
-        assert not keys.is_in_sight()
+        assert (keys.trust(), keys.is_in_sight()) == (Trust(), False)
         for ask in (keys.load, keys.show, keys.rotate):
             with pytest.raises(KeyMissingError, match="there is no key"):
                 ask()
@@ -91,11 +78,10 @@ def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys: Keys) -> None:
     old = keys.create().public
     assert keys.is_in_sight()
     (keys.directory / PRIVATE).unlink()
-    assert not keys.is_in_sight()
     for ask in (keys.load, keys.create):
         with pytest.raises(KeyMissingError, match=r"is gone.*backup.*rotate.*stays valid"):
             ask()
-    assert keys.show() == old
+    assert (keys.show(), keys.is_in_sight()) == (old, False)
     new = keys.rotate().public
     assert [key.public for key in keys.trust().keys] == [old, new]
 
@@ -109,23 +95,22 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
     trust = keys.trust()
     assert trust.keys == (TrustedKey(first, written(NOON)), TrustedKey(second, written(NOON + HOUR)), TrustedKey(third))
     trust.require(first.keyid, "2030-01-01T12:00:00Z")
-    with pytest.raises(UntrustedError, match="retired"):
+    with pytest.raises(UntrustedError, match="not trusted any more"):
         trust.require(first.keyid, "2030-01-01T12:00:01Z")
     trust.require(third.keyid, "2099-01-01T00:00:00Z")
 
 
-def test_a_clock_that_was_set_back_takes_nothing_from_the_key_before(keys: Keys) -> None:
+def test_a_clock_that_was_set_back_keeps_their_order(keys: Keys) -> None:
     made = [keys.create().public]
     # In one second, and in the one before: the order of the keys is that of their rotations.
     for now in (NOON, NOON, NOON - HOUR):
         with at(now):
             made.append(keys.rotate().public)
-    trust = keys.trust()
-    assert [key.public for key in trust.keys] == made
-    assert [key.retired_at for key in trust.keys] == [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
+    ends = [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
+    assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
-def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
+def test_a_writer_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
     assert keys.show() == made.public == keys.trust().keys[-1].public
@@ -139,7 +124,7 @@ def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Key
     assert keys.trust() == Trust((TrustedKey(made.public),))
 
 
-def test_a_key_that_is_replaced_while_the_passphrase_is_typed_stays_replaced(keys: Keys) -> None:
+def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys: Keys) -> None:
     keys.create("sesame")
     replaced = list[object]()
 
@@ -179,32 +164,26 @@ def test_a_directory_that_others_can_write_is_refused(keys: Keys, monkeypatch: p
 def test_a_damaged_key_or_one_of_another_kind_is_refused(keys: Keys) -> None:
     keys.create()
     path = keys.directory / PRIVATE
-    path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(KeyProblemError, match="damaged"):
-        keys.load()
-    other = generate_private_key(SECP256R1())
-    path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    with pytest.raises(KeyProblemError, match="another kind"):
-        keys.load()
+    other = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for data, words in ((path.read_bytes()[:60], "damaged"), (other, "another kind")):
+        path.write_bytes(data)
+        with pytest.raises(KeyProblemError, match=words):
+            keys.load()
 
 
-def test_a_key_directory_that_cannot_be_used_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("a file")
-    broken, keys = Keys(tmp_path / "file"), Keys(tmp_path / "configuration")
-    for ask in (broken.create, broken.load, broken.trust):
-        with pytest.raises(KeyProblemError, match="correct the permissions or the disk"):
-            ask()
+def test_a_key_directory_that_cannot_be_used_is_told(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     keys.create()
+    broken = Keys(keys.directory / PRIVATE)
+    for ask in (broken.create, broken.load, broken.trust):
+        with pytest.raises(KeyProblemError, match="Not a directory; check the disk"):
+            ask()
     monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
-    locked = pytest.raises(KeyProblemError, match="another process is changing the keys")
+    locked = pytest.raises(KeyProblemError, match="another process holds the lock; end it")
     with Directory.open(keys.directory) as directory, directory.locked(), locked:
         keys.rotate()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "ed25519:", "x", "ed25519:" + "A" * 44, "ed25519:" + "A" * 42 + "B=", "ED25519:" + "A" * 43 + "=", "A" * 64],
-)
+@pytest.mark.parametrize("text", ["", "ed25519:" + "A" * 44, "ed25519:" + "A" * 42 + "B=", "A" * 64])
 def test_a_public_key_has_one_form(text: str) -> None:
     with pytest.raises(KeyProblemError, match="looks like"):
         parse_public(text)
@@ -244,7 +223,7 @@ def test_a_name_is_a_word_or_two(keys: Keys, name: str) -> None:
         introduced("kim")
 
 
-def test_a_name_is_that_of_one_key_and_the_own_key_not_that_of_a_host(keys: Keys) -> None:
+def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys: Keys) -> None:
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")
@@ -275,7 +254,6 @@ def test_trust_ends_once_and_can_begin_again(keys: Keys) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(b"\xff" * 100),
         lambda path: path.write_text(f"{KIMS.text}\n"),
         lambda path: path.write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n"),
@@ -283,7 +261,6 @@ def test_trust_ends_once_and_can_begin_again(keys: Keys) -> None:
         lambda path: path.write_text(path.read_text().replace("name kim", "name k\x1bm")),
         lambda path: path.write_text(path.read_text().replace("trusted 2030", "trusted 2O30")),
         lambda path: path.write_text(path.read_text() + "distrusted never\n"),
-        lambda path: path.write_text(path.read_text() + "more\n"),
         lambda path: path.rename(path.with_name("kim.pub")),
         lambda path: path.rename(path.with_suffix(".old")),
     ],
@@ -306,10 +283,10 @@ def test_a_file_that_is_none_of_ours_is_no_key(keys: Keys, spoil: Callable[[Path
 def test_keys_that_others_could_have_written_are_refused(keys: Keys, which: str) -> None:
     place = trust_kim(keys)
     (place if which == "file" else place.parent).chmod(0o722)
-    with pytest.raises(KeyProblemError, match="others can write operators"):
+    with pytest.raises(KeyProblemError, match="others can write into operators"):
         keys.trust()
     place.parent.chmod(0o700)
     place.unlink()
     place.mkdir(mode=0o700)
-    with pytest.raises(KeyProblemError, match="cannot be read: not a regular file"):
+    with pytest.raises(KeyProblemError, match="not a regular file"):
         keys.trust()

@@ -1,4 +1,4 @@
-"""The ledger: once, in order, on disk, and in words where it cannot be."""
+"""The ledger: once, in order, on disk, delivered, and in words where it cannot be."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.envelope import SigningKey
-from agentwatch.decisions.errors import (
-    DecisionError,
-    LedgerError,
-    NotRecordedError,
-    RecordError,
-    UncertainError,
-)
+from agentwatch.decisions.delivery import mirror_missing
+from agentwatch.decisions.errors import LedgerError, NotRecordedError, RecordError, UncertainError
 from agentwatch.decisions.ledger import Chain, Ledger, ProblemKind
 from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
-from tests.unit.decisions.made import QUICK, RETURN, Operator, Quick
+from tests.unit.decisions.made import KIM, QUICK, RETURN, Operator, Quick
+
+MIRROR = Path(".agentwatch") / "decisions"
 
 
 @pytest.fixture
@@ -40,59 +35,53 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     for task in ("a", "b", "c"):
         assert operator.decide(task).fresh
     chain = operator.chain()
-    assert chain.problems == ()
-    assert chain.broken is None
+    assert (chain.problems, chain.broken) == ((), None)
     assert [entry.record.seq for entry in chain.entries] == [1, 2, 3]
     assert [entry.record.prev_sha256 for entry in chain.entries] == [None, *(one.sha256 for one in chain.entries[:2])]
     assert [path.name for path in operator.files()] == [entry.name for entry in chain.entries]
     assert chain.entries[0].name == f"000001-{operator.subject('a').decision_id}.json"
-    assert operator.ledger.directory.stat().st_mode & 0o777 == 0o700
-    assert all(path.stat().st_mode & 0o777 == 0o600 for path in operator.files())
+    assert operator.ledger.bytes_of(chain.entries[0]) == operator.files()[0].read_bytes()
+    modes = [path.stat().st_mode & 0o777 for path in (operator.ledger.directory, *operator.files())]
+    assert modes == [0o700, 0o600, 0o600, 0o600]
 
 
-def test_a_second_opinion_is_told_what_holds(operator: Operator) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
+)
+def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[str, Any]) -> None:
     first = operator.decide("a")
-    for changes in (
-        {"action": Action.ABORT},
-        {"note": "otherwise"},
-        {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)},
-    ):
-        with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
-            operator.decide("a", **changes)  # type: ignore[arg-type]
-        assert caught.value.existing == first.entry.record
+    with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
+        operator.decide("a", **changes)
+    assert caught.value.existing == first.entry.record
     with pytest.raises(RecordError, match="escalate needs mode"):
         operator.decide("b", Action.ESCALATE)
-    (operator.ledger.directory / "notes\x1b[31m.txt").write_text("x")
-    (problem,) = operator.chain().problems
-    assert problem.kind is ProblemKind.STRAY
-    assert "\x1b" not in problem.message
-    assert operator.decide("b").record.seq == 2
 
 
 def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
-    seen: list[bool] = []
+    waiting: list[threading.Thread] = []
 
     def returned() -> str | None:
-        other = threading.Thread(target=lambda: Operator(operator.root).decide("b"))
+        waiting.append(other := threading.Thread(target=lambda: Operator(operator.root).decide("b")))
         other.start()
         other.join(0.05)
-        seen.append(other.is_alive())
-        waiting.append(other)
+        assert other.is_alive()
         return RETURN
 
-    waiting: list[threading.Thread] = []
     operator.decide("a", returned=returned)
     waiting[0].join()
-    assert seen == [True]
     assert tasks(operator.chain()) == ["a", "b"]
 
 
-def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs(operator: Operator) -> None:
+def test_what_is_no_decision_is_told_and_stops_writing(operator: Operator) -> None:
+    (operator.state / "decisions").mkdir(0o700, parents=True)
+    (operator.ledger.directory / "notes\x1b[31m.txt").write_text("x")
+    (problem,) = operator.chain().problems
+    assert (problem.kind, "\x1b" in problem.message) == (ProblemKind.STRAY, False)
     operator.decide("a")
     (operator.ledger.directory / f"000002-{'0' * 32}.json").mkdir()
-    (problem,) = operator.chain().problems
-    assert problem.kind is ProblemKind.DAMAGED
-    assert "cannot be read: not a regular file" in problem.message
+    problem, _ = operator.chain().problems
+    assert (problem.kind, "not a regular file" in problem.message) == (ProblemKind.UNREADABLE, True)
     with pytest.raises(LedgerError, match="ledger is broken"):
         operator.decide("b")
 
@@ -100,35 +89,32 @@ def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs
 def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operator) -> None:
     for task in ("a", "b", "c", "d"):
         operator.decide(task)
-    files = operator.files()
+    files, aside = operator.files(), operator.ledger.directory / "aside"
     files[1].write_bytes(files[1].read_bytes()[:-10])
     chain = operator.chain()
-    assert tasks(chain) == ["a"]
     kinds = [problem.kind for problem in chain.problems]
     assert kinds == [ProblemKind.DAMAGED, ProblemKind.MISSING, ProblemKind.BEHIND, ProblemKind.BEHIND]
     with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
         operator.decide("e")
-    # What was decided before the break holds, and is still known.
-    assert not operator.decide("a").fresh
-    (operator.ledger.directory / "aside").mkdir(mode=0o700)
-    (operator.ledger.directory / "aside" / f"{files[1].name}.1").write_text("of an earlier repair")
+    # A decision before the break holds, and is still known.
+    assert (tasks(chain), operator.decide("a").fresh) == (["a"], False)
+    aside.mkdir(mode=0o700)
+    (aside / f"{files[1].name}.1").write_text("of an earlier repair")
     assert operator.ledger.set_aside(operator.trust) == [path.name for path in files[1:]]
     assert operator.chain() == Chain(chain.entries)
     assert operator.decide("e").entry.record.seq == 2
-    assert sorted(path.name for path in (operator.ledger.directory / "aside").iterdir()) == sorted(
-        [f"{files[1].name}.1", f"{files[1].name}.2", f"{files[2].name}.1", f"{files[3].name}.1"]
-    )
+    endings = [(files[1], 1), (files[1], 2), (files[2], 1), (files[3], 1)]
+    assert sorted(path.name for path in aside.iterdir()) == [f"{file.name}.{number}" for file, number in endings]
 
 
 def test_a_key_that_nobody_trusts_writes_nothing(operator: Operator) -> None:
-    stranger = SigningKey(Ed25519PrivateKey.generate())
     with pytest.raises(LedgerError, match="agentwatch keys"):
-        operator.ledger.append(operator.draft(), stranger, operator.trust, lambda: RETURN)
+        operator.ledger.append(operator.draft(), KIM, operator.trust, lambda: RETURN)
     assert operator.files() == []
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
-def test_a_ledger_that_is_open_to_others_is_refused_with_what_to_do(operator: Operator, mode: int) -> None:
+def test_a_ledger_that_is_open_to_others_is_refused(operator: Operator, mode: int) -> None:
     operator.decide("a")
     operator.ledger.directory.chmod(mode)
     with pytest.raises(LedgerError, match=f"mode {mode:o}.*chmod 700"):
@@ -140,11 +126,10 @@ def test_a_lock_that_is_never_given_back_is_told(operator: Operator, monkeypatch
     operator.decide("a")
     monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.01)
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
-        with pytest.raises(NotRecordedError, match=r"not recorded: another process keeps .* locked"):
+        with pytest.raises(NotRecordedError, match=r"not recorded: .* another process holds the lock; end it"):
             operator.decide("b")
         # Reading waits for nobody.
         assert tasks(operator.chain()) == ["a"]
-    assert operator.decide("b").fresh
 
 
 def failing(**calls: int) -> Disk:
@@ -160,45 +145,41 @@ def failing(**calls: int) -> Disk:
 
 
 @pytest.mark.parametrize(
-    ("calls", "error", "words"),
+    ("call", "number", "words"),
     [
-        ({"write": errno.ENOSPC}, NotRecordedError, "No space left on device; free space, then decide again"),
-        ({"write": errno.EDQUOT}, NotRecordedError, "free space, then decide again"),
-        ({"mkdir": errno.EROFS}, NotRecordedError, "Read-only file system; make it writable for you, then decide"),
-        ({"mkdir": errno.EACCES}, NotRecordedError, "Permission denied; make it writable for you, then decide again"),
-        ({"fsync": errno.EIO}, NotRecordedError, "Input/output error; check the disk, then decide again"),
-        ({"flock": errno.ENOLCK}, NotRecordedError, "check the disk, then decide again"),
-        ({"link": errno.EIO}, NotRecordedError, "check the disk, then decide again"),
+        ("write", errno.ENOSPC, "No space left on device; free space"),
+        ("write", errno.EDQUOT, "free space"),
+        ("mkdir", errno.EROFS, "Read-only file system; make it writable for you"),
+        ("mkdir", errno.EACCES, "Permission denied; make it writable for you"),
+        ("fsync", errno.EIO, "Input/output error; check the disk"),
+        ("flock", errno.ENOLCK, "check the disk"),
+        ("link", errno.EIO, "check the disk"),
     ],
 )
-def test_what_fails_is_told_with_what_to_do(
-    tmp_path: Path, calls: dict[str, int], error: type[DecisionError], words: str
-) -> None:
-    operator = Operator(tmp_path, failing(**calls))
-    with pytest.raises(error, match=words) as caught:
+def test_what_fails_is_told_with_what_to_do(tmp_path: Path, call: str, number: int, words: str) -> None:
+    operator = Operator(tmp_path, failing(**{call: number}))
+    with pytest.raises(NotRecordedError, match=f"not recorded: .*{words}, then decide again"):
         operator.decide("a")
-    assert str(caught.value).startswith("not recorded: ")
     assert operator.chain() == Chain()
     assert Operator(tmp_path).decide("a").fresh
 
 
-def at(call: str, number: int, then: Callable[[Disk], None]) -> Disk:
-    """A disk on which a call is done and then reported as failed; `then` changes the disk behind it."""
+def behind(then: Callable[[Disk], object]) -> Disk:
+    """A disk on which a link is made and then reported as failed; `then` changes the disk behind it."""
     disk = Quick()
-    original = getattr(QUICK, call)
 
-    def do(*arguments: Any, **named: Any) -> None:
-        original(*arguments, **named)
+    def link(*arguments: Any, **named: Any) -> None:
+        QUICK.link(*arguments, **named)
         then(disk)
-        raise OSError(number, os.strerror(number))
+        raise OSError(errno.EIO, "Input/output error")
 
-    setattr(disk, call, do)
+    disk.link = link  # type: ignore[method-assign]
     return disk
 
 
 def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path: Path) -> None:
     """As on a network file system whose answer was lost: the ledger is read again before anything is said."""
-    operator = Operator(tmp_path, at("link", errno.EIO, lambda _: None))
+    operator = Operator(tmp_path, behind(lambda _: None))
     recorded = operator.decide("a")
     assert recorded.fresh
     assert "recorded, but the disk reported an error behind it (Input/output error)" in (recorded.doubt or "")
@@ -206,79 +187,75 @@ def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path: Path) -> N
 
 
 def test_what_nobody_can_tell_is_said_to_be_so(tmp_path: Path) -> None:
-    def blind(disk: Disk) -> None:
-        disk.stat = failing(stat=errno.EIO).stat  # type: ignore[method-assign]
-
-    operator = Operator(tmp_path, at("link", errno.EIO, blind))
+    blind = failing(stat=errno.EIO).stat
+    operator = Operator(tmp_path, behind(lambda disk: setattr(disk, "stat", blind)))
     with pytest.raises(UncertainError, match=r"nobody can tell .* decide the same again: it counts once"):
         operator.decide("a")
-    again = Operator(tmp_path).decide("a")
-    assert not again.fresh
-    assert len(operator.files()) == 1
+    assert (Operator(tmp_path).decide("a").fresh, len(operator.files())) == (False, 1)
 
 
-def test_a_file_that_cannot_be_read_stops_writing_and_no_more(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
+def opening(path: Path, then: Callable[[], object]) -> Disk:
+    """A disk on which something happens before a file is opened."""
+
+    class Opening(Quick):
+        def open(self, name: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if name == path.name:
+                then()
+            return os.open(name, flags, mode, dir_fd=dir_fd)
+
+    return Opening()
+
+
+def test_a_file_that_goes_while_it_is_opened_is_not_there(operator: Operator) -> None:
     operator.decide("a")
-    last = operator.files()[-1]
-
-    class Unreadable(Quick):
-        broken = True
-
-        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
-            if path == last.name and self.broken:
-                raise OSError(errno.EIO, "Input/output error")
-            return os.open(path, flags, mode, dir_fd=dir_fd)
-
-    disk = Unreadable()
-    blind = Operator(tmp_path, disk)
-    (problem,) = blind.ledger.read(blind.trust).problems
-    assert problem.kind is ProblemKind.UNREADABLE
-    with pytest.raises(LedgerError, match="cannot be read"):
-        blind.decide("b")
-    disk.broken = False
-    assert blind.ledger.read(blind.trust).problems == ()
+    (first,) = operator.files()
+    going = Ledger(operator.state, operator.workspace_id, opening(first, first.unlink))
+    assert going.read(operator.trust) == Chain()
 
 
-def test_a_ledger_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
+def test_a_ledger_that_cannot_be_read_is_told(operator: Operator) -> None:
     entry = operator.decide("a").entry
-    assert operator.ledger.bytes_of(entry) == operator.files()[0].read_bytes()
     blind = Ledger(operator.state, operator.workspace_id, failing(listdir=errno.EACCES))
     for ask in (blind.read, blind.set_aside):
         with pytest.raises(LedgerError, match="Permission denied"):
             ask(operator.trust)
     operator.files()[0].unlink()
-    with pytest.raises(LedgerError, match="cannot be read"):
+    with pytest.raises(LedgerError, match="No such file"):
         operator.ledger.bytes_of(entry)
 
 
-def test_what_is_refused_is_written_down_unless_it_is_recorded(tmp_path: Path) -> None:
-    host, written = Operator(tmp_path), list[str]()
-    host.trust_kim()
-    text = host.signed()
-    assert host.ledger.refuse(text, host.trust, lambda: written.append("refused")) is None
-    made = host.decide_from_afar()
-    assert host.ledger.refuse(text, host.trust, lambda: written.append("again")) == made.entry
+def test_what_is_refused_is_written_down_unless_it_is_recorded(operator: Operator) -> None:
+    written = list[str]()
+    operator.trust_kim()
+    text, trust = operator.signed(), operator.trust
+    assert operator.ledger.refuse(text, trust, lambda: written.append("refused")) is None
+    made = operator.decide_from_afar()
+    assert operator.ledger.refuse(text, trust, lambda: written.append("again")) == made.entry
     assert written == ["refused"]
-    assert host.chain().asked_for(host.signed("b")) is None
 
     def fail() -> None:
-        raise OSError(28, "no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
-    with pytest.raises(LedgerError, match="free space, then try again"):
-        host.ledger.refuse(host.signed("b"), host.trust, fail)
+    with pytest.raises(LedgerError, match="no space left; free space"):
+        operator.ledger.refuse(operator.signed("b"), trust, fail)
 
 
-def test_a_file_that_goes_while_it_is_opened_is_not_there(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    operator.decide("a")
-    (first,) = operator.files()
-
-    class Going(Quick):
-        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
-            if path == first.name:
-                first.unlink()
-            return os.open(path, flags, mode, dir_fd=dir_fd)
-
-    assert Ledger(operator.state, operator.workspace_id, Going()).read(operator.trust) == Chain()
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (
+            lambda one, copy: copy.with_suffix(".md").mkdir(parents=True),
+            "the workspace: Is a directory",
+        ),
+        (lambda one, copy: (one.workspace / ".agentwatch").symlink_to(one.root), ".agentwatch is a link"),
+        (lambda one, copy: one.files()[0].unlink(), "cannot be used: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_delivered_waits_with_a_reason(
+    operator: Operator, spoil: Callable[[Operator, Path], None], words: str
+) -> None:
+    decision_id = operator.decide("a").record.decision_id
+    chain = operator.chain()
+    spoil(operator, operator.workspace / MIRROR / f"{decision_id}.json")
+    mirror = mirror_missing(operator.workspace, operator.ledger, chain, operator.trust)
+    assert (mirror.pending, words in (mirror.reason or "")) == ((decision_id,), True)

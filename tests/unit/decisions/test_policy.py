@@ -58,12 +58,10 @@ def failed(times: int = 1, **said: str) -> Task:
     return task
 
 
-def blocked(*questions: str) -> Task:
-    blockers = list(questions or ("Which colour?",))
-    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": blockers})
+def blocked() -> Task:
+    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": ["Which colour?"]})
     told = Told()
-    told.tree.apply(told.seen.seen(".return-meta.json", text))
-    return told.tree.tasks["x"]
+    return told.tell(told.seen.seen(".return-meta.json", text))
 
 
 def contradicted() -> Task:
@@ -118,59 +116,40 @@ def test_one_retry_and_with_a_mitigation_a_second() -> None:
     assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
 
 
-def test_after_a_restoration_exactly_one_more_retry() -> None:
-    told = Told()
-    told.attempt(1, returned(code="E_LINE_FAULT"))
-    assert RETRY not in allowed(called(told, told.attempt(2, returned(code="E_LINE_FAULT"))))
-    task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert (task.retry.restored, task.retry.remaining) == (True, 1)
-    task = told.attempt(3, returned(code="E_LINE_FAULT"))
-    assert RETRY not in allowed(task)
-    assert RETRY not in allowed(task, mitigation=MITIGATION)
-
-
-def called(told: Told, task: Task, **more: Any) -> Task:
+def called(told: Told, task: Task) -> Task:
     """The fitter is called for the latest attempt, by the decision `d1`."""
-    latest = task.latest
-    assert latest is not None
-    assert latest.returned is not None
-    about = {"decision_id": "d1", "task_id": "x", "attempt": task.attempt, "handoff_sha256": None, "action": ESCALATE}
-    about |= {"return_sha256": latest.returned.digest, "at": 1.0, "receipts": (Receipt(Stage.RECORDED, 1.0),)}
-    decision = Decision(**about, mode="fitter")  # type: ignore[arg-type]
-    told.tell(Decided(50, 1.0, "d1", decision))
+    returned = task.latest.returned
+    assert returned is not None
+    about: dict[str, Any] = {"decision_id": "d1", "task_id": "x", "attempt": task.attempt, "handoff_sha256": None}
+    about |= {"return_sha256": returned.digest, "at": 1.0, "receipts": (Receipt(Stage.RECORDED, 1.0),)}
+    told.tell(Decided(50, 1.0, "d1", Decision(**about, action=ESCALATE, mode="fitter")))
     fitter = json.loads(packet("fit")) | {"restores": "x", "decision_id": "d1"}
-    return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
+    return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter)))
 
 
-def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
+def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
     told = Told()
     told.attempt(1, returned(code="E_LINE_FAULT"))
     task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
     assert allowed(task) == set()
     task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert suggested(task) is RETRY
+    assert (task.retry.restored, task.retry.remaining, suggested(task)) == (True, 1, RETRY)
     assert options(task)[RETRY].warnings == ()
     assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
+    task = told.attempt(3, returned(code="E_LINE_FAULT"))
+    assert RETRY not in allowed(task) | allowed(task, mitigation=MITIGATION)
 
 
-def test_the_advice_of_the_child_warns_and_does_not_forbid() -> None:
-    advised = failed(recommended="no")
-    assert RETRY in allowed(advised)
-    assert options(advised)[RETRY].warnings == ("the child advises against a retry",)
-    assert suggested(advised) is ESCALATE
+def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:
+    advised, same, told = failed(recommended="no"), failed(2), Told()
+    assert options(advised)[RETRY] == (None, ("the child advises against a retry",))
     assert options(advised)[ESCALATE].warnings == ()
-
-
-def test_the_same_failure_twice_suggests_escalation() -> None:
-    same = failed(2)
-    assert failed_alike(same)
-    assert suggested(same) is ESCALATE
-    warnings = options(same, mitigation=MITIGATION)[RETRY].warnings
-    assert warnings == ("the last two attempts failed in the same way: escalating is more likely to help",)
-    told = Told()
+    alike = "the last two attempts failed in the same way: escalating is more likely to help"
+    assert options(same, mitigation=MITIGATION)[RETRY].warnings == (alike,)
+    assert suggested(advised) is suggested(same) is ESCALATE
     told.attempt(1, returned(code="E_ONE"))
-    assert not failed_alike(told.attempt(2, returned(code="E_TWO")))
+    assert (failed_alike(same), failed_alike(told.attempt(2, returned(code="E_TWO")))) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +181,7 @@ def test_what_the_contracts_point_to() -> None:
     assert ABORT in allowed(told.tree.tasks["x"])
 
 
-def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
+def test_what_waits_in_its_own_session_is_answered_there() -> None:
     where = {"source": "agents", "session_id": "x", "parent_session": "root", "place": "/store"}
     waits = Run(**where, state=RunState.WORKING, started_at=1.0, updated_at=2.0, waiting="a permission")  # type: ignore[arg-type]
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))

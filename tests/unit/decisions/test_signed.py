@@ -1,4 +1,4 @@
-"""What an operator signs on another machine: read by the host that it names, and believed inside of its record only."""
+"""Requests signed on another machine: read by the host that they name, and believed inside of its record only."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from agentwatch.decisions.envelope import REQUEST_TYPE, EnvelopeError, SigningKe
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, name_of, read_signed
-from agentwatch.decisions.reader import Forged, Question, Reader
+from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.record import (
     AHEAD,
     Asked,
     Params,
     Record,
-    Subject,
     parse,
     read_request,
     written,
 )
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestKind
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import KIM, NOON, Operator, at, record
@@ -46,16 +44,6 @@ def host(tmp_path: Path) -> Operator:
     return host
 
 
-def allowed(host: Operator) -> dict[str, Any]:
-    """What a permission is decided with."""
-    return {
-        "subject": Subject(host.workspace_id, "a.b", 1, None, None, request=ASKED),
-        "action": Action.ALLOW,
-        "note": "",
-        "expires_at": NOON + timedelta(minutes=8),
-    }
-
-
 def kept(host: Operator, **changes: Any) -> Record:
     """The record of the host about what kim has signed, with some fields changed that kim has not."""
     made = host.draft(operator="kim", signed_request=host.signed())
@@ -63,7 +51,7 @@ def kept(host: Operator, **changes: Any) -> Record:
 
 
 def about(host: Operator, **changes: Any) -> dict[str, Any]:
-    """What kim has signed about something else."""
+    """A request of kim about something else."""
     return {"signed_request": host.signed(subject=host.subject()._replace(**changes))}
 
 
@@ -79,18 +67,7 @@ def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | C
         return read_signed(directory, name, trust, host.workspace_id)
 
 
-# What is signed
-
-
-def test_what_is_signed_says_all_that_the_record_will_and_for_which_host(host: Operator) -> None:
-    request, keyid = read_request(host.signed(), host.trust)
-    assert keyid == KIM.public.keyid
-    document = json.loads(request.to_bytes())
-    of_host = ("seq", "prev_sha256", "operator")
-    assert list(document) == ["version", "host", "record_by", *(name for name in KEYS[1:] if name not in of_host)]
-    assert document["host"] == host.key.public.keyid
-    assert document["record_by"] == "2030-01-01T12:05:00Z"
-    assert request.asked.subject == host.subject()
+# The request
 
 
 def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
@@ -103,24 +80,14 @@ def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -
 
 
 SPOILED: dict[str, Callable[[bytes], bytes]] = {
-    "nothing": lambda data: b"",
     "a list": lambda data: b"[]",
-    "brackets": lambda data: b"[" * 100_000,
-    "half of it": lambda data: data[: len(data) // 2],
     "no version": lambda data: data.replace(b'"version":1,', b""),
     "a version to come": lambda data: data.replace(b'"version":1', b'"version":2'),
-    "a version that is true": lambda data: data.replace(b'"version":1', b'"version":true'),
     "no host": lambda data: data.replace(b'"host"', b'"h"'),
-    "no time": lambda data: data.replace(b'"record_by":"2030-01-01T12:05:00Z",', b""),
     "a time that is none": lambda data: data.replace(b"T12:05:00Z", b"T12:05"),
-    "a time that is null": lambda data: data.replace(b'"2030-01-01T12:05:00Z"', b"null"),
     "a time before it was signed": lambda data: data.replace(b"T12:05:00Z", b"T11:59:59Z"),
     "a number": lambda data: data.replace(b'"decision_id"', b'"seq":1,"decision_id"'),
-    "an operator": lambda data: data[:-1] + b',"operator":"ada"}',
-    "what an operator signed": lambda data: data[:-1] + b',"signed_request":"x"}',
     "white space": lambda data: data.replace(b":", b": ", 1),
-    "a key twice": lambda data: data.replace(b'"host":', b'"host":"","host":', 1),
-    "another attempt": lambda data: data.replace(b'"attempt":1', b'"attempt":2'),
     "no action": lambda data: data.replace(b'"retry"', b'"approve"'),
 }
 
@@ -141,22 +108,17 @@ def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
         host.signed(expires_at=NOON + timedelta(minutes=5), record_by=NOON + timedelta(minutes=6))
 
 
-# What the host makes of it
+# The record of the host
 
 
-def test_a_record_holds_what_was_signed_and_is_otherwise_the_one_of_before(host: Operator) -> None:
+def test_a_record_holds_what_was_signed(host: Operator) -> None:
     made = host.decide_from_afar().record
     document = json.loads(made.to_bytes())
     assert list(document) == [*KEYS, "signed_request"]
     assert document["version"] == 3
     assert document["signed_request"] == host.signed()
     assert parse(made.to_bytes()) == made
-    signed = host.signed(**allowed(host))
-    draft = host.draft(**allowed(host), operator="kim", signed_request=signed)
-    answered = host.ledger.append(draft, host.key, host.trust, lambda: None).record
-    assert list(json.loads(answered.to_bytes())) == [*KEYS, "request", "signed_request"]
-    assert list(answered.document()["params"])[-1] == "rule"
-    assert [entry.record for entry in host.chain().entries] == [made, answered]
+    assert [entry.record for entry in host.chain().entries] == [made]
 
 
 INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]] = {
@@ -167,34 +129,27 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
         "does not hold",
     ),
     "no envelope": (lambda _: {"signed_request": "größe"}, ProblemKind.DAMAGED, "form"),
-    "another host": (lambda host: {"signed_request": host.signed(host=KIM.public.keyid)}, OTHER, "another host"),
-    "another workspace": (lambda host: about(host, workspace_id="w"), OTHER, "something else"),
-    "another task": (lambda host: about(host, task_id="a"), OTHER, "something else"),
-    "another attempt": (lambda host: about(host, attempt=2), OTHER, "something else"),
     "another return": (lambda host: about(host, return_sha256=None), OTHER, "something else"),
-    "another action": (lambda _: {"action": Action.ABORT}, OTHER, "something else"),
-    "another note": (lambda _: {"note": "twice"}, OTHER, "something else"),
     "a handoff of its own": (lambda _: {"params": Params(handoff="")}, OTHER, "something else"),
-    "for longer": (lambda _: {"expires_at": "2040-01-01T12:00:00Z"}, OTHER, "something else"),
     "too early": (lambda _: {"created_at": written(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
-    "too late": (lambda _: {"created_at": "2030-01-01T12:05:01Z"}, OTHER, "its time was over"),
 }
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_what_the_host_signs_counts_only_with_what_the_operator_signed(host: Operator, name: str) -> None:
+def test_what_the_host_signs_counts_only_as_the_operator_said(host: Operator, name: str) -> None:
     """Even the key of the host cannot say in the name of an operator what that operator did not."""
     change, kind, words = INSIDE[name]
     made = kept(host, **change(host))
     found = judged(host, made)
     assert isinstance(found, ChainProblem)
-    assert found.kind is kind
-    assert words in found.message
+    assert (found.kind, words in found.message) == (kind, True)
     # And nobody takes it from the copy in the workspace.
-    place = host.workspace / ".agentwatch" / "decisions"
+    place, nowhere = host.workspace / ".agentwatch" / "decisions", host.root / "nowhere"
     place.mkdir(parents=True)
     (place / f"{made.decision_id}.json").write_bytes(seal(made.to_bytes(), host.key))
-    assert isinstance(sandboxed(host).find(Question("a.b")), Forged)
+    keys = {"AGENTWATCH_PUBLIC_KEY": f"{host.key.public.text},operator:{KIM.public.text}"}
+    reader = Reader(host.workspace, state=nowhere, configuration=nowhere, environment=keys)
+    assert reader.find(Question("a.b")).refused
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -203,25 +158,15 @@ def test_what_was_signed_cannot_be_left_out(host: Operator, version: int) -> Non
     spelled = kept(host).to_bytes()
     with pytest.raises(RecordError):
         parse(spelled.replace(b'"version":3', b'"version":%d' % version))
-    with pytest.raises(RecordError):
-        kept(host, signed_request=None)
-    with pytest.raises(RecordError):
-        kept(host, version=version)
-    with pytest.raises(RecordError):
-        kept(host, signed_request=5)
-
-
-def sandboxed(host: Operator, more: str = f",operator:{KIM.public.text}") -> Reader:
-    """Of an agent that sees neither the ledger nor the keys."""
-    nowhere = host.root / "nowhere"
-    environment = {"AGENTWATCH_PUBLIC_KEY": host.key.public.text + more}
-    return Reader(host.workspace, state=nowhere, configuration=nowhere, environment=environment)
+    for changes in ({"signed_request": None}, {"version": version}):
+        with pytest.raises(RecordError):
+            kept(host, **changes)
 
 
 # Trust that is taken back
 
 
-def test_what_was_recorded_before_a_key_was_distrusted_stays_and_nothing_later_counts(host: Operator) -> None:
+def test_what_was_recorded_before_a_key_was_distrusted_stays(host: Operator) -> None:
     made = host.decide_from_afar()
     with at(NOON):
         host.keys.distrust_other(Role.OPERATOR, KIM.public)

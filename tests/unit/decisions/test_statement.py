@@ -18,15 +18,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from agentwatch.decisions.envelope import (
-    LARGEST,
-    PAYLOAD_TYPE,
-    STATEMENT_TYPE,
-    SigningKey,
-    Trust,
-    TrustedKey,
-    seal,
-)
+from agentwatch.decisions.envelope import PAYLOAD_TYPE, STATEMENT_TYPE, SigningKey, Trust, TrustedKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verified
@@ -74,57 +66,38 @@ def changed(**predicate: Any) -> bytes:
     return seal(json.dumps(document).encode(), KEY, STATEMENT_TYPE)
 
 
-def test_a_statement_is_about_the_documents_of_the_latest_attempt() -> None:
-    made = tree()
-    document = json.loads(payload(made))
+def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
+    made, data = tree(), sealed()
+    envelope = Envelope.from_dict(json.loads(data))
+    assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
+    with pytest.raises(VerificationError):
+        envelope.verify([foreign_key(KIM)], 1)
+    statement, keyid = verified(data, TRUST)
+    assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
+    with pytest.raises(DecisionError):
+        verified(data.replace(b"A", b"B", 1), TRUST)
+    read = json_format.Parse(envelope.payload, StatementModel())
+    ForeignStatement.copy_from_pb(read).validate()
+    document = json.loads(envelope.payload)
+    kinds = envelope.payload_type, document["_type"], document["predicateType"]
+    assert kinds == (STATEMENT_TYPE, TYPE, PREDICATE_TYPE)
+    # It is about the documents of the latest attempt.
     latest = made.tasks["a"].attempts[-1]
     assert latest.handoff is not None
     assert latest.returned is not None
-    assert document["_type"] == TYPE
-    assert document["predicateType"] == PREDICATE_TYPE
-    assert document["subject"] == [
-        {"name": "a.2.handoff.json", "digest": {"sha256": latest.handoff.digest}},
-        {"name": "a.2.return.md", "digest": {"sha256": latest.returned.digest}},
-    ]
+    digests = {"a.2.handoff.json": latest.handoff.digest, "a.2.return.md": latest.returned.digest}
+    assert {one.name: one.digest["sha256"] for one in read.subject} == digests
     told = document["predicate"]
-    assert (told["task_id"], told["state"], told["attempt"], told["made_at"]) == (
-        "a",
-        "completed",
-        2,
-        "2030-01-02T00:00:00Z",
-    )
+    assert (told["state"], told["attempt"], told["made_at"]) == ("completed", 2, "2030-01-02T00:00:00Z")
     assert [one["verdict"] for one in told["claims"]] == ["verified"]
     assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
 
 
-def test_a_stranger_verifies_a_statement_and_reads_it_with_the_models_of_in_toto() -> None:
-    data = sealed()
-    envelope = Envelope.from_dict(json.loads(data))
-    assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
-    assert envelope.payload_type == STATEMENT_TYPE
-    with pytest.raises(VerificationError):
-        envelope.verify([foreign_key(KIM)], 1)
-    read = json_format.Parse(envelope.payload, StatementModel())
-    ForeignStatement.copy_from_pb(read).validate()
-    assert [one.digest["sha256"] for one in read.subject] == [
-        one["digest"]["sha256"] for one in json.loads(envelope.payload)["subject"]
-    ]
-    assert json_format.MessageToDict(read)["predicate"]["state"] == "completed"
-
-
-def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
-    data = sealed()
-    statement, keyid = verified(data, TRUST)
-    assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
-    # A file is one line; each byte of it is turned into two others, cut out, and doubled.
-    for at in range(0, len(data), 7 if len(data) > 4_000 else 1):
-        for new in (bytes([data[at] ^ 1]), bytes([data[at] ^ 0x20]), b"", data[at : at + 1] * 2):
-            altered = data[:at] + new + data[at + 1 :]
-            if altered == data or (new == b"" and data[at + 1 : at + 2] == data[at : at + 1]):
-                continue
-            with pytest.raises(DecisionError):
-                verified(altered, TRUST)
+def respelled(data: bytes) -> bytes:
+    """The same signature in other letters: the last of its base64 has bits that mean nothing."""
+    at = data.index(b'=="}]') - 1
+    return data[:at] + bytes([data[at] + 1]) + data[at + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -133,11 +106,10 @@ def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
         (seal(payload(), KIM, STATEMENT_TYPE), "which is not one of yours"),
         (seal(payload(), KEY, PAYLOAD_TYPE), "not in the form of a signed statement"),
         (b'{"a":1}\n', "not in the form of a signed statement"),
-        (b"x" * (LARGEST + 1), "not in the form of a signed statement"),
+        (respelled(sealed()), "its base64 is not the one that was written"),
         (seal(b"{}", KEY, STATEMENT_TYPE), "_type: Field required"),
         (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no statement that is known here"),
         (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "predicateType: Input should be"),
-        (seal(payload().replace(b"/v1", b"/v0.1"), KEY, STATEMENT_TYPE), "update agentwatch"),
         (changed(made_at="yesterday"), "predicate.made_at"),
         (changed(attempt=True), "predicate.attempt"),
         (changed(task_id=""), "predicate.task_id"),

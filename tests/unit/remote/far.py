@@ -34,7 +34,7 @@ from agentwatch.decisions.record import (
     sign,
     written,
 )
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
@@ -72,8 +72,8 @@ class Host:
                 self.desk.keys.trust_other(Role.OPERATOR, key.public, name)
         self._monitor: Monitor | None = None
 
-    def open_desk(self) -> LocalService:
-        return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
+    def open_desk(self) -> DecisionService:
+        return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
     def holder(self) -> Holder:
         return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)

@@ -30,7 +30,6 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, verified
-from agentwatch.decisions.reader import Verified
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestStage
@@ -175,7 +174,7 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host: Host, kim: Remot
     again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
     assert (again.fresh, again.record) == (False, made.record)
     # Agents are told nothing of it.
-    assert not isinstance(host.wait(), Verified)
+    assert host.wait().record is None
     assert not (host.workspace / ".agentwatch" / "decisions").exists()
 
 
@@ -195,7 +194,7 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host: Host) -> None:
     assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
     assert (result.decision_id, host.records()) == (record.decision_id, [record])
     found = host.wait()
-    assert isinstance(found, Verified)
+    assert found.record is not None
     assert found.record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
     assert copy.read_bytes() == result.record.encode()

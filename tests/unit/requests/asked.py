@@ -12,7 +12,7 @@ import pytest
 
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.requests.holding import Holder
@@ -81,8 +81,8 @@ class Place:
         self.store = RequestStore(self.workspace, state=self.state, disk=QUICK)
         self._desk = self.desk()
 
-    def desk(self) -> LocalService:
-        return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
+    def desk(self) -> DecisionService:
+        return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
 
     def holder(self, name: str = "test") -> Holder:
         given = {"state": self.state, "configuration": self.configuration, "disk": QUICK}

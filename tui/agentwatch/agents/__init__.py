@@ -1,1 +1,1 @@
-"""What agents are given so that they hand off, return and wait the agentwatch way: MCP server, hook, set-up."""
+"""Agents hand off, return and wait the agentwatch way by these: MCP server, hook, set-up."""

@@ -9,7 +9,7 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
@@ -17,15 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return
-from agentwatch.decisions.handoff import is_final_report
+from agentwatch.decisions.form import is_final_report
 from agentwatch.decisions.reader import ending_of
 from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
 from agentwatch.text import quoted
 
-Name = Literal["handoff-packet", "return-format", "subagent-return", "return-meta", "report-contract"]
-
-PURPOSES: Final[dict[Name, str]] = {
+PURPOSES: Final = {
     "handoff-packet": (
         "What a parent hands to a child: bounded, explicit work. It is the first block of the child's prompt."
         " `parent_task_id`, `attempt` and `decision_id` link it; a retry carries the decision_id it carries out."
@@ -50,7 +48,7 @@ PURPOSES: Final[dict[Name, str]] = {
     ),
 }
 
-EXAMPLES: Final[dict[Name, str]] = {
+EXAMPLES: Final = {
     "handoff-packet": """\
 {
   "handoff_schema": "composability.handoff_packet.v1",
@@ -109,17 +107,14 @@ files_modified:
   "blockers": []
 }
 """,
-}
-"""One document each. No rule is broken in them."""
+}  # One document each. No rule is broken in them.
 
 INVALID: Final = "invalid"
-WAITS: Final = frozenset({INVALID, "failed", "blocked"})
-"""States about which the operator decides."""
+WAITS: Final = frozenset({INVALID, "failed", "blocked"})  # States about which the operator decides
 
+# Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes.
 _LONGEST: Final = 150
-"""Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes."""
 
-_MODES: Final = (0o755, 0o644)
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
 _NO_PACKET: Final = (
     "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first block is the"
@@ -203,12 +198,12 @@ class ContractTold(BaseModel):
     rules: list[RuleInShort]
 
 
-def describe_contract(name: Name) -> ContractTold:
+def describe_contract(name: Contract) -> ContractTold:
     """Everything about one contract; of the rules also those that hold for any document."""
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
         for rule in contract_rules().values()
-        if rule.contract in (Contract(name), None)
+        if rule.contract in (name, None)
     ]
     return ContractTold(name=name, purpose=PURPOSES[name], example=EXAMPLES[name], rules=rules)
 
@@ -216,8 +211,8 @@ def describe_contract(name: Name) -> ContractTold:
 def validate_return(text: str) -> Validated:
     """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
     reading = read_document(text, "return", embedded=True)
-    if reading is None or not isinstance(reading.document, Return):
-        return Validated(**_judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
+    if not reading or not isinstance(reading.document, Return):
+        return Validated(**_judged(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
     judgement = _judged(reading)
     compliant = judgement["state"] != INVALID
     do_now = "send exactly this text, and nothing else, as your last message"
@@ -228,8 +223,8 @@ def validate_return(text: str) -> Validated:
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
     reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Handoff) or not document.recognised:
+    document = reading.document if reading else None
+    if not reading or not isinstance(document, Handoff) or not document.recognised:
         return _refused(None, _NO_PACKET)
     if reading.has_error or not document.task_id:
         return _refused(reading, "mend every error and submit it again; do not start the child before it is accepted")
@@ -246,15 +241,15 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     stem = stem_of(task_id)
     path = f"returns/{stem}.return"
     reading = read_document(text, f"{path}.{ending_of(text)}")
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Return) or not document.recognised:
+    document = reading.document if reading else None
+    if not reading or not isinstance(document, Return) or not document.recognised:
         return _refused(None, _NO_RESULT)
     stated, task, state = own_id(document), quoted(task_id), _judged(reading)["state"]
-    if stated is not None and stated != task_id:
+    if stated and stated != task_id:
         why = f"it says that it is the return of {quoted(stated)}, not of {task}: submit it for that task"
         return _refused(reading, why)
     is_handed_over = any(os.path.lexists(workspace / f"handoffs/{stem}.handoff.{ending}") for ending in ("json", "md"))
-    if stated is None and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
+    if not stated and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
         return _refused(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
     if read_only or (state == INVALID and not accept_invalid):
         return _refused(reading, _READ_ONLY if read_only else _BROKEN)
@@ -290,26 +285,25 @@ def stem_of(task_id: str) -> str:
 
 def _judged(reading: Document | None) -> dict[str, Any]:
     """A reading as an answer has it: `contract`, `state` (None for a handoff) and `findings`."""
-    if reading is None:
+    if not reading:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document
     if isinstance(document, Return):
-        state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
+        state = INVALID if reading.has_error or not document.outcome else document.outcome.value
     findings = [BrokenRule.model_validate(one) for one in reading.findings]
     return {"contract": reading.contract.value, "state": state, "findings": findings}
 
 
 def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
     """Write a document to a path, which lacks its ending."""
-    data, endings = text.encode("utf-8", "replace"), ["md", "json"]
-    endings.remove(ending := ending_of(text))
+    data, ending = text.encode("utf-8", "replace"), ending_of(text)
     place, name = path.split("/")
     try:
-        with Directory.open(workspace) as root, root.child(place, make=_MODES[0]) as directory:
-            directory.replace(f"{name}.{ending}", data, _MODES[1])
+        with Directory.open(workspace) as root, root.child(place, make=0o755) as directory:
+            directory.replace(f"{name}.{ending}", data, 0o644)
             # One task has one handoff and one return: of two files nobody could tell which one holds.
             with suppress(OSError):
-                directory.remove(f"{name}.{endings[0]}")
+                directory.remove(f"{name}.{'md' if ending == 'json' else 'json'}")
     except OSError as error:
         why = f"{place}/ cannot be written: {error.strerror or error}"
         return _refused(reading, f"{why}. It must be a directory, not a link; tell the operator")

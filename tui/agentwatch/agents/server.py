@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,19 +15,11 @@ from pydantic import Field
 
 from agentwatch import __version__
 from agentwatch.agents import documents
-from agentwatch.agents.documents import ContractTold, Name, Submitted, Validated, Waited
+from agentwatch.agents.documents import ContractTold, Submitted, Validated, Waited
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import (
-    POLL_SECONDS,
-    Asker,
-    Expired,
-    Found,
-    Verified,
-    is_needless,
-    question_about,
-    waited,
-)
+from agentwatch.contracts.shapes import Contract
+from agentwatch.decisions.reader import POLL_SECONDS, Found, Reader, is_needless, question_about, waited
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS: Final = """\
@@ -86,7 +79,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         )
         if submitted.accepted and submitted.state not in documents.WAITS:
             task = load(workspace, settings, inspects=True).tree.tasks.get(task_id)
-            if task is not None and task.contradicted and task.question is not None:
+            if task and task.contradicted and task.question:
                 submitted.do_now = documents.wait_about(task_id, task.question)
         return submitted
 
@@ -107,7 +100,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         return await _Wait(workspace, settings, load, task_id).run(seconds)
 
     @server.tool(annotations=_READS)
-    def get_contract(name: Name) -> ContractTold:
+    def get_contract(name: Contract) -> ContractTold:
         """Get a contract's rules and a minimal example that keeps them: handoff-packet for parents, return-format for
         children. Call it before you write your first packet or return, and when a finding is not clear."""
         return documents.describe_contract(name)
@@ -120,44 +113,40 @@ class _Wait:
     """One wait for a decision about the latest attempt of a task. Cancelling it ends it at once."""
 
     def __init__(self, workspace: Path, settings: Settings, load: Load, task_id: str) -> None:
-        self._workspace = workspace
         self._task_id = task_id
-        self._asker = Asker(workspace, settings, "mcp")
+        self._load = partial(load, workspace, settings)
+        self._desk = partial(known_desk, workspace)
+        self._reader = Reader(workspace, "mcp", read_only=settings.read_only)
 
-        def see(**more: Any) -> Task | None:
-            monitor = load(workspace, settings, **more)
-            self._asker.tell(monitor.tree, task_id)
-            self._question = question_about(monitor.tree, task_id, None)
-            return monitor.tree.tasks.get(task_id)
-
-        self._see = see
-
-    async def run(self, seconds: float) -> Waited:
-        """The decision, or that it is pending after so many seconds."""
-        end = time.monotonic() + seconds
-        task = await run_sync(self._look, abandon_on_cancel=True)
-        while True:
-            found = await run_sync(self._asker.reader.find, self._question, abandon_on_cancel=True)
-            if isinstance(found, Verified | Expired) or is_needless(task) or time.monotonic() >= end:
-                return await run_sync(self._answer, found)
-            await anyio.sleep(POLL_SECONDS)
+    def _see(self, **more: Any) -> Task | None:
+        tree = self._load(**more).tree
+        self._reader.tell(tree, self._task_id)
+        self._question = question_about(tree, self._task_id, None)
+        return tree.tasks.get(self._task_id)
 
     def _look(self) -> Task | None:
         """How the task stands. Whether it may go on depends on whether what it claims is true."""
         task = self._see(inspects=False)
         return self._see(inspects=True) if is_needless(task) else task
 
+    async def run(self, seconds: float) -> Waited:
+        """The decision, or that it is pending after so many seconds."""
+        end = time.monotonic() + seconds
+        task = await run_sync(self._look, abandon_on_cancel=True)
+        while True:
+            found = await run_sync(self._reader.find, self._question, abandon_on_cancel=True)
+            if found.decided or is_needless(task) or time.monotonic() >= end:
+                return await run_sync(self._answer, found)
+            await anyio.sleep(POLL_SECONDS)
+
     def _answer(self, found: Found) -> Waited:
         path = None
-        if isinstance(found, Verified | Expired):
-            task = self._see(desk=known_desk(self._workspace), inspects=False)
-        else:
-            # How it stands now, not when the wait began.
-            task = self._look()
-            found = self._asker.reader.find(self._question)
-        if isinstance(found, Verified):
-            path = self._asker.hand_out(found.record)
-            self._asker.note_read(found, "agentwatch mcp")
-        told = waited(found, task, self._task_id, handoff_path=path)
+        # How it stands now, not when the wait began.
+        task = self._see(desk=self._desk(), inspects=False) if found.decided else self._look()
+        found = found if found.decided else self._reader.find(self._question)
+        if found.record:
+            path = self._reader.hand_out(found.record)
+            self._reader.note_read(found, "agentwatch mcp")
+        told = waited(found, task, self._task_id, path)
         told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
-        return Waited(**told | {"state": task.own_state.value if task is not None else None})
+        return Waited(**told | {"state": task.own_state.value if task else None})

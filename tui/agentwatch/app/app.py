@@ -249,7 +249,6 @@ class AgentwatchApp(App[None]):
     def on_mount(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.app_resume_signal.subscribe(self, self._come_back)
-        self.set_interval(1.0, self._notify_operator)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._watch, name="watch", exit_on_error=False)
@@ -269,6 +268,8 @@ class AgentwatchApp(App[None]):
             self._opening = None
             for typed in self._typed:
                 self.post_message(typed)
+        if self.notifier is not None:
+            self.set_interval(1.0, self.notifier.notify)
         faults = view_faults(self.settings.views)
         self.monitor.complaints += self._faults
         self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
@@ -340,24 +341,16 @@ class AgentwatchApp(App[None]):
 
     # The operator who looks elsewhere
 
-    def _notify_operator(self) -> None:
-        if self.notifier is not None:
-            self.notifier.notify()
-
     def _write(self, sequence: str) -> None:
         """Send the terminal a sequence of ours, in order with what is drawn: as `App.bell`, no public method writes."""
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
-    def on_app_focus(self) -> None:
-        self._focus(here=True)
-
-    def on_app_blur(self) -> None:
-        self._focus(here=False)
-
-    def _focus(self, *, here: bool) -> None:
+    @on(events.AppFocus)
+    @on(events.AppBlur)
+    def _note_focus(self, event: events.Event) -> None:
         if self.notifier is not None:
-            self.notifier.queue.focus(here=here)
+            self.notifier.queue.focus(here=isinstance(event, events.AppFocus))
 
     # Keys
 
@@ -430,12 +423,13 @@ class AgentwatchApp(App[None]):
         # By its name: only a dialog with a document loads the code of it.
         if type(self.focused).__name__ == "TextArea":
             raise SkipAction
-        is_possible = self._driver is not None and self._driver.can_suspend
-        self.complain(suspend_all() if is_possible else "agentwatch cannot be suspended here.")
+        # No public property says whether it can be suspended.
+        if not (self._driver is not None and self._driver.can_suspend and suspend_all()):
+            self.complain("agentwatch cannot be suspended here.")
 
     def _come_back(self, _app: App[object]) -> None:
         attend_screens(attended=True)
-        self._focus(here=True)
+        self.post_message(events.AppFocus())
         self.refresh(layout=True)
 
     def action_command_palette(self) -> None:
@@ -460,16 +454,12 @@ class AgentwatchApp(App[None]):
         """Show a claim's file, or, as it stands in the transcript, what was done."""
         from agentwatch.app.screens.inspect import claim_screen, reading_of  # they need what the details need
 
-        if event.claim.call is not None:
-            if (step := reading_of(self.monitor, event)) is not None:
-                self._read_step(step)
-            else:
-                self.complain("Its transcript is not to be had any more: what was found in it stands here.")
-        elif host := self.monitor.of(event.task_id)[0].host:
-            path = clean(event.claim.path, 200)
-            self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
-        else:
+        if step := reading_of(self.monitor, event):
+            self._read_step(step)
+        elif event.claim.call is None and not self.monitor.of(event.task_id)[0].host:
             self.push_screen(claim_screen(self.monitor, self.clock, event.task_id, event.claim))
+        else:
+            self.complain(f"{clean(event.claim.path, 200)} is not to be had here: what was found in it stands here.")
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

@@ -17,7 +17,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
-from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
+from agentwatch.view.words import in_line, name_of, plural, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -48,7 +48,7 @@ def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
         asked = plain(in_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
-        return f"{_name(tasks[0])}{_program(tasks[0])} needs you: {asked}"
+        return f"{_name(tasks[0])} needs you: {asked}"
     names = ", ".join(map(_name, tasks[:_NAMED]))
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
     return f"{plural(len(tasks), 'task')} need you: {names}{more}"
@@ -57,11 +57,6 @@ def words(tasks: Sequence[Task], now: float) -> str:
 def _name(task: Task) -> str:
     host = f"{plain(task.host, _NAME_LENGTH)}: " if task.host else ""
     return f"{host}{plain(name_of(task), _NAME_LENGTH)}"
-
-
-def _program(task: Task) -> str:
-    asks = task.request or task.run
-    return f" ({plain(program_of(asks.source), _NAME_LENGTH)})" if asks is not None else ""
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:

@@ -16,10 +16,8 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings, commands_of
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.decision_words import can_answer
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.decision import Action
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -42,27 +40,13 @@ class DemoBar(LineWidget):
         self._is_over = is_over
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
-        parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
-        if self._is_over():
-            parts.append(Part("The demo is over: nothing more comes by itself. "))
-        return [[*parts, *self._hint(palette)]]
-
-    def _hint(self, palette: Palette) -> Parts:
-        """The thing to do now, and what to know of it."""
-        selected = self._tree.tasks.get(getattr(self.screen, "task_id", None) or "")
-        if selected is not None and selected.needs_operator:
-            # Not for the first frame, in which nobody asks yet.
-            from agentwatch.decisions import policy
-
-            asks = Action.RESPOND if can_answer(selected) else policy.suggested(selected)
-            command = commands_of(self.app)[f"decide.{asks or Action.ACCEPT}"]
-            key = Part(command.key_label, palette.strong, f"app.{command.action}")
-            words = f" to {command.words}. Only ctrl+s records it. All of it is temporary."
-            return [Part("Try it: "), key, Part(words)]
+        words = "Agents build the checkout of a shop. Soon one of them will need you."
         if self._tree.totals.needs_operator:
-            key = Part(commands_of(self.app)["needs.next"].key_label, palette.strong)
-            return [Part("Try it: "), key, Part(" goes to a child that needs you.")]
-        return [Part("Agents build the checkout of a shop. Soon one of them will need you.")]
+            key = commands_of(self.app)["needs.next"].key_label
+            words = f"Try it: {key} goes to a child that needs you, the keys below decide. All of it is temporary."
+        elif self._is_over():
+            words = "The demo is over: nothing more comes by itself."
+        return [[Part(" DEMO ", palette.needs + _REVERSED), Part(f"  {words}")]]
 
 
 class ReplayBar(LineWidget):
@@ -99,18 +83,20 @@ class ReplayBar(LineWidget):
 
 class _PlayedApp(AgentwatchApp):
     is_played = True
-
-    def new_bar(self) -> DemoBar | ReplayBar:
-        """The line that says what is played."""
-        raise NotImplementedError
+    new_bar: Callable[[], DemoBar | ReplayBar]
+    """The line that says what is played."""
+    hold: Callable[[bool], None] | None = None
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, self._add_bar)
-        _PlayedApp._add_bar(self, self.screen)
+        self._add_bar(self.screen)
 
     def _add_bar(self, screen: Screen[object]) -> None:
         """The line stands on every screen of its own: a modal one lets it shine through."""
-        if not isinstance(screen, ModalScreen) and not screen.query("DemoBar, ReplayBar"):
+        is_modal = isinstance(screen, ModalScreen)
+        if self.hold is not None:
+            self.hold(is_modal)
+        if not is_modal and not screen.query("DemoBar, ReplayBar"):
             bar = self.new_bar()
             screen.mount(bar, before=0)
             bar.set_interval(bar.period, bar.redraw)
@@ -124,15 +110,8 @@ class DemoApp(_PlayedApp):
 
     def __init__(self, monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]) -> None:
         super().__init__(monitor)
-        self._hold = hold
-        self._is_over = is_over
-
-    def new_bar(self) -> DemoBar:
-        return DemoBar(self.monitor.tree, self._is_over)
-
-    def _add_bar(self, screen: Screen[object]) -> None:
-        self._hold(isinstance(screen, ModalScreen))
-        super()._add_bar(screen)
+        self.hold = hold
+        self.new_bar = lambda: DemoBar(monitor.tree, is_over)
 
 
 class ReplayApp(_PlayedApp):
@@ -143,12 +122,10 @@ class ReplayApp(_PlayedApp):
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)
         self.playback = playback
+        self.new_bar = lambda: ReplayBar(playback)
         # Nothing in a recording needs anybody.
         self.notifier = None
         self._keys = {key for one in self.commands.values() if Home.REPLAY in one.homes for key in one.keys}
-
-    def new_bar(self) -> ReplayBar:
-        return ReplayBar(self.playback)
 
     # Commands
 

@@ -111,15 +111,15 @@ def _harmless(segment: Segment) -> Segment:
     return Segment(text, style.update_link(None) if style is not None and style.link else style)
 
 
-def suspend_all() -> str | None:
-    """Stop the process, and what it has started, until the shell wakes them; why it cannot, a sentence.
+def suspend_all() -> bool:
+    """Stop the process, and what it has started, until the shell wakes them; False where no shell waits for it.
 
     The whole group, as a terminal does: who waits for one of it, like a launcher, would keep the shell away.
     """
     if os.getpgrp() == os.getsid(0):
-        return "No shell waits for agentwatch here: nobody could wake it again."
+        return False
     os.killpg(os.getpgrp(), signal.SIGTSTP)
-    return None
+    return True
 
 
 @contextmanager

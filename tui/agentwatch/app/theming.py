@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
@@ -137,23 +138,18 @@ class Palette(NamedTuple):
     @classmethod
     def of(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
         """Resolve the theme's variables once. `ansi`: sixteen colours, of which nobody knows how they look."""
-        foreground = Color.parse(variables["foreground"]).rich_color
-        background = Color.parse(variables["background"]).rich_color
-        base = Style(color=foreground, bgcolor=background)
-        cursor = Style(reverse=True) if ansi else Style(bgcolor=_ink(variables["cursor-row"]).color)
-        accent = _ink(variables["accent"])
+
+        def color(name: str) -> RichColor:
+            return Color.parse(variables[name]).rich_color
+
         return cls(
-            base=base,
-            cursor=cursor,
-            muted=Style(dim=True) if ansi else _ink(variables["text-muted"]),
-            line=_ink(variables["line"]),
-            accent=accent,
-            needs=Style(bold=True, reverse=True) if ansi else accent + Style(bold=True),
+            base=Style(color=color("foreground"), bgcolor=color("background")),
+            cursor=Style(reverse=True) if ansi else Style(bgcolor=color("cursor-row")),
+            muted=Style(dim=True) if ansi else Style(color=color("text-muted")),
+            line=Style(color=color("line")),
+            accent=Style(color=color("accent")),
+            needs=Style(bold=True, reverse=True) if ansi else Style(color=color("accent"), bold=True),
             strong=Style(bold=True),
-            states={name: _ink(value) for name, value in variables.items() if name.startswith("state-")},
+            states={name: Style(color=color(name)) for name in variables if name.startswith("state-")},
             ansi=ansi,
         )
-
-
-def _ink(value: str) -> Style:
-    return Style(color=Color.parse(value).rich_color)

@@ -20,8 +20,7 @@ from agentwatch.composition import check_claims, desk_of
 from agentwatch.config import load
 from agentwatch.decisions import form, policy
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.form import Fact, words_of_child
-from agentwatch.decisions.handoff import AmendError, final_report, handoff_problems, next_handoff
+from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
 from agentwatch.decisions.service import operator_name

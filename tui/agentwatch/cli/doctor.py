@@ -17,7 +17,7 @@ from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import leads_through, state_directory
@@ -37,7 +37,7 @@ def doctor(options: Namespace) -> int:
     if options.nats is not None:
         return say_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
-    desk = LocalService(workspace, read_only=settings.read_only)
+    desk = DecisionService(workspace, read_only=settings.read_only)
     return say_checks(
         [
             *_of_state(state_directory(workspace)),
@@ -78,7 +78,7 @@ def _written(about: str, directory: Path, otherwise: str) -> Check:
     return good(about, f"{directory} can be written")
 
 
-def _of_places(workspace: Path, desk: LocalService) -> Iterator[Check]:
+def _of_places(workspace: Path, desk: DecisionService) -> Iterator[Check]:
     """That nothing of ours lies where agents write."""
     for variable, place in (("XDG_STATE_HOME", desk.state), ("XDG_CONFIG_HOME", desk.keys.directory)):
         if leads_through(place, workspace):
@@ -86,7 +86,7 @@ def _of_places(workspace: Path, desk: LocalService) -> Iterator[Check]:
             yield bad("place", f"{place} lies in the workspace, {why}: set {variable} to another place")
 
 
-def _of_key(desk: LocalService) -> Iterator[Check]:
+def _of_key(desk: DecisionService) -> Iterator[Check]:
     try:
         private = f"{desk.keys.show().keyid[:16]}…, which only your user may read"
         if desk.keys.why_encrypted() is None:
@@ -106,7 +106,7 @@ def _of_history(workspace: Path) -> Iterator[Check]:
     yield from [bad("history", notice) for notice in wrong] or [good("history", sound)]
 
 
-def _of_ledger(desk: LocalService) -> Iterator[Check]:
+def _of_ledger(desk: DecisionService) -> Iterator[Check]:
     try:
         yield from of_ledger(desk)
     except DecisionError as error:

@@ -19,7 +19,7 @@ from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
-from agentwatch.decisions.service import DecisionWatcher, LocalService
+from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.task import State
@@ -103,7 +103,7 @@ def _log(
     with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
     history, inbox, source = History(state), inbox_of(workspace), source_of(workspace, settings, sessions=sessions)
-    decisions = DecisionWatcher(LocalService(workspace, read_only=True))
+    decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)

@@ -19,7 +19,7 @@ from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.form import DIGITS
-from agentwatch.decisions.service import DecisionService, LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.asks import FITTER, is_line_fault, mark_of, request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
@@ -112,7 +112,7 @@ class PendingsDoc(view.Document):
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
-    return print_workspaces(options, _print_pending, partial(LocalService, read_only=True))
+    return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:

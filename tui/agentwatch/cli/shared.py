@@ -21,7 +21,7 @@ from agentwatch.text import clean, complain, indented, quoted, say
 from agentwatch.workspaces import Place
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.service import DecisionService, LocalService
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
 
     def scan(
         self,
-        open_desk: Callable[[Path], LocalService | None] = known_desk,
+        open_desk: Callable[[Path], DecisionService | None] = known_desk,
         passphrase: Callable[[], str] | None = None,
         *,
         inspects: bool = True,
@@ -117,7 +117,7 @@ def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[s
 def print_workspaces(
     options: Namespace,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], LocalService | None] = known_desk,
+    open_desk: Callable[[Path], DecisionService | None] = known_desk,
 ) -> int:
     """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
     alone, also its worktrees.

@@ -22,7 +22,7 @@ from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.record import Record
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.decisions.statement import Statement, is_statement, statement_of, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
@@ -50,7 +50,7 @@ def verify(options: Namespace) -> int:
     if file is not None and os.path.isdir(file):
         file, path = None, file
     workspace = workspace_at(path)
-    desk = LocalService(workspace, read_only=True)
+    desk = DecisionService(workspace, read_only=True)
     if options.set_aside:
         if file is not None:
             raise UsageError("--set-aside is about the whole ledger; give no FILE")
@@ -63,7 +63,7 @@ def verify(options: Namespace) -> int:
     # The keys of this user, and those that an orchestrator was started with.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
-        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.forged()]
+        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.mirror(writes=False).foreign]
         return say_checks([*of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
@@ -75,7 +75,7 @@ def verify(options: Namespace) -> int:
     return say_checks((_of_statements if is_statement(data) else _of_decision)(data, tree, desk, trust))
 
 
-def _of_decision(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
+def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
     try:
         record, keyid = verified(data, trust, None)
     except DecisionError as error:
@@ -100,7 +100,7 @@ def _of_decision(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> I
         yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
 
 
-def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
+def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
     if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
@@ -112,7 +112,7 @@ def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
+def _of_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:
@@ -126,7 +126,7 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def of_ledger(desk: LocalService) -> Iterator[Check]:
+def of_ledger(desk: DecisionService) -> Iterator[Check]:
     """The whole ledger. Raises DecisionError."""
     chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
@@ -138,7 +138,7 @@ def of_ledger(desk: LocalService) -> Iterator[Check]:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
 
-def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
+def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = desk.keys.others(Role.HOST)
     trust = trust.with_more(Trust(tuple(hosts)))

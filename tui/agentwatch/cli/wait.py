@@ -16,17 +16,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.reader import (
-    Asker,
-    Expired,
-    Found,
-    Question,
-    Verified,
-    answer,
-    is_needless,
-    question_about,
-    waited,
-)
+from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, waited
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
@@ -68,7 +58,7 @@ def wait(options: Namespace) -> int:
     if options.attempt is not None and options.attempt < 1:
         raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
     workspace, settings, task_id = workspace_at(options.path), _settings_in_sight(), options.task
-    end, asker = time.monotonic() + options.timeout, Asker(workspace, settings, "wait")
+    end, asker = time.monotonic() + options.timeout, Reader(workspace, "wait", read_only=settings.read_only)
 
     def load_decided(workspace: Path, settings: Settings, **more: Any) -> Monitor:
         monitor = scanned(workspace, settings, **more)
@@ -84,26 +74,26 @@ def wait(options: Namespace) -> int:
 
     def ask(question: Question) -> tuple[Found, Task | None]:
         """What is decided, as soon as something is, and the task where nothing is."""
-        found = asker.reader.wait(question, 0.0)
-        if isinstance(found, Verified | Expired):
+        found = asker.wait(question, 0.0)
+        if found.decided:
             return found, None
         task, left = find(), end - time.monotonic()
         if left <= 0 or is_needless(task):
             return found, task
-        found = asker.reader.wait(question, left)
+        found = asker.wait(question, left)
         # It may have returned meanwhile.
-        return found, None if isinstance(found, Verified | Expired) else find()
+        return found, None if found.decided else find()
 
     found, task = ask(Question(task_id, options.attempt))
-    if isinstance(found, Verified | Expired):
+    if found.decided:
         # One of before may be decided; this one asks, or has not returned.
         tree = load_decided(workspace, settings, inspects=False, about=task_id).tree
         found, task = ask(question_about(tree, task_id, options.attempt))
-    handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
+    handoff_path = asker.hand_out(found.record) if found.record else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, None if options.json else 2)
     # Only now somebody has it.
-    if isinstance(found, Verified) and (problem := asker.note_read(found, "agentwatch wait")):
+    if found.record and (problem := asker.note_read(found, "agentwatch wait")):
         complain(clean(problem))
     code, about = _exit_code(document), quoted(task_id)
     if code == ExitCode.EXPIRED:
@@ -130,12 +120,12 @@ def claim(options: Namespace) -> int:
     decision_id, by = options.decision, options.by
     if len(decision_id) != 32 or not set(decision_id) <= set("0123456789abcdef"):
         raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
-    asker = Asker(workspace_at(options.path), _settings_in_sight(), "claim")
-    found = asker.reader.find(Question(None, decision_id=decision_id))
-    if not isinstance(found, Verified):
-        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
+    asker = Reader(workspace_at(options.path), "claim", read_only=_settings_in_sight().read_only)
+    found = asker.find(Question(None, decision_id=decision_id))
+    if found.record is None:
+        known = "has expired: the operator must decide again" if found.expired else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
-        document = answer(found)
+        document = waited(found, None, "")
         _complain_of_refused(document)
         return _exit_code(document)
     made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")

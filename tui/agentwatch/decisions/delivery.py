@@ -19,8 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -43,35 +42,25 @@ from agentwatch.disk import (
     Directory,
     Disk,
     NotADirectoryOfOursError,
-    PrivateDirectory,
     open_dot_directory,
 )
 from agentwatch.text import clean, clean_lines, exact
 
 MIRROR: Final = f"{DOT}/{NAME}"
 RECEIPTS: Final = "receipts"
-NOT_DELIVERED: Final = "recorded, not delivered: "
-"""In front of the reason, for people."""
+NOT_DELIVERED: Final = "recorded, not delivered: "  # In front of the reason, for people
+UNWRITTEN: Final = "agentwatch was told to write nothing into the workspace"
 
-MOST: Final = 20_000
-"""Files of the mirror that are looked at."""
+MOST: Final = 20_000  # Files of a directory that are looked at
 
 _MODE: Final = 0o644
-_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
-_SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
 
 _LARGEST_RECEIPT: Final = 4_096
 _LONGEST: Final = 200
-_MOST_RECEIPTS: Final = 200
-"""Receipts of one decision that are looked at."""
+_FILE: Final = re.compile(r"([0-9a-f]{32})\.(json|md)\Z")
 _RECEIPT: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
-_READER: Final = 15
-"""Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above."""
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
-_CLAIM: Final = "claim"
-_NOBODY: Final = ("somebody", "")
-"""Name and time of a receipt that cannot be read."""
+CLAIM: Final = "claim"
 
 FORGED: Final = Rule(
     "DEC001",
@@ -94,10 +83,9 @@ def forged(why: str) -> Finding:
 
 
 class Mirror(NamedTuple):
-    """How the mirror stands: the ids of the decisions that are delivered, and of those that wait, and why they do; and
-    the files that are not the ledger's."""
+    """How the mirror stands: the ids of the decisions that wait, and why they do; and the files that are not the
+    ledger's."""
 
-    delivered: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     reason: str | None = None
     foreign: tuple[ChainProblem, ...] = ()
@@ -106,112 +94,94 @@ class Mirror(NamedTuple):
 def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
     """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
     entries, why, foreign = chain.of_attempts, None, tuple[ChainProblem, ...]()
-    pending = dict(entries)
+    pending = dict.fromkeys(entries)
     try:
         with open_dot_directory(workspace, NAME, make=bool(entries), disk=ledger.disk) as directory:
             foreign = tuple(differing(directory, chain, trust, ledger.workspace_id))
             directory.sweep()
             for decision_id, entry in entries.items():
                 try:
-                    _deliver(directory, entry, ledger)
+                    for name in (f"{decision_id}.json", f"{decision_id}.md"):
+                        if not _is_as_it_should_be(directory, name, entry):
+                            data = ledger.bytes_of(entry) if name.endswith("json") else page(entry.record)
+                            directory.replace(name, data, _MODE)
                     del pending[decision_id]
                 except (OSError, LedgerError) as error:
                     why = _in_words(error)
     except OSError as error:
         why = _in_words(error) if entries or not isinstance(error, FileNotFoundError) else None
-    return Mirror(tuple(one for one in entries if one not in pending), tuple(pending), why, foreign)
-
-
-def files_in(directory: Directory) -> list[str]:
-    """The names of the files of a mirror, without those that are being written."""
-    return sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
+    return Mirror(tuple(pending), why, foreign)
 
 
 def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
     """The files of a mirror, the first MOST: decisions that are signed, and what is none."""
-    for name in files_in(directory)[:MOST]:
-        if _RECORD.match(name) is None:
+    for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
+        match = _FILE.match(name)
+        if not match or match[2] == "md":
             yield ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there")
             continue
         with suppress(FileNotFoundError):
             found = read_signed(directory, name, trust, workspace_id)
-            if isinstance(found, ChainEntry) and found.record.request is not None:
+            if isinstance(found, ChainEntry) and found.record.request:
                 found = ChainProblem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
             yield found
 
 
 def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
     """The files of a mirror, of the first MOST, that are not as the ledger has them."""
-    ours = chain.of_attempts
     for found in signed_in(directory, trust, workspace_id):
-        stem, _, ending = found.name.rpartition(".")
-        entry = ours.get(stem) if ending in ("json", "md") else None
-        if entry is not None:
-            if not _is_as_it_should_be(directory, found.name, entry):
-                yield ChainProblem(found.name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
+        name, match = found.name, _FILE.match(found.name)
+        if match and (entry := chain.of_attempts.get(match[1])):
+            if not _is_as_it_should_be(directory, name, entry):
+                yield ChainProblem(name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
+        elif isinstance(found, ChainProblem):
+            yield found
         else:
-            yield found if isinstance(found, ChainProblem) else ChainProblem(found.name, ProblemKind.STRAY, _SIGNED)
-
-
-def _deliver(directory: Directory, entry: ChainEntry, ledger: Ledger) -> None:
-    for ending in ("json", "md"):
-        name = f"{entry.record.decision_id}.{ending}"
-        if _is_as_it_should_be(directory, name, entry):
-            continue
-        directory.replace(name, ledger.bytes_of(entry) if ending == "json" else page(entry.record), _MODE)
+            why = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
+            yield ChainProblem(name, ProblemKind.STRAY, why)
 
 
 def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
     wanted = entry.sha256 if name.endswith(".json") else hashlib.sha256(page(entry.record)).hexdigest()
-    try:
+    with suppress(OSError):
         return hashlib.sha256(directory.read(name, LARGEST)).hexdigest() == wanted
-    except OSError:
-        return False
+    return False
 
 
 def _in_words(error: OSError | LedgerError) -> str:
-    if isinstance(error, LedgerError):
-        return str(error)
     if isinstance(error, NotADirectoryOfOursError):
         return reason(error)
-    return f"the workspace: {reason(error)}; {remedy(error)}, it is tried again"
+    return f"the workspace: {reason(error)}; {remedy(error)}" if isinstance(error, OSError) else str(error)
 
 
 def page(record: Record) -> bytes:
-    """The Markdown page of a decision: equal records have equal pages. Foreign text in it is made safe to show."""
+    """The Markdown page of a decision. It is compared with those of before, so it keeps its form. Foreign text in it is
+    made safe to show."""
     params = record.params
     facts = {
         "decision": record.decision_id,
-        "number": str(record.seq),
+        "number": record.seq,
         "operator": clean(record.operator),
         "decided": record.created_at,
         "after": f"{record.after}, whose fitter has ended" if record.after else None,
         "holds until": record.expires_at or "further notice",
-        "mode": clean(params.mode) if params.mode else None,
-        "mitigation": params.mitigation.value if params.mitigation else None,
+        "mode": params.mode and clean(params.mode),
+        "mitigation": params.mitigation,
     }
     lines = [f"# {SPECS[record.action].word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
-            lines += ["", f"## {title}", "", *_fenced(text)]
+            shown, note = clean_lines(text.removesuffix("\n"))
+            # Nothing in it can close the fence.
+            fence = "`" * (max((len(run) for line in shown for run in _FENCE.findall(line)), default=2) + 1)
+            lines += ["", f"## {title}", "", fence, *shown, fence, *filter(None, [note])]
     if params.answers:
-        lines += ["", "## Answers", ""]
-        lines += [
-            f"- {clean(one.question)}: {clean(one.answer)}" if one.question else f"- {clean(one.answer)}"
-            for one in params.answers
-        ]
+        said = [": ".join(map(clean, filter(None, (one.question, one.answer)))) for one in params.answers]
+        lines += ["", "## Answers", "", *(f"- {words}" for words in said)]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()
-
-
-def _fenced(text: str) -> list[str]:
-    """The text in a fence that nothing in it can close."""
-    shown, note = clean_lines(text.removesuffix("\n"))
-    longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=2)
-    fence = "`" * (longest + 1)
-    return [fence, *shown, fence, *([note] if note else [])]
 
 
 # Receipts
@@ -240,61 +210,41 @@ class ReceiptBook:
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
         self._read_only = read_only
-        self._own = PrivateDirectory(state / RECEIPTS, disk)
+        self._own = state / RECEIPTS
+        self._disk = disk
         self._claimed = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
-        self._workspace = partial(self._claimed, make=True)
 
     def mark(
-        self,
-        decision_id: str,
-        stage: Stage,
-        by: str,
-        *,
-        since: str,
-        reader: str = "",
-        inside: bool = False,
-        private: bool = False,
-    ) -> None:
-        """Tell a stage, unless it was told before (by this `reader`); `since` is when the decision was made.
+        self, decision_id: str, stage: str, by: str, *, since: str, inside: bool = False, private: bool = False
+    ) -> Claim:
+        """Tell a stage, unless it was told before; `since` is when the decision was made. Behind a dot in the stage
+        stands which of several readers tells it, in at most 15 small letters.
 
         It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
-        a `private` one never is. Raises ReceiptError where it cannot be written.
+        a `private` one never is. Returns who was first. Raises ReceiptError where it cannot be written.
+
+        A CLAIM asks to be the one who carries the decision out, before an effect that must not happen twice: exactly
+        one asker wins. One that can write both places must win both, so that one inside a sandbox and one outside
+        never both do.
         """
-        places = [] if inside else [self._own.make]
-        places += [] if self._read_only or private else [self._workspace]
-        trouble = OSError(0, "agentwatch was told to write nothing into the workspace")
+        places: list[Callable[[], Directory]] = [partial(Directory.make, self._own, self._disk)]
+        places += [] if self._read_only or private else [partial(self._claimed, make=True)]
+        if inside or stage == CLAIM:
+            places = places[1:] + ([] if inside else places[:1])
+        trouble, told = OSError(0, UNWRITTEN), None
         for place in places:
             try:
                 with place() as directory:
-                    _publish(directory, decision_id, stage, by, since=since, reader=reader)
-                    return
+                    told = _publish(directory, decision_id, stage, by[:_LONGEST], since)
             except OSError as error:
                 trouble = error
-        raise ReceiptError(
-            f"no receipt can be written in {self._own.path} or in the workspace: {reason(trouble)}; {remedy(trouble)},"
-            " the decision itself is not touched by this"
-        )
-
-    def claim(self, decision_id: str, by: str, *, since: str, private: bool = False) -> Claim:
-        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
-
-        Exactly one asker wins. One that can write both places must win both, so that one inside a sandbox and one
-        outside never both do; a `private` one needs the state directory alone. Raises ReceiptError.
-        """
-        trouble, won = OSError(), None
-        for place in (self._own.make,) if self._read_only or private else (self._workspace, self._own.make):
-            try:
-                with place() as directory:
-                    won = _publish(directory, decision_id, _CLAIM, by, since=since)
-            except OSError as error:
-                trouble = error
-            else:
-                if not won.won:
-                    break
-        if won is None:
-            why = f"neither {self._own.path} nor the workspace can be written: {reason(trouble)}"
-            raise ReceiptError(f"nobody can claim the decision: {why}; {remedy(trouble)}")
-        return won
+                continue
+            if stage != CLAIM or not told.won:
+                break
+        if not told:
+            why = f"neither {self._own} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
+            raise ReceiptError(f"the decision holds, and nobody can tell what becomes of it: {why}")
+        return told
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
@@ -303,49 +253,43 @@ class ReceiptBook:
             one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
             for one in records
         }
-        with suppress(OSError), self._own.open() as directory:
+        with suppress(OSError), Directory.open(self._own, self._disk) as directory:
             _add_receipts(receipts, directory, claimed=False)
         with suppress(OSError), self._claimed() as directory:
-            public = {one.decision_id: receipts[one.decision_id] for one in records if one.request is None}
+            public = {one.decision_id: receipts[one.decision_id] for one in records if not one.request}
             _add_receipts(public, directory, claimed=True)
         for one in records:
-            if one.request is not None:
+            if one.request:
                 # Its holder claims it before the program has it: no agent has read anything.
                 receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
-def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, str]:
-    """The name of a receipt, and the one that it has where the first is that of an earlier decision."""
-    who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
-    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
-    about = f"{decision_id}.{kind}"
-    return f"{about}.{who}.json" if who else f"{about}.json", f"{about}.{anew}.json"
-
-
-def _publish(directory: Directory, decision_id: str, kind: str, by: str, *, since: str, reader: str = "") -> Claim:
+def _publish(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
     """Publish a stage or a claim, unless there is one of this decision. Returns who was first."""
     directory.sweep()
     # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
-    at = max(written(datetime.now(UTC)), since)
-    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by[:_LONGEST], "at": at}
-    for name in _names(decision_id, kind, reader, since):
+    at, kind, about = max(written(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
+    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
+    # The second name is for where the first is that of an earlier decision.
+    anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
+    for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():
             with suppress(FileExistsError):
-                directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), 0o644)
-                return Claim(True, by[:_LONGEST], at)
+                directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), _MODE)
+                return Claim(True, by, at)
         holds = _read(directory, name)
-        if not "" < holds[1] < since:
+        if not "" < holds.at < since:
             break
-    return Claim(False, *holds)
+    return holds
 
 
-def _read(directory: Directory, name: str) -> tuple[str, str]:
-    """Name and time of a receipt that is there, _NOBODY for whatever is none."""
+def _read(directory: Directory, name: str) -> Claim:
+    """The name and the time in a receipt that is there, or of nobody."""
     with suppress(OSError, ValidationError):
         told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
-        return told.by[:_LONGEST], told.at
-    return _NOBODY
+        return Claim(False, told.by[:_LONGEST], told.at)
+    return Claim(False, "somebody", "")
 
 
 def _seconds(at: str) -> float:
@@ -353,20 +297,18 @@ def _seconds(at: str) -> float:
 
 
 def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Directory, *, claimed: bool) -> None:
-    seen: Counter[str] = Counter()
-    for name in sorted(directory.names()):
+    for name in sorted(directory.names())[:MOST]:
         match = _RECEIPT.match(name)
-        if match is None or match[1] not in receipts or seen[match[1]] == _MOST_RECEIPTS:
+        if not match or match[1] not in receipts:
             continue
         told, kind = receipts[match[1]], match[2]
-        seen[match[1]] += 1
-        by, at = _read(directory, name)
+        _, by, at = _read(directory, name)
         if not at or _seconds(at) < told[Stage.RECORDED].at:
             continue
         # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
-        is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
+        is_read = kind == CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
-        taken_by = by if kind == _CLAIM else ""
+        taken_by = by if kind == CLAIM else ""
         receipt = Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED, taken_by)
         held = told.get(stage, receipt)
         first = min(held, receipt, key=lambda one: (one.claimed, one.at))

@@ -20,19 +20,18 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
+# Of an operator's request to a host. No signature of one type passes for one of another.
 REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
-"""Of an operator's request to a host. No signature of one type passes for one of another."""
 STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
 _NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
+# Bytes of an envelope: of the largest record, which holds the envelope of a request for it.
 LARGEST: Final = 7 * 1024 * 1024
-"""Bytes of an envelope: of the largest record, which holds the envelope of a request for it."""
 
-OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
-"""Names the workspace where it is mounted at another path than the operator's."""
+OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"  # Names the workspace where it is mounted at another path than the operator's
 VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
+# In there, stands before the key of an operator on another machine, who may ask this host for a decision.
 OPERATOR: Final = "operator:"
-"""In there, stands before the key of an operator on another machine, who may ask this host for a decision."""
 
 _PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
@@ -105,15 +104,16 @@ class Trust:
 
     @cached_property
     def asking(self) -> dict[str, TrustedKey]:
-        """By key id: who may ask for a record. Who can sign one may."""
+        """By key id: who may ask for a record, as those that can sign one."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require(self, keyid: str, created_at: str) -> None:
-        """Raises UntrustedError where a record of this time, signed with this known key, is not accepted."""
-        retired_at = self.signing[keyid].retired_at
+        """Raises UntrustedError where a record of this time, signed or asked for with this known key, is not
+        accepted."""
+        retired_at = self.asking[keyid].retired_at
         # Both are written in one form, so their letters sort as the times do.
-        if retired_at is not None and created_at > retired_at:
-            raise UntrustedError(f"it is signed with a key that was retired at {retired_at}")
+        if retired_at and created_at > retired_at:
+            raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
     def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""
@@ -125,7 +125,7 @@ class Trust:
 def parse_public(text: str) -> PublicKey:
     """A public key as `PublicKey.text` shows it. Raises KeyProblemError."""
     match = _PUBLIC.match(text.strip())
-    if match is not None:
+    if match:
         key = PublicKey(base64.b64decode(match[1]))
         # The last character of the base64 holds bits that mean nothing, and must be none.
         if key.text == text.strip():
@@ -153,13 +153,13 @@ def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE
     bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
-    if match is None or match[2] != kind.encode() or len(match[1]) % 4:
+    if not match or match[2] != kind.encode() or len(match[1]) % 4:
         raise EnvelopeError(f"it is not in the form of a signed {_NAMES[kind]}: cut off, edited, or something else")
     payload, keyid, signature = base64.b64decode(match[1]), match[3].decode(), base64.b64decode(match[4])
     # Base64 can spell the same bytes in several ways.
     if _written(payload, kind, keyid, signature) != data:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
-    if (key := keys.get(keyid)) is None:
+    if not (key := keys.get(keyid)):
         why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
     if not holds(signature, to_sign(payload, kind), key.public):

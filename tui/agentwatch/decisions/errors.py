@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+from typing import Final
 
 from agentwatch.errors import AgentwatchError
 
@@ -14,6 +14,10 @@ class DecisionError(AgentwatchError):
 
 class RecordError(DecisionError):
     """A record cannot be written as it is, or does not have the form that DESIGN.md gives it."""
+
+
+class OtherWorkspaceError(RecordError):
+    """The record is about another workspace."""
 
 
 class NotAllowedError(DecisionError):
@@ -64,13 +68,16 @@ class KeyMissingError(KeyProblemError):
 
 def reason(error: OSError) -> str:
     """The system's message, in words."""
-    return error.strerror or (os.strerror(error.errno) if error.errno else str(error))
+    return error.strerror or str(error)
+
+
+_REMEDIES: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable for you"),
+    errno.EWOULDBLOCK: "end it",
+}
 
 
 def remedy(error: OSError) -> str:
     """The remedy, in words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "free space"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "make it writable for you"
-    return "check the disk"
+    return _REMEDIES.get(error.errno or 0, "check the disk")

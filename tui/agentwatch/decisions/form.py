@@ -1,19 +1,27 @@
 """A decision as the operator fills it in: its fields, what is missing, the document that it hands on, and a preview.
 
 Pure. The dialog and the commands show the same facts. Labels and words are ours; questions and options are foreign.
+The contracts find no error in a document that is handed on; an edited text can be checked again.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Severity
+from agentwatch.contracts.handoff import SCHEMA
+from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_of, read_document, unwrapped
+from agentwatch.contracts.rules import is_relative
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions import policy
-from agentwatch.decisions.handoff import Proposal, final_report, goes_to_fitter, next_handoff
+from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
-from agentwatch.delegation.asks import FITTER, is_retry, mitigated
+from agentwatch.delegation.asks import FITTER, is_line_fault, is_retry, mitigated
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
@@ -23,19 +31,22 @@ from agentwatch.view import looks, times
 from agentwatch.view.requests import denial_words, left_words, whole_input
 from agentwatch.view.words import plural, program_of, question_at, retries_left
 
-_MOST_QUERIES: Final = 24
-_MOST_OPTIONS: Final = 60
-"""Questions, and options of one, beyond which a request is answered in its program."""
+ABORTED: Final = "E_ABORTED_BY_OPERATOR"
+
+_REPORT: Final = "final.return.md"
+_MOST: Final = 20  # Failed tasks that a final report names
+_OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
+_MOST_OBJECTS: Final = 50  # Places where a packet could begin that are tried
+
+# Questions and options, with their descriptions, beyond which a request is answered in its program.
+_MOST_TEXTS: Final = 400
 _LONGEST_RULE: Final = 1_000
+# Characters of a question, a label or a description: all of it can be read, or it is not answered here.
 LONGEST: Final = 2_000
-"""Characters of a question, a label or a description: all of it can be read, or it is not answered here."""
-DIGITS: Final = 8
-"""Digits of an id that name a request everywhere."""
+DIGITS: Final = 8  # Digits of an id that name a request everywhere
 _LONGEST_ID: Final = 1_000
-DIGITS_OF_FILE: Final = 12
-"""Hex digits of a digest that are shown; all of it is compared."""
-_MOST_QUESTIONS: Final = 12
-"""Questions of a child with a field of their own; those behind share one."""
+DIGITS_OF_FILE: Final = 12  # Hex digits of a digest that are shown; all of it is compared
+_MOST_QUESTIONS: Final = 12  # Questions of a child that have a field each; more share one
 _MITIGATIONS: Final = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES: Final = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
@@ -46,15 +57,12 @@ class Field:
 
     key: str
     label: str = ""
-    options: Sequence[tuple[str, str]] = ()
-    """Words and description of each."""
+    options: Sequence[tuple[str, str]] = ()  # Words and description of each
     taken: list[int] = field(default_factory=list)
     several: bool = False
-    placeholder: str = ""
-    """Blank where nothing can be written."""
+    placeholder: str = ""  # Blank where nothing can be written
     text: str = ""
-    question: str | None = None
-    """Stands above."""
+    question: str | None = None  # Stands above
 
     @property
     def choice(self) -> int | None:
@@ -93,8 +101,7 @@ class Form:
 
     spec: ActionSpec
     title = ""
-    first = "note"
-    """The field to begin with."""
+    first = "note"  # The field to begin with
     fields: list[Field]
 
 
@@ -125,11 +132,11 @@ class DecisionForm(Form):
             others = f" and the {plural(below, 'open task')} below it" if below else ""
             self._choose("sure", "abort", "no", f"yes, end this task{others}")
         if "answers" in spec.takes:
-            self.first, blockers = "0", task.result.blockers if task.result else ()
-            asked = [(one, "your answer") for one in blockers[:_MOST_QUESTIONS] or [None]]
-            if (more := len(blockers) - _MOST_QUESTIONS) > 0:
-                asked.append((None, f"your answer to the other {plural(more, 'question')}"))
-            self.fields = [Field(str(n), placeholder=words, question=one) for n, (one, words) in enumerate(asked)]
+            self.first, asked = "0", task.result.blockers if task.result else ()
+            words = "your answer"
+            if len(asked) > _MOST_QUESTIONS:
+                asked, words = (), f"your answer to its {len(asked)} questions"
+            self.fields = [Field(str(n), placeholder=words, question=one) for n, one in enumerate(asked or [None])]
 
     def _choose(self, key: str, label: str, *options: str) -> None:
         self.fields.append(Field(key, label, [(words, "") for words in options], [0]))
@@ -149,17 +156,14 @@ class DecisionForm(Form):
     def missing(self, task: Task, note: str) -> Missing | None:
         """The step that the operator has to take first, a sentence in small letters."""
         blank = [one for one in self.fields if not one.answers]
-        key = blank[0].key if blank else self.fields[0].key if self.fields else "note"
+        key = (blank or self.fields)[0].key if self.fields else "note"
         if reason := policy.refusal(task, self.action, self.params(), note):
-            # With a mitigation it may be allowed: then the operator can do something about it here.
-            is_allowed = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.action].allowed
-            return Missing(reason, key if is_allowed else "")
+            return Missing(reason, key)
         if key == "sure" and not self.fields[0].choice:
             return Missing("say yes, with an arrow key on “abort”", key)
         if "answers" in self.spec.takes and blank:
             # An agent that gets only some answers would go on without the others.
-            words = f"answer each of its {plural(len(self.fields), 'question')}: {len(blank)} left"
-            return Missing(words, key)
+            return Missing(f"answer each of its {len(self.fields)} questions: {len(blank)} left", key)
         return None
 
     def propose(
@@ -169,18 +173,14 @@ class DecisionForm(Form):
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
         choice, mode = self["hint"], self.params().mode
-        hint = None if choice is not None and choice.choice else self.task.retry.hint
+        hint = None if choice and choice.choice else self.task.retry.hint
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
 def with_document(action: Action, params: Params, document: str) -> Params:
-    """The parameters with the document that they hand on."""
-    match SPECS[action].document:
-        case "report":
-            return replace(params, report=document)
-        case "handoff":
-            return replace(params, handoff=document or None)
-    return params
+    """The parameters with the document that they hand on, where it is not blank."""
+    told: dict[str, Any] = {kind: document} if (kind := SPECS[action].document) and document else {}
+    return replace(params, **told)
 
 
 def facts(
@@ -196,13 +196,13 @@ def facts(
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""
     look = looks.CONTRADICTED if seen.contradicted else looks.LOOKS[seen.own_state]
-    standing = ("attempt " + str(subject.attempt), ""), (f"{look.glyph} {look.word}", look.color)
+    standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
     if question := question_at(task, now):
         yield fact("asks", quoted(question, 400))
     returned, latest = (one.latest.returned for one in (seen, task))
-    if (digest := subject.return_sha256) is None or returned is None:
+    if not (digest := subject.return_sha256) or not returned:
         yield fact("return", "none yet")
     else:
         is_same = latest is not None and latest.digest == digest
@@ -211,7 +211,8 @@ def facts(
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
     yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
-    yield from _warnings(policy.options(task, mitigation=params.mitigation)[action].warnings)
+    for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
+        yield fact("beware", warning, "text-warning")
 
 
 def _open_below(task: Task) -> int:
@@ -232,16 +233,15 @@ def _budget(task: Task, action: Action, params: Params) -> str:
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
         return f"{retries_left(task.retry)}, before and after"
-    retry = mitigated(task) if params.mitigation is not None else task.retry
+    retry = mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
 
 def words_of_child(task: Task) -> list[tuple[str, str]]:
     """The child's words about the latest attempt, under labels of ours. Foreign."""
-    result = task.result
     parts: list[tuple[str, str | None]] = []
-    if result is not None:
+    if result := task.result:
         parts = [
             ("hint", result.retry_hint),
             ("blockers", "\n".join(result.blockers)),
@@ -252,14 +252,10 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
         ]
     # A file that is missing is often claimed in several places.
     lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
-    errors = [placed for placed in task.findings if placed.severity is Severity.ERROR]
+    errors = [one for one in task.findings if one.severity is Severity.ERROR]
     broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
     parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken))]
     return [(label, source) for label, source in parts if source]
-
-
-def _warnings(words: Iterable[str]) -> Iterator[Fact]:
-    yield from (fact("beware", warning, "text-warning") for warning in words)
 
 
 # Requests of programs
@@ -267,9 +263,8 @@ def _warnings(words: Iterable[str]) -> Iterator[Fact]:
 
 def unfit(request: Request) -> str | None:
     """Why a request cannot be answered in a dialog, in a sentence; None where it can."""
-    asked = [[one.question, *(part for pair in one.options for part in pair)] for one in request.queries]
-    is_long = any(len(texts) > 2 * _MOST_OPTIONS + 1 or max(map(len, texts)) > LONGEST for texts in asked)
-    if is_long or len(asked) > _MOST_QUERIES:
+    texts = [text for one in request.queries for text in (one.question, *chain(*one.options))]
+    if len(texts) > _MOST_TEXTS or max(map(len, texts), default=0) > LONGEST:
         return "what it asks is too long to be read here: answer it in its program"
     return None
 
@@ -292,8 +287,6 @@ class RequestForm(Form):
         if Action.ALLOW in request.actions:
             self._ways += [(f"allow by {name}", Action.ALLOW, rule) for name, rule in self.rules.items()]
         is_question = bool(request.queries) and self._ways[0][1] is Action.ANSWER
-        way = Field("answer", "answer", [(words, "") for words, *_ in self._ways], [0] if is_question else [])
-        queries = request.queries if Action.ANSWER in request.actions else ()
         self.questions = [
             Field(
                 str(number),
@@ -302,24 +295,28 @@ class RequestForm(Form):
                 placeholder="or in your own words" if query.options else "your answer",
                 question=query.question,
             )
-            for number, query in enumerate(queries)
+            for number, query in enumerate(request.queries if is_question else ())
         ]
-        self.fields = [way, *self.questions]
+        options = [(words, "") for words, *_ in self._ways]
+        self.fields = [Field("answer", "answer", options, [0] if is_question else []), *self.questions]
         self.first = "0" if is_question else "answer"
+
+    @property
+    def _way(self) -> tuple[str, Action | None, str | None]:
+        choice = self.fields[0].choice
+        return ("", None, None) if choice is None else self._ways[choice]
 
     @property
     def action(self) -> Action | None:
         """None where nothing is chosen yet."""
-        choice = self.fields[0].choice
-        return None if choice is None else self._ways[choice][1]
+        return self._way[1]
 
     def params(self) -> Params:
         """The parameters to be recorded."""
         if self.action is Action.ANSWER:
             given = (Answer(one.question, answer) for one in self.questions for answer in one.answers)
             return Params(answers=tuple(given))
-        choice = self.fields[0].choice
-        return Params(rule=None if choice is None else self._ways[choice][2])
+        return Params(rule=self._way[2])
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
@@ -327,11 +324,11 @@ class RequestForm(Form):
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
             return Missing(unread, "words")
-        if (reason := refusal(self.request, self.action, self.params(), note)) is None:
+        if not (reason := refusal(self.request, self.action, self.params(), note)):
             return None
         wrong = [one.key for one in self.questions if not one.answers]
         wrong += [f"{one.key}.text" for one in self.questions if len(one.answers) > 1 and not one.several]
-        return Missing(reason, wrong[0] if wrong and self.action is Action.ANSWER else "note" if note else self.first)
+        return Missing(reason, "note" if note else (*wrong, self.first)[0])
 
 
 def _readable_rules(request: Request) -> dict[str, str]:
@@ -340,21 +337,19 @@ def _readable_rules(request: Request) -> dict[str, str]:
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
-def request_facts(
-    request: Request, now: float, *, asker: str = "", more: Iterable[str] = (), cautions: Iterable[str] = ()
-) -> Iterator[Fact]:
-    """The preview of an answer: `asker` is who asks, where it is known, `more` stands beside how long it waits."""
+def request_facts(request: Request, now: float, *, asker: str = "", cautions: Iterable[str] = ()) -> Iterator[Fact]:
+    """The preview of an answer: `asker` is who asks, where it is known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
-    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now), *more])))
+    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now)])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
     for name, rule in _readable_rules(request).items():
         yield fact(name, f"for the rest of its session, without asking: {quoted(rule, _LONGEST_RULE)}")
     beside = ", ".join(one.name for one in request.beside)
     warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
-    yield from _warnings((*warnings, *cautions))
+    yield from (fact("beware", one, "text-warning") for one in (*warnings, *cautions))
 
 
 def words_of_request(request: Request) -> list[tuple[str, str]]:
@@ -367,3 +362,232 @@ def words_of_request(request: Request) -> list[tuple[str, str]]:
     rest = whole_input(request) if request.kind is not RequestKind.QUESTION else ""
     parts += [("model says", request.said), ("own rules", covered), ("as JSON", rest)]
     return [(label, source) for label, source in parts if source]
+
+
+# Documents
+
+
+class AmendError(DecisionError):
+    """There is no packet that could be amended."""
+
+
+class Proposal(NamedTuple):
+    """A text that is handed on, the name of its file, the text of the last attempt's, and how it is checked: that gives
+    what is wrong, in sentences, and may take some milliseconds."""
+
+    text: str
+    name: str
+    before: str | None
+    problems: Callable[[str], list[str]]
+
+
+def next_handoff(
+    task: Task,
+    subject: Subject,
+    text_of: Callable[[Seen], str | None],
+    *,
+    note: str = "",
+    hint: str | None = None,
+    mode: str | None = None,
+) -> Proposal:
+    """The amended handoff of the next attempt, or the packet of the fitter; blank where no handoff was ever seen.
+    Raises AmendError where nothing can be made of the last."""
+    if goes_to_fitter(task, mode):
+        text = fitter_packet(task, decision_id=subject.decision_id, note=note)
+        return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
+    handoff = next((attempt.handoff for attempt in reversed(task.attempts) if attempt.packet), None)
+    if not handoff:
+        return blank_handoff(task, subject)
+    last = text_of(handoff)
+    if last is None:
+        raise AmendError(f"the text of {handoff.path} is not kept any more; write a new handoff")
+    attempt, decision_id = subject.attempt + 1, subject.decision_id
+    text = amended(last, handoff.path, attempt=attempt, decision_id=decision_id, note=note, retry_hint=hint, mode=mode)
+    before = _spelled(*_packet_in(last, handoff.path))
+    check = partial(handoff_problems, task, subject, handoff.path, mode=mode, embedded=handoff.stored)
+    return Proposal(text, handoff.path, before, check)
+
+
+def blank_handoff(task: Task, subject: Subject) -> Proposal:
+    """A handoff that the operator may write; left blank, the next attempt gets the note only."""
+    name = "next.handoff.json"
+    return Proposal("", name, None, lambda text: handoff_problems(task, subject, name, text) if text.strip() else [])
+
+
+def handoff_problems(
+    task: Task, subject: Subject, name: str, text: str, *, mode: str | None = None, embedded: bool = False
+) -> list[str]:
+    """The faults of a handoff for the next attempt, in sentences; where it is `embedded` in a session, prose may stand
+    around the packet."""
+    reading = read_document(text, name, handed_over=embedded)
+    packet = reading.document if reading else None
+    if not reading or not isinstance(packet, Handoff) or not packet.recognised:
+        return ["it is no handoff packet any more"]
+    if not reading.complete:
+        return _errors(reading)
+    wanted = {"task_id": subject.task_id, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
+    if goes_to_fitter(task, mode):
+        wanted |= {"task_id": fitter_id(task), "attempt": 1}
+    wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
+    return _errors(reading) + wrong
+
+
+def amended(
+    text: str,
+    name: str,
+    *,
+    attempt: int,
+    decision_id: str,
+    note: str = "",
+    retry_hint: str | None = None,
+    mode: str | None = None,
+) -> str:
+    """The handoff of the next attempt, from the text of the last one's file, which is called `name`. Raises AmendError
+    where there is no sound packet in the text."""
+    head, packet, tail = _packet_in(text, name)
+    packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
+    # A return of another session than the handoff's is invalid.
+    packet.pop("session_id", None)
+    notes = [f"Operator: {note.strip()}"] if note.strip() else []
+    notes += [f"Hint of attempt {attempt - 1}: {retry_hint.strip()}"] if retry_hint and retry_hint.strip() else []
+    if notes:
+        before = packet.get("notes")
+        packet["notes"] = [*(before if isinstance(before, list) else []), *notes]
+    return _spelled(head, packet, tail)
+
+
+def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
+    """The packet in a text, bare or in a Markdown document, with the texts around it. Raises AmendError."""
+    signature, decoder = leading_contract_of, json.JSONDecoder()
+    for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
+        start = match.end() - 1
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if signature(value, name) is Contract.HANDOFF_PACKET:
+            head, tail = text[:start], text[end:]
+            if (packet := unwrapped(value)) is not value:
+                head, tail = f'{head}{{"{WRAPPER}": ', f"}}{tail}"
+            return head, packet, tail
+        signature = contract_of
+    raise AmendError("the last handoff cannot be amended: there is no sound packet in it; write a new one")
+
+
+def _spelled(head: str, packet: dict[str, Any], tail: str) -> str:
+    # Half a character, which JSON can spell and no file can hold, becomes a `?`.
+    return f"{head}{json.dumps(packet, indent=2, ensure_ascii=False).encode(errors='replace').decode()}{tail}"
+
+
+# The fitter
+
+_FITTERS: Final = "fitter.handoff.json"
+
+
+def goes_to_fitter(task: Task, mode: str | None) -> bool:
+    """Whether it is a fitter who is called, with a packet of its own, and not the station itself once more."""
+    return mode == FITTER and is_line_fault(task)
+
+
+def fitter_id(task: Task) -> str:
+    """The task id under which a fitter restores the line for a task."""
+    return f"{task.task_id}.{FITTER}-{task.attempt}"
+
+
+def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
+    """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
+    result = task.result
+    code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
+    packet: dict[str, object] = {
+        "handoff_schema": SCHEMA,
+        "task_id": fitter_id(task),
+        "objective": f"Restore the line that stops {task.task_id}{code}",
+        "evidence": [
+            {"path": version.path, "purpose": purpose, "required": True}
+            for version, purpose in _files(task)
+            if is_relative(version.path)
+        ],
+        "success_criteria": ["The cause is named.", "The station can be run again."],
+        "risks": [{"risk": "The fault comes back.", "mitigation": "Show a run of what failed."}],
+        "notes": [f"Operator: {note.strip()}"] if note.strip() else [],
+        "parent_task_id": task.parent_id or task.task_id,
+        "attempt": 1,
+        "mode": FITTER,
+        "decision_id": decision_id,
+        "restores": task.task_id,
+    }
+    return json.dumps(packet, indent=2, ensure_ascii=False) + "\n"
+
+
+# The final report
+
+
+def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
+    """The error report that ends the chain, with the failures of the task and of those below it that have failed."""
+    attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
+    failure = f": {words}" if (words := _failure(task)) else ""
+    evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
+    evidence += [f"failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
+    evidence += [f"failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
+    evidence += [clean(line) for line in note.splitlines() if line.strip()]
+    listed = "\n".join(f"- {line}" for line in evidence or ["(none)"])
+    text = f"""\
+## Status
+state: ERROR
+summary: Aborted by the operator after {attempts}{failure}
+error_code: {ABORTED}
+retry_recommended: no
+task_id: {clean(task.task_id)}
+attempt: {task.attempt}
+
+## Deliverables
+- (none)
+
+## Evidence
+{listed}
+
+## Runtime Attestation
+runtime_model_reported: {clean(operator).strip() or "operator"}
+runtime_mode_reported: operator
+files_created:
+- (none)
+files_modified:
+- (none)
+"""
+    return Proposal(text, _REPORT, None, _report_problems)
+
+
+def is_final_report(returned: Return | None) -> bool:
+    """Whether a return says that the operator has ended the chain. It proves nothing: anybody can write it."""
+    return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
+
+
+def _report_problems(text: str) -> list[str]:
+    reading = read_document(text, _REPORT)
+    document = reading.document if reading else None
+    is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT
+    if not reading or not isinstance(document, Return) or not is_report:
+        return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
+    return _errors(reading) + ([] if document.reported_state == "ERROR" else ["state must be ERROR"])
+
+
+def _failure(task: Task) -> str:
+    """The failure in one line: error code and message, as its latest return has them; "" for neither."""
+    result = task.result
+    said = (result.error_code, *(result.errors or (result.error_message,))) if result else ()
+    return ": ".join(clean(part, 300) for part in said if part)
+
+
+def _files(task: Task) -> list[tuple[Seen, str]]:
+    """The files of the latest attempt's handoff and return, each with its purpose."""
+    latest = task.latest
+    both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned."))
+    return [(version, purpose) for version, purpose in both if version and not version.stored]
+
+
+def _errors(reading: Document) -> list[str]:
+    return [
+        f"line {finding.line}: {finding.message}" if finding.line else finding.message
+        for finding in reading.findings
+        if finding.severity is Severity.ERROR
+    ]

@@ -21,21 +21,18 @@ from typing import Final
 
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
-from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason, remedy
 from agentwatch.decisions.record import time_of, written
-from agentwatch.disk import DISK, Directory, Disk, LockedError
+from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import exact, quoted
 
 PRIVATE: Final = "decisions.key"
 PUBLIC: Final = "decisions.pub"
 RETIRED: Final = "retired"
-KEYRING: Final = "decisions.keyring"
-"""There where a version before had put the passphrase into the system's keyring."""
 
 _LARGEST: Final = 64 * 1024
+_ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
 _LONGEST_NAME: Final = 60
-_WRITABLE_BY_OTHERS: Final = 0o022
-_OPEN_TO_OTHERS: Final = 0o077
 _FILE: Final = re.compile(
     r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?)\Z"
 )
@@ -44,10 +41,8 @@ _FILE: Final = re.compile(
 class Role(StrEnum):
     """The purpose that the key of somebody else is trusted for. The values are the names of the directories."""
 
-    OPERATOR = "operators"
-    """To ask this host for decisions."""
-    HOST = "hosts"
-    """To say what goes on at a host, and what was decided there."""
+    OPERATOR = "operators"  # To ask this host for decisions
+    HOST = "hosts"  # To say what goes on at a host, and what was decided there
 
 
 def checked_name(name: str) -> str:
@@ -72,7 +67,7 @@ class Keys:
     """
 
     def __init__(self, configuration: Path | None = None, disk: Disk = DISK) -> None:
-        self.directory: Final = (config_directory() if configuration is None else configuration) / "keys"
+        self.directory: Final = (configuration or config_directory()) / "keys"
         self._disk = disk
 
     # The operator's own
@@ -87,7 +82,7 @@ class Keys:
                 with suppress(OSError), directory.locked():
                     # Unless it was replaced while somebody typed the passphrase.
                     if self._pem(directory) == data:
-                        directory.replace(PUBLIC, _line(key.public.text), 0o644)
+                        directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
             return key
 
     def create(self, passphrase: str | None = None) -> SigningKey:
@@ -101,7 +96,7 @@ class Keys:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))
             except FileExistsError:
                 return self._from_pem(self._pem(directory), lambda: passphrase or "")
-            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+            directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def rotate(self, passphrase: str | None = None) -> SigningKey:
@@ -114,7 +109,7 @@ class Keys:
             since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
             _put(directory, RETIRED, old, f"retired {since}")
             directory.replace(PRIVATE, _to_pem(key, passphrase))
-            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+            directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
@@ -122,8 +117,6 @@ class Keys:
         with self._opened(make=True) as directory, directory.locked():
             key = self._from_pem(self._pem(directory), current)
             directory.replace(PRIVATE, _to_pem(key, passphrase))
-            if KEYRING in directory.names():
-                directory.remove(KEYRING)
 
     def is_in_sight(self) -> bool:
         """Whether the private key can be read from here, as no sandbox allows."""
@@ -132,12 +125,9 @@ class Keys:
         return False
 
     def why_encrypted(self) -> str | None:
-        """That the signing key cannot be used without a passphrase, and where that may be; None where it can."""
+        """That the signing key cannot be used without a passphrase; None where it can."""
         with self._opened() as directory:
-            if b"BEGIN ENCRYPTED PRIVATE KEY" not in self._pem(directory):
-                return None
-            kept = f"; `keyring get agentwatch {self.directory / PRIVATE}` prints its passphrase from your keyring"
-            return f"the key that signs decisions is encrypted{kept if KEYRING in directory.names() else ''}"
+            return "the key that signs decisions is encrypted" if _ENCRYPTED in self._pem(directory) else None
 
     def show(self) -> PublicKey:
         """The public key."""
@@ -168,12 +158,12 @@ class Keys:
         with self._opened(make=True) as directory, directory.locked():
             if role is Role.HOST and _text(directory, PUBLIC) == public.text:
                 raise KeyProblemError("that is your own key: what you sign would count as said by that host")
-            known = [one for one in _keys_in(directory, role) if one.retired_at is None]
-            if any(one.name == name and one.public != public for one in known):
+            known = {one.public: one for one in _keys_in(directory, role) if not one.retired_at}
+            if name in (one.name for one in known.values() if one.public != public):
                 raise KeyProblemError(
                     f"{quoted(name)} is the name of another key; choose another, or distrust that one"
                 )
-            since = next((one.trusted_at for one in known if one.public == public), _now())
+            since = known[public].trusted_at if public in known else _now()
             _put(directory, role, public, f"name {name}\ntrusted {since}")
         return TrustedKey(public, None, name, since)
 
@@ -181,12 +171,11 @@ class Keys:
         """Trust a key no more. Its records until now stay accepted."""
         with self._opened(make=True) as directory, directory.locked():
             known = next((one for one in _keys_in(directory, role) if one.public == public), None)
-            if known is None:
+            if not known:
                 raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
-            if known.retired_at is None:
-                known = known._replace(retired_at=_now())
-                about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
-                _put(directory, role, public, about)
+            known = known._replace(retired_at=known.retired_at or _now())
+            about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
+            _put(directory, role, public, about)
         return known
 
     # The directory
@@ -199,27 +188,20 @@ class Keys:
             except FileNotFoundError:
                 raise self._missing() from None
             with directory:
-                own, parent = self._disk.fstat(directory.descriptor), self._disk.stat(self.directory.parent)
-                for path, status in ((self.directory, own), (self.directory.parent, parent)):
-                    if status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid():
-                        raise KeyProblemError(
-                            f"others can write into {path}, and put their own key there: chown it, chmod go-w {path}"
-                        )
+                _refuse_open(self._disk.fstat(directory.descriptor), self.directory)
+                _refuse_open(self._disk.stat(self.directory.parent), self.directory.parent)
                 yield directory
-        except LockedError as error:
-            raise KeyProblemError(f"another process is changing the keys in {self.directory}; try again") from error
         except OSError as error:
-            why = f"cannot be {'written' if make else 'read'}: {reason(error)}; correct the permissions or the disk"
-            raise KeyProblemError(f"the keys in {self.directory} {why}") from error
+            why = f"{reason(error)}; {remedy(error)}, then try again"
+            raise KeyProblemError(f"the keys in {self.directory}: {why}") from error
 
     def _pem(self, directory: Directory) -> bytes:
         path = self.directory / PRIVATE
         try:
-            status = directory.status(PRIVATE)
-            data = directory.read(PRIVATE, _LARGEST)
+            data, status, _ = directory.read_with_status(PRIVATE, _LARGEST)
         except FileNotFoundError:
             raise self._missing(directory) from None
-        if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+        if is_open_to_others(status):
             raise KeyProblemError(
                 f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"
                 " and rotate the key if somebody may have read it"
@@ -229,10 +211,10 @@ class Keys:
     def _public(self, directory: Directory) -> PublicKey:
         """The public key, from the private one where it has no file."""
         text = _text(directory, PUBLIC)
-        return self._from_pem(self._pem(directory), None).public if text is None else parse_public(text)
+        return parse_public(text) if text else self._from_pem(self._pem(directory), None).public
 
     def _missing(self, directory: Directory | None = None) -> KeyMissingError:
-        if directory is None or _text(directory, PUBLIC) is None:
+        if not directory or not _text(directory, PUBLIC):
             return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
         return KeyMissingError(
             f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
@@ -245,15 +227,13 @@ class Keys:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        path = self.directory / PRIVATE
+        path, secret = self.directory / PRIVATE, None
+        if _ENCRYPTED in data:
+            if not passphrase:
+                raise KeyProblemError(f"{path} is encrypted; run this where it can ask for the passphrase")
+            secret = passphrase().encode() or b"\0"
         try:
-            try:
-                private = load_pem_private_key(data, None)
-            except TypeError:
-                if passphrase is None:
-                    why = f"{path} is encrypted; run this where it can ask for the passphrase"
-                    raise KeyProblemError(why) from None
-                private = load_pem_private_key(data, passphrase().encode() or b"\0")
+            private = load_pem_private_key(data, secret)
         except (ValueError, UnsupportedAlgorithm) as error:
             raise KeyProblemError(
                 f"{path} cannot be opened: the passphrase is wrong, or the file is damaged; try again, or put it back"
@@ -268,10 +248,6 @@ def _now() -> str:
     return written(datetime.now(UTC))
 
 
-def _line(text: str) -> bytes:
-    return f"{text}\n".encode()
-
-
 def _text(directory: Directory, name: str) -> str | None:
     with suppress(FileNotFoundError):
         return directory.read(name, _LARGEST).decode("utf-8", "replace").strip()
@@ -280,35 +256,35 @@ def _text(directory: Directory, name: str) -> str | None:
 
 def _put(keys: Directory, inner: str, public: PublicKey, about: str) -> None:
     with keys.child(inner, make=0o700) as directory:
-        directory.replace(f"{public.keyid}.pub", _line(f"{public.text}\n{about}"))
+        directory.replace(f"{public.keyid}.pub", f"{public.text}\n{about}\n".encode())
 
 
-def _keys_in(keys: Directory, inner: str) -> list[TrustedKey]:
+def _refuse_open(status: os.stat_result, path: Path) -> None:
+    if is_open_to_others(status, 0o022):
+        raise KeyProblemError(f"others can write into {path}, and put their own key there: chown it, chmod go-w {path}")
+
+
+def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
     """The keys in the files of a directory, in the order of their names and times. A file that is none of ours is no
     key. Raises KeyProblemError where others could have put theirs there."""
     found = list[TrustedKey]()
-    try:
-        directory = keys.child(inner)
-    except FileNotFoundError:
-        return found
-    with directory:
-        for name in [".", *(name for name in directory.names() if name.endswith(".pub"))]:
-            status = directory.status(name)
-            if status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid():
-                where = "" if name == "." else f"/{name}"
-                raise KeyProblemError(
-                    f"others can write {inner}{where} beside your keys, and add theirs: chmod go-w it"
-                )
-            text = "" if name == "." else directory.read(name, _LARGEST).decode("utf-8", "replace")
-            if (match := _FILE.match(text)) is None or (match[2] is None) is (inner == RETIRED):
+    with suppress(FileNotFoundError), keys.child(role) as directory:
+        _refuse_open(directory.status("."), Path(role))
+        for name in directory.names():
+            if not name.endswith(".pub"):
+                continue
+            data, status, _ = directory.read_with_status(name, _LARGEST)
+            _refuse_open(status, Path(role, name))
+            match = _FILE.match(data.decode("utf-8", "replace"))
+            if not match or (match[2] is None) is (role == RETIRED):
                 continue
             with suppress(KeyProblemError, ValueError):
-                public, until = parse_public(match[1]), match[2] or match[5]
-                for time in filter(None, (until, match[4])):
+                text, retired, called, since, until = match.groups(default="")
+                key = TrustedKey(parse_public(text), retired or until or None, called and checked_name(called), since)
+                for time in filter(None, (key.retired_at, since)):
                     time_of(time)
-                if name == f"{public.keyid}.pub":
-                    other = (checked_name(match[3]), match[4]) if match[3] else ("", "")
-                    found.append(TrustedKey(public, until, *other))
+                if name == f"{key.public.keyid}.pub":
+                    found.append(key)
     return sorted(found, key=lambda one: (one.name, one.trusted_at or one.retired_at or "", one.public.keyid))
 
 

@@ -11,7 +11,6 @@ behind it counts until the operator has set the broken part aside.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,6 +35,7 @@ from agentwatch.decisions.errors import (
     DecisionError,
     LedgerError,
     NotRecordedError,
+    OtherWorkspaceError,
     RecordError,
     ReturnChangedError,
     UncertainError,
@@ -43,13 +43,12 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, time_of, verify_request
-from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
+from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import quoted
 
 NAME: Final = "decisions"
 ASIDE: Final = "aside"
 
-_OPEN_TO_OTHERS: Final = 0o077
 _NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
 
 
@@ -75,6 +74,7 @@ _KINDS: Final[Mapping[type[DecisionError], ProblemKind]] = {
     UnsignedError: ProblemKind.FORGED,
     EnvelopeError: ProblemKind.DAMAGED,
     RecordError: ProblemKind.MALFORMED,
+    OtherWorkspaceError: ProblemKind.ANOTHER_WORKSPACE,
 }
 
 
@@ -101,14 +101,6 @@ class ChainEntry(NamedTuple):
     keyid: str
 
 
-class RefusedError(DecisionError):
-    """A file is no valid decision. `kind` says in which way."""
-
-    def __init__(self, kind: ProblemKind, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 @dataclass(frozen=True)
 class Chain:
     """The valid decisions, oldest first, and the problems of the rest."""
@@ -130,7 +122,7 @@ class Chain:
     @property
     def of_attempts(self) -> Mapping[str, ChainEntry]:
         """Those of them that agents are told: answers to requests of programs go to these programs only."""
-        return {name: entry for name, entry in self.latest.items() if entry.record.request is None}
+        return {name: entry for name, entry in self.latest.items() if not entry.record.request}
 
     def asked_for(self, signed_request: str) -> ChainEntry | None:
         """The decision that was recorded for a signed request, whatever became of it; None if it was not."""
@@ -149,18 +141,14 @@ def number_in(name: str) -> int | None:
 
 
 def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises RefusedError."""
-    try:
-        payload, keyid = opened(data, trust.signing)
-        record = parse(payload)
-        if workspace_id is not None and record.workspace_id != workspace_id:
-            message = f"it is a decision about another workspace, {quoted(record.workspace_id)}"
-            raise RefusedError(ProblemKind.ANOTHER_WORKSPACE, message)
-        trust.require(keyid, record.created_at)
-        verify_request(record, keyid, trust)
-    except (EnvelopeError, RecordError) as error:
-        signed = "it is signed, and no decision: " if isinstance(error, RecordError) else ""
-        raise RefusedError(_KINDS[type(error)], f"{signed}{error}") from error
+    """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises EnvelopeError and
+    RecordError."""
+    payload, keyid = opened(data, trust.signing)
+    record = parse(payload)
+    if workspace_id not in (None, record.workspace_id):
+        raise OtherWorkspaceError(f"it is a decision about another workspace, {quoted(record.workspace_id)}")
+    trust.require(keyid, record.created_at)
+    verify_request(record, keyid, trust)
     return record, keyid
 
 
@@ -171,8 +159,7 @@ def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str
     except FileNotFoundError:
         raise
     except OSError as error:
-        kind = ProblemKind.DAMAGED if isinstance(error, NotRegularError) else ProblemKind.UNREADABLE
-        return ChainProblem(name, kind, f"it cannot be read: {reason(error)}")
+        return ChainProblem(name, ProblemKind.UNREADABLE, f"it cannot be read: {reason(error)}")
 
 
 # Signatures take their time: of a file that is read again, only its bytes are compared.
@@ -180,8 +167,8 @@ def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str
 def _entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     try:
         record, keyid = verified(data, trust, workspace_id)
-    except RefusedError as error:
-        return ChainProblem(name, error.kind, str(error))
+    except (EnvelopeError, RecordError) as error:
+        return ChainProblem(name, _KINDS[type(error)], str(error))
     # The ledger has a number in front of it.
     if name not in (name_of(record), f"{record.decision_id}.json"):
         return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {name_of(record)} under another name")
@@ -206,7 +193,7 @@ def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
             kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
         elif before and rank.index(entry.keyid) < rank.index(before.keyid):
             kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
-        elif held is not None and not held.is_expired(time_of(record.created_at)):
+        elif held and not held.is_expired(time_of(record.created_at)):
             kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(held)} decided"
         else:
             entries.append(entry)
@@ -239,55 +226,53 @@ class Ledger:
         self.directory: Final = state / NAME
         self.workspace_id: Final = workspace_id
         self.disk: Final = disk
-        self._place = PrivateDirectory(self.directory, disk)
 
     def read(self, trust: Trust) -> Chain:
         """All decisions. Raises LedgerError."""
-        try:
-            with self._place.open() as directory:
+        with self._told():
+            try:
+                directory = Directory.open(self.directory, self.disk)
+            except FileNotFoundError:
+                return Chain()
+            with directory:
                 return self._read(directory, trust)
-        except FileNotFoundError:
-            return Chain()
-        except OSError as error:
-            raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 
     def append(self, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
         """Record a decision; when this comes back, it is on disk. `returned` gives the sha256 of the return now. Raises
         DecisionError: nothing was recorded then, but where it is an UncertainError."""
         try:
-            with self._place.make() as directory:
-                self._refuse_open(directory)
+            with Directory.make(self.directory, self.disk) as directory:
+                status = self.disk.fstat(directory.descriptor)
+                if is_open_to_others(status):
+                    raise LedgerError(
+                        f"not recorded: {self.directory} is open to others (mode {status.st_mode & 0o777:o}), or not"
+                        f" yours: chmod 700 {self.directory}, then decide again"
+                    )
                 with directory.locked():
                     directory.sweep(0)
                     return self._append(directory, draft, key, trust, returned)
-        except LockedError as error:
-            why = f"another process keeps {self.directory} locked; end it, then decide again"
-            raise NotRecordedError(f"not recorded: {why}") from error
         except OSError as error:
             raise self._not_recorded(error) from error
 
     def refuse(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
         """Have it written down that this is not recorded, while nobody can record it. Returns the decision that holds
         it, where it is recorded: then nothing is written. Raises LedgerError, and what `write` raises but OSError."""
-        with self._changing() as directory:
+        with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
             entry = self._read(directory, trust).asked_for(signed_request)
-            if entry is None:
+            if not entry:
                 write()
             return entry
 
     def bytes_of(self, entry: ChainEntry) -> bytes:
         """The bytes of the file of a decision. Raises LedgerError."""
-        try:
-            with self._place.open() as directory:
-                return directory.read(entry.name, LARGEST)
-        except OSError as error:
-            raise LedgerError(f"{self.directory / entry.name} cannot be read: {reason(error)}; check it") from error
+        with self._told(), Directory.open(self.directory, self.disk) as directory:
+            return directory.read(entry.name, LARGEST)
 
     def set_aside(self, trust: Trust) -> list[str]:
         """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
         LedgerError."""
-        with self._changing() as directory:
-            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None}
+        with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
+            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name)}
             names = sorted(broken.intersection(directory.names()))
             with directory.child(ASIDE, make=0o700) as aside:
                 for name in names:
@@ -296,23 +281,24 @@ class Ledger:
             return names
 
     @contextmanager
-    def _changing(self) -> Iterator[Directory]:
+    def _told(self) -> Iterator[None]:
+        """Have what the disk reports raised as a LedgerError."""
         try:
-            with self._place.make() as directory, directory.locked():
-                yield directory
+            yield
         except OSError as error:
-            raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
+            why = f"{reason(error)}; {remedy(error)}"
+            raise LedgerError(f"the ledger {self.directory} cannot be used: {why}") from error
 
     def _append(
         self, directory: Directory, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
     ) -> DecisionMade:
         chain = self._read(directory, trust)
         existing = chain.latest.get(draft.decision_id)
-        if existing is not None and not existing.record.is_expired(time_of(draft.created_at)):
+        if existing and not existing.record.is_expired(time_of(draft.created_at)):
             if existing.record.says_the_same(draft):
                 return DecisionMade(existing, fresh=False)
             raise AlreadyDecidedError(existing.record)
-        if chain.broken is not None:
+        if chain.broken:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
             raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
         if returned() != draft.return_sha256:
@@ -358,17 +344,9 @@ class Ledger:
             # Names with a dot are the lock, and files that are being written.
             if name.startswith(".") or name == ASIDE:
                 continue
-            if number_in(name) is None:
+            if not number_in(name):
                 found.append(ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there; move it away"))
                 continue
             with suppress(FileNotFoundError):  # set aside since the names were listed
                 found.append(read_signed(directory, name, trust, self.workspace_id))
         return chain_of(found, trust)
-
-    def _refuse_open(self, directory: Directory) -> None:
-        status = self.disk.fstat(directory.descriptor)
-        if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
-            raise LedgerError(
-                f"not recorded: {self.directory} is open to others (mode {status.st_mode & 0o777:o}), or not yours:"
-                f" chmod 700 {self.directory}, then decide again"
-            )

@@ -5,7 +5,6 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -24,8 +23,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 
-_MOST_MODES: Final = 8
-"""Modes that are offered; any other can be written."""
+_MOST_MODES: Final = 8  # Modes that are offered; any other can be written
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING})
@@ -50,14 +48,17 @@ class Option(NamedTuple):
 
 def options(task: Task, *, mitigation: Mitigation | None = None) -> dict[Action, Option]:
     """Every action for the latest attempt of a task."""
-    return {action: _option(task, action, mitigation) for action in OF_ATTEMPTS}
+    found, never = dict[Action, Option](), _why_never(task)
+    for action in OF_ATTEMPTS:
+        why_not = never or _why_not(task, action, mitigation)
+        found[action] = Option(why_not, () if why_not else tuple(_warnings(task, action)))
+    return found
 
 
 def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
     """Why this very decision is not allowed, in one sentence; None where it is."""
-    option = _option(task, action, params.mitigation)
-    if option.why_not is not None:
-        return option.why_not
+    if why_not := options(task, mitigation=params.mitigation)[action].why_not:
+        return why_not
     # A blank one among several would answer a question with nothing.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
@@ -102,14 +103,8 @@ def mode_of(task: Task) -> str | None:
 def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
     """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
     fitter = [FITTER] if is_line_fault(task) else []
-    seen = Counter(filter(None, map(mode_of, tasks)))
-    modes = dict.fromkeys((*fitter, *configured, *sorted(seen, key=lambda mode: (-seen[mode], mode))))
+    modes = dict.fromkeys((*fitter, *configured, *filter(None, map(mode_of, tasks))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
-
-
-def _option(task: Task, action: Action, mitigation: Mitigation | None) -> Option:
-    why_not = _why_never(task) or _why_not(task, action, mitigation)
-    return Option(why_not, () if why_not else tuple(_warnings(task, action)))
 
 
 def _why_never(task: Task) -> str | None:
@@ -118,7 +113,7 @@ def _why_never(task: Task) -> str | None:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
         return "it was decided, and the next attempt has not been seen yet"
-    if task.ended_with is not None:
+    if task.ended_with:
         return "a task above it was aborted"
     return "no file is about it: decide about the tasks below it" if task.inferred else None
 
@@ -158,7 +153,7 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
     if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
     used = f"no retry left ({retry.max_retries} allowed): "
-    if mitigation is None and mitigated(task).remaining:
+    if not mitigation and mitigated(task).remaining:
         return used + "a material mitigation earns one more; else escalate or abort"
     return used + "escalate to another mode, or abort"
 
@@ -167,7 +162,7 @@ def _waits_elsewhere(task: Task) -> bool:
     """Whether its agent's own program waits for a person, which hears nothing else until then."""
     if task.own_state is not State.BLOCKED:
         return False
-    return task.request is not None or (task.run is not None and bool(task.run.waiting))
+    return bool(task.request or (task.run and task.run.waiting))
 
 
 def _warnings(task: Task, action: Action) -> Iterator[str]:
@@ -178,9 +173,9 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if action in (Action.RETRY, Action.ESCALATE):
         if task.gone:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"
-        elif task.latest.returned is None:
+        elif not task.latest.returned:
             yield "it has not returned, and may still be at work"
-        if task.packet is None:
+        if not task.packet:
             yield "no handoff was seen: the next attempt gets your note only"
     if action is Action.RETRY and not is_restored(task):
         if retry.recommended is False:

@@ -3,7 +3,7 @@
 An agent is told by a signature only. The ledger rules where it can be read; inside a sandbox that hides it together
 with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was started with.
 Where the signing key is in sight and the ledger is not, nothing holds. A time-out is never an approval and never a
-refusal: it is `Pending`, and asking again is right.
+refusal: asking again is right.
 """
 
 from __future__ import annotations
@@ -11,37 +11,30 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.delivery import Claim, ReceiptBook, ReceiptError, signed_in
+from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, signed_in
 from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind
+from agentwatch.decisions.ledger import NAME, ChainEntry, ChainProblem, Ledger, ProblemKind
 from agentwatch.decisions.record import Record, decision_of
 from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import SPECS, Action, Stage
 from agentwatch.delegation.events import Decided
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
+from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
 from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import clean, exact, quoted
 
 POLL_SECONDS: Final = 0.2
-_LOOK_ANYWAY_SECONDS: Final = 2.0
-"""So often is looked without a sign: a file may be edited in place."""
-HANDOFFS: Final = "handoffs"
-"""The directory in `.agentwatch` that amended handoffs are handed out in."""
+HANDOFFS: Final = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
+MIRROR: Final = "mirror"
 
 _WORD: Final = re.compile(r"[\w./:@+-]+")
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
@@ -49,77 +42,51 @@ _NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its 
 CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
-class Place(StrEnum):
-    """Where a decision was read: the ledger, with its chain, or the copy in the workspace."""
+class Found(NamedTuple):
+    """The answer of the operator, as it is read now in the `place`: the ledger, or the mirror.
 
-    LEDGER = "ledger"
-    MIRROR = "mirror"
+    `record` is the decision that holds; `expired` one that held, so the operator has to decide again; `refused` are
+    files that are none. `detail` says what could be looked at where nothing is decided.
+    """
 
+    place: str
+    record: Record | None = None
+    expired: Record | None = None
+    refused: tuple[ChainProblem, ...] = ()
+    detail: str = ""
 
-# These answers are no named tuples: nothing may take one for another, and tuples of equal contents are equal.
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The operator decided, and the decision holds."""
-
-    record: Record
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The operator decided, and the decision does not hold any more: the operator has to decide again."""
-
-    record: Record
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class Forged:
-    """No valid decision is there, and files that are none. Waiting goes on: the operator may still decide."""
-
-    refused: tuple[ChainProblem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """The operator has not decided. `detail` says what could be looked at. A time-out is no approval and no refusal."""
-
-    detail: str
-
-
-Found = Verified | Expired | Forged | Pending
+    @property
+    def decided(self) -> Record | None:
+        """The decision, whether it holds or not."""
+        return self.record or self.expired
 
 
 class Question(NamedTuple):
     """The decision that is asked for; without attempt and digests, the latest attempt that was decided answers.
 
-    `since` is the first attempt that counts. Decisions that are `over` or `carried_out` answer no more. `is_final`: the
-    return is no result, so an abort that it may have come of answers as well. `is_exact`: a `return_sha256` of None
-    means that there is no return. Where nothing answers, the `others` are asked in turn.
+    `returns` are the digests of the return that it may be about, None for that there is none. `since` is the first
+    attempt that counts. Decisions that are `over` or `carried_out` answer no more. `is_final`: the return is no result,
+    so an abort that it may have come of answers as well.
     """
 
     task_id: str | None
     attempt: int | None = None
-    return_sha256: str | None = None
+    returns: tuple[str | None, ...] = ()
     handoff_sha256: str | None = None
     since: int = 1
     decision_id: str | None = None
     over: frozenset[str] = frozenset()
     carried_out: frozenset[str] = frozenset()
     is_final: bool = False
-    is_exact: bool = False
-    others: tuple[Question, ...] = ()
 
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
             # Else an agent could take what was said to a program for what was said to it.
-            record.request is None
+            not record.request
             and self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
-            and (self.return_sha256 in (None, record.return_sha256) or reports)
+            and (not self.returns or record.return_sha256 in self.returns or reports)
             and (record.handoff_sha256 in (None, self.handoff_sha256 or record.handoff_sha256) or reports)
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
@@ -127,134 +94,99 @@ class Question(NamedTuple):
             and not (record.decision_id in self.over and calls_fitter(record.action, record.params.mode))
         )
 
-    def answer(self, records: Iterable[Record]) -> Record | None:
-        """The decision that answers it: the newest that fits."""
-        latest = max(filter(self.fits, records), key=lambda record: (record.attempt, record.seq), default=None)
-        is_another = latest is not None and self.is_exact and latest.return_sha256 != self.return_sha256
-        return None if is_another else latest
-
 
 class Reader:
-    """Reads the decisions of one workspace, for agents and those that start them. It writes nothing.
+    """Reads the decisions of one workspace, for agents and those that start them, and tells the operator of it; `name`
+    (`wait`, `mcp`, …) is how its receipts call it.
 
     The `environment` adds keys to those of the user's configuration directory (`AGENTWATCH_PUBLIC_KEY`), and names the
     workspace where it is mounted at another path than the operator's (`AGENTWATCH_WORKSPACE_ID`).
-    Raises KeyProblemError where a public key is none.
     """
 
     def __init__(
         self,
         workspace: Path,
+        name: str = "",
         *,
+        read_only: bool = False,
         state: Path | None = None,
         configuration: Path | None = None,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = os.environ,
         disk: Disk = DISK,
     ) -> None:
-        environment = os.environ if environment is None else environment
+        self._name = name
+        self.state: Final = state or state_directory(workspace, environment)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
-        self._ledger = Ledger(state or state_directory(workspace, environment), self._workspace_id, disk)
+        self._ledger = Ledger(self.state, self._workspace_id, disk)
         self._keys = Keys(configuration, disk)
-        self._more = given(environment.get(VARIABLE, ""))
+        self._given = environment.get(VARIABLE, "")
         self._disk = disk
+        self._read_only = read_only
+        self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
 
     def find(self, question: Question) -> Found:
-        """The answer as it is now. Never raises."""
+        """The answer as it is now: the newest decision that fits. Raises KeyProblemError where a public key that was
+        given is none."""
         trust = self._trust()
         place, records, refused = self._records(trust)
-        for asked in (question, *question.others):
-            if (record := asked.answer(records)) is not None:
-                return (Expired if record.is_expired(datetime.now(UTC)) else Verified)(record, place)
-        if refused:
-            return Forged(tuple(refused))
+        fitting = filter(question.fits, records)
+        if record := max(fitting, key=lambda record: (record.attempt, record.seq), default=None):
+            return Found(place, *((None, record) if record.is_expired(datetime.now(UTC)) else (record,)))
         why = "" if trust.keys else f", or the key is out of sight: in a sandbox, give its public half in {VARIABLE}"
-        return Pending(f"the operator has not decided yet (looked into the {place}){why}")
-
-    def about(self, task_id: str) -> list[Record]:
-        """All decisions about a task that count, also those that do not hold any more."""
-        return [one for one in self._records(self._trust())[1] if one.task_id == task_id]
+        detail = f"the operator has not decided yet (looked into the {place}){why}"
+        return Found(place, refused=tuple(refused), detail=detail)
 
     def wait(
         self,
         question: Question,
         timeout: float,
-        *,
-        ends: tuple[type[Found], ...] = (Verified, Expired),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Found:
-        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. Never raises."""
+        """Wait for a decision, `timeout` seconds at most. Raises KeyProblemError."""
         end = clock() + timeout
-        while True:
-            sign, looked = self._sign(), clock()
-            found = self.find(question)
-            while not isinstance(found, ends):
-                if (left := end - clock()) <= 0:
-                    return found
-                sleep(min(POLL_SECONDS, left))
-                if self._sign() != sign or clock() - looked >= _LOOK_ANYWAY_SECONDS:
-                    break
-            else:
-                return found
+        while not (found := self.find(question)).decided and (left := end - clock()) > 0:
+            sleep(min(POLL_SECONDS, left))
+        return found
 
     def _trust(self) -> Trust:
         known = Trust()
         # A sandbox may hide them; the ones that were given count all the same.
         with suppress(KeyProblemError):
             known = self._keys.trust()
-        return known.with_more(self._more)
+        return known.with_more(given(self._given))
 
-    def _records(self, trust: Trust) -> tuple[Place, list[Record], list[ChainProblem]]:
+    def _records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
         """The place that was read, the decisions about attempts that count, and the files that are none."""
         mirrored, chain = list[ChainEntry | ChainProblem](), None
         # The mirror is read first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
         try:
             with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
                 mirrored += signed_in(directory, trust, self._workspace_id)
-        except FileNotFoundError:
-            pass
         except OSError as error:
-            mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, f"the mirror cannot be read: {reason(error)}"))
+            if not isinstance(error, FileNotFoundError):
+                why = f"the mirror cannot be read: {reason(error)}"
+                mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, why))
         with suppress(LedgerError, OSError):
             chain = self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
-        known = (chain or Chain()).of_attempts
+        known, problems = (chain.of_attempts, chain.problems) if chain else ({}, ())
         mirrored = [one for one in mirrored if one.name.removesuffix(".json") not in known]
         copies = [one for one in mirrored if isinstance(one, ChainEntry)]
-        refused = [one for one in mirrored if isinstance(one, ChainProblem) and one.kind is not ProblemKind.STRAY]
-        if chain is None and not self._keys.is_in_sight():
-            return Place.MIRROR, [one.record for one in copies], refused
+        told = (one for one in (*mirrored, *problems) if isinstance(one, ChainProblem))
+        refused = [one for one in told if one.kind is not ProblemKind.STRAY]
+        if not chain and not self._keys.is_in_sight():
+            return MIRROR, [one.record for one in copies], refused
         # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
         # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
-        why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
+        why = "does not have it" if chain else "is gone or cannot be read: put it back, or decide again"
         why = f"it is signed, and the ledger {self._ledger.directory} {why}"
         refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
-        refused += [one for one in (chain or Chain()).problems if one.kind is not ProblemKind.STRAY]
-        return Place.LEDGER, [entry.record for entry in known.values()], refused
-
-    def _sign(self) -> list[tuple[int, int, int] | None]:
-        """Changes when a file comes or goes in one of the two places."""
-        return [change_stamp(self._ledger.directory), change_stamp(self._workspace / DOT / NAME)]
-
-
-class Asker:
-    """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it."""
-
-    def __init__(self, workspace: Path, settings: Settings, name: str) -> None:
-        self.name: Final = name
-        self.state: Final = state_directory(workspace)
-        self._workspace = workspace
-        self._read_only = settings.read_only
-        self._book = ReceiptBook(workspace, self.state, read_only=settings.read_only)
-
-    @cached_property
-    def reader(self) -> Reader:
-        """Raises KeyProblemError where a public key that it was started with is none."""
-        return Reader(self._workspace)
+        return "ledger", [entry.record for entry in known.values()], refused
 
     def tell(self, tree: Tree, task_id: str) -> None:
         """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
-        records = self.reader.about(task_id)
+        records = [one for one in self._records(self._trust())[1] if one.task_id == task_id]
         receipts = self._book.read(records)
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
@@ -274,40 +206,39 @@ class Asker:
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
-    def note_read(self, decision: Verified, by: str) -> str | None:
-        """Tell that a decision was read, where the operator sees it. Returns why it could not be written: it was read
+    def note_read(self, found: Found, by: str) -> str | None:
+        """Tell that the decision was read, where the operator sees it. Returns why it could not be written: it was read
         all the same."""
-        return self._mark(decision, Stage.READ, by, inside=decision.place is Place.MIRROR)
+        return self._mark(found, Stage.READ, by)
 
     def note_acted(self, decision_id: str, by: str) -> None:
         """Tell that a decision was carried out. Where nothing can be written it was all the same."""
-        found = self.reader.find(Question(None, decision_id=decision_id))
-        if isinstance(found, Verified | Expired):
-            self._mark(found, Stage.ACTED, by)
+        self._mark(self.find(Question(None, decision_id=decision_id)), Stage.ACTED, by)
 
-    def _mark(self, decision: Verified | Expired, stage: Stage, by: str, *, inside: bool = False) -> str | None:
-        record = decision.record
-        try:
-            self._book.mark(record.decision_id, stage, by, since=record.created_at, reader=self.name, inside=inside)
-        except ReceiptError as error:
-            return str(error)
+    def _mark(self, found: Found, stage: Stage, by: str) -> str | None:
+        if record := found.decided:
+            told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
+            try:
+                self._book.mark(record.decision_id, told, by, since=record.created_at, inside=inside)
+            except ReceiptError as error:
+                return str(error)
         return None
 
     def claim(self, record: Record, by: str) -> Claim:
         """Ask to be the one who carries a decision out. Raises ReceiptError where no claim can be written."""
-        return self._book.claim(record.decision_id, by, since=record.created_at)
+        return self._book.mark(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
     hidden, and attempts be counted too low: so the number counts as the least only."""
     task = tree.tasks.get(task_id)
-    known = {one.number: one for one in task.attempts} if task is not None else {}
+    known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
-    if (asked := known.get(attempt or latest)) is not None:
-        digest = asked.returned.digest if asked.returned is not None else None
-        question = question._replace(return_sha256=digest, handoff_sha256=asked.packet_digest)
-        question = question._replace(is_final=asked.has_no_result)
+    if asked := known.get(attempt or latest):
+        returns = (asked.returned.digest,) if asked.returned else ()
+        final = asked.has_no_result
+        question = question._replace(returns=returns, handoff_sha256=asked.packet_digest, is_final=final)
     return question._replace(since=latest) if attempt is None else question
 
 
@@ -317,40 +248,31 @@ def is_needless(task: Task | None) -> bool:
     return task is not None and task.own_state in _HAVE_ENDED and task.question is None
 
 
-def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
-    """The document. `pending` is False only where there is a decision that holds: then it has the keys of the record,
-    `place`, `handoff_path` and `do_now`; else `do_now`, and `detail`, `refused` or `expired`."""
-    if isinstance(found, Verified):
-        told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
-        # What was signed on another machine was verified, and says all of it once more: agents read it as text.
-        said = {name: value for name, value in found.record.document().items() if name != "signed_request"}
-        return {"pending": False, **said, **told}
-    if isinstance(found, Expired):
-        record = found.record
+def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | None = None) -> dict[str, Any]:
+    """The document that `wait` prints. `pending` is False only where there is a decision that holds: then it has the
+    keys of the record, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired`, or how the task is seen."""
+    if record := found.record:
+        how = {"place": found.place, "handoff_path": handoff_path, "do_now": do_now(record, handoff_path)}
+        # The request that was signed elsewhere was verified, and says all of it once more: agents read it as text.
+        said = {name: value for name, value in record.document().items() if name != "signed_request"}
+        return {"pending": False, **said, **how}
+    if record := found.expired:
         known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
         again = "do not act on it: tell the operator to decide again"
         return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
-    if isinstance(found, Forged):
-        refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
-        return {"pending": True, "refused": refused, "do_now": f"do not act on the refused files; {CALL_AGAIN}"}
-    return {"pending": True, "detail": found.detail, "do_now": CALL_AGAIN}
-
-
-def waited(found: Found, task: Task | None, task_id: str, *, handoff_path: str | None = None) -> dict[str, Any]:
-    """The document that `wait` prints: that of `answer`, and where nothing is decided, how the task is seen."""
-    document = answer(found, handoff_path=handoff_path)
-    if isinstance(found, Verified | Expired):
-        return document
-    is_unasked = isinstance(found, Pending) and is_needless(task)
-    state = task.own_state.value if task is not None else None
-    document |= {"task_id": task_id, "state": state, "unasked": is_unasked}
-    if task is None:
-        document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"
+    refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
+    is_unasked, do = not refused and is_needless(task), CALL_AGAIN
+    told: dict[str, Any] = {"refused": refused} if refused else {"detail": found.detail}
+    if refused:
+        do = f"do not act on the refused files; {CALL_AGAIN}"
+    state = task.own_state.value if task else None
+    if not task:
+        do = f"{_NOT_SEEN} If both: {do}"
     elif is_unasked:
         nothing = "nothing is asked of the operator"
+        told = {"detail": f"{nothing} about it"}
         do = f"go on: {quoted(task_id)} is {state}, and {nothing}, so do not wait"
-        document |= {"detail": f"{nothing} about it", "do_now": do}
-    return document
+    return {"pending": True, **told, "do_now": do, "task_id": task_id, "state": state, "unasked": is_unasked}
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
@@ -364,7 +286,7 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
     if record.params.handoff is not None:
         given = f"with the handoff in {'params.handoff' if handoff_path is None else 'the file handoff_path'}"
     template = SPECS[record.action].do_now
-    if record.action is Action.ESCALATE and _restores(record):
+    if calls_fitter(record.action, record.params.mode):
         template = f"start the {FITTER} {{given}}, and once it has returned, wait for the next decision about {{task}}"
     return template.format(
         task=task,
@@ -374,16 +296,6 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
         answers=f"params.answers{note}",
         decision_id=record.decision_id,
     )
-
-
-def _restores(record: Record) -> bool:
-    """Whether what is handed on is for a fitter, and not for the station itself."""
-    # Only now: most answers need no reading of the contracts.
-    from agentwatch.contracts.reading import read_document
-
-    reading = read_document(record.params.handoff or "", "fitter.handoff.json")
-    packet = reading.document if reading is not None else None
-    return isinstance(packet, Handoff) and packet.restores == record.task_id
 
 
 def ending_of(text: str) -> str:

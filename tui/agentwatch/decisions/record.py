@@ -17,34 +17,34 @@ from typing import Annotated, Any, Final, NamedTuple
 import pydantic.dataclasses
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, UntrustedError, opened, seal
+from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, opened, seal
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.delegation.decision import OF_REQUESTS, SPECS, Action, Decision, Receipt
 from agentwatch.delegation.request import Request, RequestKind, request_id_of
 from agentwatch.text import quoted
 
 VERSION: Final = 1
+# The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`.
 _OF_REQUEST: Final = 2
-"""The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`."""
+# The version of a record that an operator signed for elsewhere: one of the two before, and the signed request.
 _OF_SIGNED: Final = 3
-"""The version of a record that an operator signed for elsewhere: one of the two before, and the signed request."""
 
+# An answer holds no longer: its asker does not wait any more, and nobody remembers the question.
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
-"""An answer holds no longer: its asker does not wait any more, and nobody remembers the question."""
-AHEAD: Final = timedelta(minutes=2)
-"""So far the clock of an operator may be ahead of the host's."""
+AHEAD: Final = timedelta(minutes=2)  # So far the clock of an operator may be ahead of the host's
 
+# Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be.
 LARGEST: Final = 2 * 1024 * 1024
-"""Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be."""
+# Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed.
 LARGEST_SIGNED: Final = LARGEST + LARGEST * 4 // 3 + 4096
-"""Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed."""
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _STRICT: Final = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
+# The keys that the host fills in by itself, and what stands for them in a signed request.
 _OF_HOST: Final = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
-"""The keys that the host fills in by itself, and what stands for them in a signed request."""
-_OPTIONAL: Final = ("after", "request", "signed_request")
-"""The keys that only some records have."""
+_OPTIONAL: Final = ("after", "request", "signed_request")  # The keys that only some records have
+# The keys that the tree has as they are.
+_OF_DECISION: Final = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
 
 
 def written(time: datetime) -> str:
@@ -128,10 +128,9 @@ class Subject(NamedTuple):
     def decision_id(self) -> str:
         """The id that follows from the subject: one attempt has one decision. Raises RecordError."""
         try:
-            if (asked := self.request) is not None:
-                given = self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256
-                return request_id_of(*given)
-            spelled = compact([*self[: 5 if self.after is None else 6]])
+            if asked := self.request:
+                return request_id_of(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
+            spelled = compact([*self[: 6 if self.after else 5]])
             return hashlib.sha256(spelled.encode()).hexdigest()[:32]
         except ValueError as error:
             raise RecordError("an id holds half a character, which cannot be written") from error
@@ -182,7 +181,7 @@ class Record:
         version = _version_of(self.request, self.signed_request)
         if self.version != version or (self.request is not None) != (self.action in OF_REQUESTS):
             raise ValueError("the version, the action, a request and a signed request do not belong together")
-        if self.request is not None:
+        if self.request:
             self._check_answer(self.request)
         return self
 
@@ -213,7 +212,7 @@ class Record:
     def document(self) -> dict[str, Any]:
         """The record as JSON values, keys in their order."""
         absent: dict[str, Any] = {name: True for name in _OPTIONAL if getattr(self, name) is None}
-        if self.request is None:
+        if not self.request:
             absent["params"] = {"rule"}
         document: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", exclude=absent)
         return document
@@ -261,7 +260,7 @@ def draft_of(
             note=note,
             operator=operator,
             created_at=written(created_at),
-            expires_at=None if expires_at is None else written(expires_at),
+            expires_at=written(expires_at) if expires_at else None,
             signed_request=signed_request,
         )
     except ValidationError as error:
@@ -333,35 +332,31 @@ def verify_request(record: Record, keyid: str, trust: Trust) -> None:
     if record.signed_request is None:
         return
     request, operator = read_request(record.signed_request, trust)
-    ended, asked = trust.asking[operator].retired_at, request.asked
-    if ended is not None and record.created_at > ended:
-        raise UntrustedError(f"it is signed with the key {operator[:16]}…, which was not trusted any more at that time")
+    trust.require(operator, record.created_at)
     if request.host != keyid:
         raise RecordError("it was signed for another host")
-    said = asked.document() | {name: getattr(record, name) for name in (*_OF_HOST, "created_at", "signed_request")}
+    said = request.asked.document()
+    said |= {name: getattr(record, name) for name in (*_OF_HOST, "created_at", "signed_request")}
     if record.document() != said:
         raise RecordError("the host has recorded something else than was signed for it")
-    if not time_of(asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(request.record_by):
+    if not time_of(request.asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(request.record_by):
         raise RecordError("it was recorded before it was signed, or when its time was over")
 
 
 def _parse_request(data: bytes) -> SignedRequest:
     try:
         document = json.loads(data)
-        if document.pop("version") != VERSION:
-            raise RecordError("its version is not known here; update agentwatch")
-        host, record_by = document.pop("host"), document.pop("record_by")
+        version, host, record_by = (document.pop(name) for name in ("version", "host", "record_by"))
         time_of(record_by)
-        own = _OF_HOST | {"version": _OF_REQUEST if "request" in document else VERSION}
-        asked = _ADAPTER.validate_json(compact(document | own))
+        own = _OF_HOST | {"version": _OF_REQUEST if "request" in document else version}
+        request = SignedRequest(host, record_by, _ADAPTER.validate_json(compact(document | own)))
     except ValidationError as error:
         raise RecordError(in_words(error)) from error
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise RecordError("it asks for no decision") from error
-    request = SignedRequest(host, record_by, asked)
     if request.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
-    if not asked.created_at <= record_by <= (asked.expires_at or record_by):
+    if not request.asked.created_at <= record_by <= (request.asked.expires_at or record_by):
         raise RecordError("it would be recorded before it was signed, or when it holds no more")
     return request
 
@@ -372,7 +367,7 @@ class AlreadyDecidedError(DecisionError):
     exit_code = 6
 
     def __init__(self, existing: Record) -> None:
-        next_one = "" if existing.request is not None else ", and you can decide about a new attempt"
+        next_one = "" if existing.request else ", and you can decide about a new attempt"
         said = f"{existing.operator} said {existing.action} at {existing.created_at}"
         super().__init__(f"already decided: {said}; that holds{next_one}")
         self.existing = existing
@@ -389,7 +384,7 @@ def asked_of(request: Request) -> Asked:
 def answers(record: Record, request: Request) -> bool:
     """Whether a verified record is about this very request, and says nothing that it does not take."""
     is_its_own = record.request == asked_of(request) and record.decision_id == request.request_id
-    return is_its_own and refusal(request, record.action, record.params, record.note) is None
+    return is_its_own and not refusal(request, record.action, record.params, record.note)
 
 
 def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
@@ -410,36 +405,27 @@ def _unanswered(request: Request, params: Params) -> str | None:
     if len(asked) != len(request.queries):
         return "it asks the same question twice, so no answer would be clear: answer it in its program"
     given = Counter(one.question for one in params.answers)
-    for question in given:
-        if question not in asked:
-            return f"it does not ask {quoted(question or '')}"
     for question, query in asked.items():
         if not given[question]:
             return f"all of its questions have to be answered; this one is not: {quoted(question)}"
         if given[question] > 1 and not query.several:
             return f"one answer can be given to {quoted(question)}"
-    if not all(one.answer.strip() for one in params.answers) or len(set(params.answers)) != len(params.answers):
-        return "an answer is empty, or given twice"
+    is_blank = not all(one.answer.strip() for one in params.answers)
+    if is_blank or given.keys() - asked or len(set(params.answers)) != len(params.answers):
+        return "an answer is empty, given twice, or to what it does not ask"
     return None
 
 
 def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") -> Decision:
     """A record of the ledger as the tree knows it."""
-    params = record.params
+    params, same = record.params, {name: getattr(record, name) for name in _OF_DECISION.split()}
     return Decision(
-        decision_id=record.decision_id,
-        task_id=record.task_id,
-        attempt=record.attempt,
-        handoff_sha256=record.handoff_sha256,
-        return_sha256=record.return_sha256,
-        action=record.action,
+        **same,
         at=time_of(record.created_at).timestamp(),
         receipts=receipts,
-        expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
-        operator=record.operator,
-        note=record.note,
+        expires_at=time_of(record.expires_at).timestamp() if record.expires_at else None,
         mode=params.mode,
-        mitigation=params.mitigation.value if params.mitigation else None,
+        mitigation=params.mitigation and params.mitigation.value,
         answers=tuple(one.answer for one in params.answers),
         rule=params.rule,
         waits=waits,

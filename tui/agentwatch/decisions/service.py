@@ -1,7 +1,7 @@
 """The operator's side: decide, deliver, and see what became of it, wherever the ledger is.
 
-A decision becomes a draft in `DecisionService`, once; the services differ in what becomes of a draft: `LocalService`
-records it in the ledger of this machine, another one asks a host. `DecisionWatcher` keeps a running monitor told.
+A decision becomes a draft in `DecisionService`, which records it in the ledger of this machine; that of a host asks
+there instead. `DecisionWatcher` keeps a running monitor told.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import getpass
 import math
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from agentwatch.decisions.delivery import (
     MIRROR,
     NOT_DELIVERED,
     RECEIPTS,
+    UNWRITTEN,
     Mirror,
     ReceiptBook,
     ReceiptError,
@@ -65,37 +66,53 @@ LIFETIME: Final = timedelta(days=7)
 then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
 _OURSELVES: Final = "agentwatch"
-_READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
-_MOST_FORGED: Final = 1_000
-"""Files of the mirror that are told: more of them would say the same."""
-_LOOK_SECONDS: Final = (10.0, 60.0)
-"""Between two looks at the mirror where no directory has changed; the second where all is delivered."""
+_MOST_FORGED: Final = 1_000  # Files of the mirror that are told: more of them would say the same
+_LOOK_SECONDS: Final = 30.0  # Between two looks at the mirror where no directory has changed
 
 
-class DecisionService(ABC):
-    """The decisions of one workspace, as an operator makes them. They hold for `lifetime`.
+class DecisionService:
+    """The decisions of one workspace, as an operator makes them, for any thread. They hold for `lifetime`.
 
     It signs with the key of one configuration directory, unlocked once; `passphrase` is asked where it is encrypted.
-    Where the ledger is on a host, there is nothing to be looked at here.
+    With `read_only`, nothing is written into the workspace.
     """
 
     answer_lifetime = ANSWER_LIFETIME
 
     def __init__(
         self,
-        state: Path,
+        workspace: Path,
         *,
         passphrase: Callable[[], str] | None = None,
+        read_only: bool = False,
         lifetime: timedelta = LIFETIME,
+        state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        self.state: Final = state
+        self.state: Final = state or state_directory(workspace)
         self.lifetime: Final = lifetime
         self.keys: Final = Keys(configuration, disk)
         self.disk: Final = disk
+        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
+        self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._passphrase = passphrase
         self._signing: SigningKey | None = None
+        self._workspace = workspace
+        self._read_only = read_only
+
+    @property
+    def workspace_id(self) -> str:
+        return self.ledger.workspace_id
+
+    @property
+    def unreachable(self) -> str | None:
+        """Why nothing can be decided now, a sentence; None where something can."""
+        return None
+
+    def now(self) -> datetime:
+        """The time, aware, where the ledger is."""
+        return datetime.now(UTC)
 
     # The key
 
@@ -103,7 +120,7 @@ class DecisionService(ABC):
         """Why the passphrase has to be typed before the next decision can be signed; None where it has not. Raises
         KeyProblemError."""
         with suppress(KeyMissingError):
-            if self._signing is None or self._signing.public != self.keys.show():
+            if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
         return None
 
@@ -114,7 +131,7 @@ class DecisionService(ABC):
     def key(self) -> SigningKey:
         """The key that signs; the first decision makes it. Raises KeyProblemError."""
         try:
-            if self._signing is None or self._signing.public != self.keys.show():
+            if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
         except KeyMissingError:
             if self.keys.trust().keys:
@@ -175,155 +192,67 @@ class DecisionService(ABC):
     ) -> DecisionMade:
         """Record the answer to a request as it was shown at a task and attempt; `gone` says, in a sentence, why nobody
         waits for it any more. Raises DecisionError."""
-        params, now = params or Params(), self.now()
-        if (why_not := refusal(request, action, params, note)) is not None:
-            raise NotAllowedError(f"not recorded: {why_not}")
+        now = self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
         # Records have whole seconds; its holder knows the time to a fraction.
         until = math.inf if request.until is None else math.ceil(request.until)
         ends = datetime.fromtimestamp(min(until, (now + self.answer_lifetime).timestamp()), UTC)
-        draft = draft_of(subject, action, params, note, operator=operator_name(), created_at=now, expires_at=ends)
-        return self.record_answer(request, draft, gone)
+        draft = draft_of(
+            *(subject, action, params or Params(), note), operator=operator_name(), created_at=now, expires_at=ends
+        )
+        return self.record(draft, partial(require_waiting, request, draft, gone))
 
-    @property
-    @abstractmethod
-    def workspace_id(self) -> str:
-        """ "" before it is known."""
-
-    @property
-    def unreachable(self) -> str | None:
-        """Why nothing can be decided now, a sentence; None where something can."""
-        return None
-
-    @abstractmethod
-    def now(self) -> datetime:
-        """The time, aware, where the ledger is."""
-
-    @abstractmethod
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision as somebody made it, as `decide` does."""
-
-    @abstractmethod
-    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:
-        """Record the answer to a request as somebody made it, as `answer` does."""
+        """Record a decision or an answer as somebody made it; `returned`, as in `decide`, raises what is against it."""
+        made, why = self.ledger.append(draft, self.key(), self.keys.trust(), returned), None
+        if not draft.request:
+            try:
+                mirror = self.mirror()
+                why = mirror.reason if draft.decision_id in mirror.pending else None
+            except DecisionError as error:
+                why = str(error)
+        return made._replace(undelivered=why)
 
     # Looking
 
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Raises DecisionError."""
-        return Chain()
-
-    def mirror(self) -> Mirror:
-        """Deliver what waits, put right what was edited, and tell what is forged. Raises DecisionError."""
-        return Mirror()
-
-    def forged(self) -> list[ChainProblem]:
-        """The files of the mirror that are not the ledger's; nothing is put right. Raises DecisionError."""
-        return []
-
-    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
-        """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
-        return {}
-
-    def changes(self) -> list[tuple[int, ...] | None]:
-        """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
-        return []
-
-    def acted(self, decision: Decision, by: str) -> None:  # noqa: B027
-        """Tell that a decision was carried out. Raises ReceiptError."""
-
-
-class LocalService(DecisionService):
-    """The decisions of a workspace on this machine, for any thread; with `read_only`, nothing is written into it."""
-
-    def __init__(
-        self,
-        workspace: Path,
-        *,
-        passphrase: Callable[[], str] | None = None,
-        read_only: bool = False,
-        lifetime: timedelta = LIFETIME,
-        state: Path | None = None,
-        configuration: Path | None = None,
-        disk: Disk = DISK,
-    ) -> None:
-        state = state or state_directory(workspace)
-        super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
-        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
-        self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
-        self._workspace = workspace
-        self._read_only = read_only
-
-    @property
-    def workspace_id(self) -> str:
-        return self.ledger.workspace_id
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)
-        try:
-            mirror = self.mirror()
-        except DecisionError as error:
-            return made._replace(undelivered=str(error))
-        return made._replace(undelivered=mirror.reason if draft.decision_id in mirror.pending else None)
-
-    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:
-        if (why_not := refusal(request, draft.action, draft.params, draft.note)) is not None:
-            raise NotAllowedError(f"not recorded: {why_not}")
-        now, entry = time_of(draft.created_at), self.read().latest.get(request.request_id)
-        before = entry.record if entry is not None and not entry.record.is_expired(now) else None
-        if before is not None and time_of(before.created_at).timestamp() < math.floor(request.asked_at):
-            # Its program gave an id twice: its holder waits for an answer since, and this one would pass for that.
-            raise NotAllowedError(
-                f"not recorded: an answer to an equal request of before holds until {before.expires_at}; answer"
-                " it in its program, or decide again then"
-            )
-
-        def returned() -> None:
-            why = gone() or ("its time is over" if draft.is_expired(now) else None)
-            if why is not None:
-                raise RequestGoneError(f"not recorded: {why}")
-
-        return self.ledger.append(draft, self.key(), self.keys.trust(), returned)
-
-    def read(self) -> Chain:
         return self.ledger.read(self.keys.trust())
 
-    def mirror(self) -> Mirror:
+    def mirror(self, *, writes: bool = True) -> Mirror:
+        """Tell what is forged; where it `writes`, deliver what waits, and put right what was edited. Raises
+        DecisionError."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
         told = self.receipts(entry.record for entry in chain.of_attempts.values())
         waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
-        if self._read_only:
-            return Mirror((), waiting, _READ_ONLY if waiting else None, tuple(self.forged()))
+        if self._read_only or not writes:
+            found: list[ChainProblem] = []
+            with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
+                found += differing(directory, chain, trust, self.workspace_id)
+            if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
+                # In a sandbox, which hides both, nobody can tell whose a signed file is.
+                found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
+            return Mirror(waiting, UNWRITTEN if waiting else None, tuple(found))
         mirror = mirror_missing(self._workspace, self.ledger, chain, trust)
-        for name in {*waiting}.intersection(mirror.delivered):
+        for name in {*waiting}.difference(mirror.pending):
             # Delivered it is all the same; the receipt is told the next time.
             with suppress(ReceiptError):
                 self._book.mark(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
 
-    def forged(self) -> list[ChainProblem]:
-        trust, found = self.keys.trust(), list[ChainProblem]()
-        chain = self.ledger.read(trust)
-        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
-            found += differing(directory, chain, trust, self.workspace_id)
-        if os.path.exists(self.ledger.directory) or self.keys.is_in_sight():
-            return found
-        # In a sandbox, which hides both, nobody can tell whose a signed file is.
-        return [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
-
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
+        """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
         return self._book.read(records)
 
     def changes(self) -> list[tuple[int, ...] | None]:
+        """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
         return [
             change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
         ]
 
     def acted(self, decision: Decision, by: str) -> None:
+        """Tell that a decision was carried out. Raises ReceiptError."""
         since = written(datetime.fromtimestamp(decision.at, UTC))
         is_private = decision.request_id is not None
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
@@ -339,30 +268,24 @@ class DecisionWatcher(Part):
         self._clock = clock
         self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: list[Decision] = []
-        """Those to be written down."""
+        self._acted: set[str] = set()  # the ids of those to be written down
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
 
     def look(self, *, writes: bool = True) -> list[Event]:
         """The changes since the call before; `writes`: with what waits delivered. Blocks."""
-        self._look_at = time.monotonic() + _LOOK_SECONDS[1]
+        self._look_at = time.monotonic() + _LOOK_SECONDS
         try:
-            mirror = self.desk.mirror() if writes else Mirror(foreign=tuple(self.desk.forged()))
-            if mirror.pending:
-                self._look_at = min(self._look_at, time.monotonic() + _LOOK_SECONDS[0])
-            chain = self.desk.read()
+            mirror, chain = self.desk.mirror(writes=writes), self.desk.read()
             records = [entry.record for entry in chain.latest.values()]
             receipts = self.desk.receipts(records)
         except DecisionError as error:
             self.notice = str(error)
             return []
-        self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
-        if len(chain.problems) > 1:
-            self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
+        self.notice = chain.problems[0].message if chain.problems else None
         events: list[Event] = []
         for record in records:
-            waits = f"{NOT_DELIVERED}{mirror.reason}" if record.decision_id in mirror.pending else ""
+            waits = f"{NOT_DELIVERED}{mirror.reason}" if writes and record.decision_id in mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
@@ -375,14 +298,11 @@ class DecisionWatcher(Part):
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
-        """Write down which decisions were carried out, for those that read the receipts elsewhere."""
+        """Have it written down which decisions were carried out, for those that read the receipts elsewhere."""
         for task in tasks:
-            decisions = [one for attempt in task.attempts for one in attempt.decisions]
-            self._acted += [one for one in decisions if one.receipt.stage is Stage.ACTED]
-            acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
-            # The tree sees what the program's records show: its answers have the receipts that were read.
-            answers = [self._known[request_id] for request_id in acted if request_id in self._known]
-            self._acted += [one for one in answers if one.receipt.stage is not Stage.ACTED]
+            decisions = (one for attempt in task.attempts for one in attempt.decisions)
+            self._acted.update(one.decision_id for one in decisions if one.receipt.stage is Stage.ACTED)
+            self._acted.update(one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
 
     def look_soon(self) -> None:
         """Something was decided just now. Any thread may call it."""
@@ -392,15 +312,13 @@ class DecisionWatcher(Part):
     def poll(self) -> list[Event]:
         """Write down what was carried out, and look where something may have changed. Blocks."""
         while self._acted:
-            acted = self._acted.pop()
-            known = self._known.get(acted.decision_id)
-            if known is not None and known.receipt.stage is Stage.ACTED:
-                continue
-            saw = "the next attempt" if acted.request_id is None else "its program's record"
-            try:
-                self.desk.acted(acted, f"agentwatch saw {saw}")
-            except DecisionError as error:
-                self.notice = str(error)
+            known = self._known.get(self._acted.pop())
+            if known and known.receipt.stage is not Stage.ACTED:
+                saw = "the next attempt" if known.request_id is None else "its program's record"
+                try:
+                    self.desk.acted(known, f"agentwatch saw {saw}")
+                except DecisionError as error:
+                    self.notice = str(error)
         places = self.desk.changes()
         if time.monotonic() < self._look_at and places == self._looked:
             return []
@@ -408,10 +326,19 @@ class DecisionWatcher(Part):
         return self.look()
 
 
+def require_waiting(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
+    """See that a request takes an answer, and that somebody waits for it. Raises NotAllowedError and
+    RequestGoneError."""
+    if why := refusal(request, draft.action, draft.params, draft.note):
+        raise NotAllowedError(f"not recorded: {why}")
+    if why := gone() or ("its time is over" if draft.is_expired(time_of(draft.created_at)) else None):
+        raise RequestGoneError(f"not recorded: {why}")
+
+
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
     """The sha256 of a return as it is on disk now; None where there is none. Raises ReturnChangedError where it cannot
     be read any more."""
-    if relative is None:
+    if not relative:
         return None
     try:
         return read_file(os.path.realpath(workspace), to_name(relative), max_bytes).digest

@@ -23,8 +23,8 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
+# Of the predicate as it stands here. Keys are added without a new version, as in-toto has it.
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
-"""Of the predicate as it stands here. Keys are added without a new version, as in-toto has it."""
 
 _OF_TASK: Final = (
     "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
@@ -57,8 +57,7 @@ class Statement(_Strict):
     contradicted: bool
     made_at: Time
     workspace_id: Name
-    subject: tuple[tuple[str, str], ...] = ()
-    """The name and the sha256 of each handoff and return that it is about."""
+    subject: tuple[tuple[str, str], ...] = ()  # The name and the sha256 of each handoff and return that it is about
 
 
 class _Whole(_Strict):
@@ -71,7 +70,7 @@ class _Whole(_Strict):
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
     parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
-    return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one is not None)
+    return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
 
 
 def statement_of(

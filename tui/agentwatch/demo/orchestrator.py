@@ -21,8 +21,8 @@ from urllib.parse import quote
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
-from agentwatch.decisions.handoff import AmendError, amended
-from agentwatch.decisions.reader import Question, Reader, Verified
+from agentwatch.decisions.form import AmendError, amended
+from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
@@ -81,7 +81,7 @@ class Orchestrator:
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
-            if isinstance(answer, Verified):
+            if answer.record:
                 self._read.add(decision_id)
                 with suppress(ReceiptError):
                     self._book.mark(decision_id, Stage.READ, NAME, since=answer.record.created_at)

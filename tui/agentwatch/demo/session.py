@@ -15,7 +15,7 @@ from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.state import scratch_directory, state_directories
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.store import Inbox
@@ -83,14 +83,14 @@ class DemoSession:
 
     # What these open takes a while to load. Nothing of the operator's own is read or written.
 
-    def open_desk(self) -> LocalService:
+    def open_desk(self) -> DecisionService:
         """The operator's desk in the demo, and the orchestrator that reads what is decided there."""
-        from agentwatch.decisions.service import LocalService
+        from agentwatch.decisions.service import DecisionService
         from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
         self._orchestrator = Orchestrator(*places, self._play, self._player)
-        return LocalService(self._workspace, state=self._state, configuration=self._configuration)
+        return DecisionService(self._workspace, state=self._state, configuration=self._configuration)
 
     def open_shelf(self) -> Acknowledgements:
         """The tasks that are put aside in the demo."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,15 +46,14 @@ from agentwatch.decisions.record import (
     time_of,
     written,
 )
-from agentwatch.decisions.service import DecisionService, LocalService, operator_name
+from agentwatch.decisions.service import DecisionService, operator_name, require_waiting
 from agentwatch.disk import PrivateDirectory
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
-from agentwatch.state import state_directory, workspace_id
+from agentwatch.state import workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
 
 _IN_TIME: Final = timedelta(minutes=5)  # So long the host may record what is sent
@@ -77,11 +77,10 @@ class RemoteDesk(DecisionService):
         host: RemoteHost,
         workspace_id: Callable[[], str],
         place: Path,
-        *,
-        state: Path | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(state or state_directory(place), **more)
+        # There is no ledger of it here, and so nothing to be looked at.
+        super().__init__(place, **more)
         self._host = host
         self._workspace_id = workspace_id
         self._uncertain: set[str] = set()  # The decisions that were sent and not answered
@@ -99,8 +98,11 @@ class RemoteDesk(DecisionService):
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
-    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
-        """Have the host record a decision. Raises UnreachableError, UncertainError and what the host says."""
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
+        """Have the host record a decision, which looks at the return there. Raises UnreachableError, UncertainError and
+        what the host says."""
+        if draft.request is not None:
+            returned()
         host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
@@ -120,12 +122,6 @@ class RemoteDesk(DecisionService):
         if isinstance(made, DecisionError):
             raise made
         return made
-
-    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002
-        """Have the host record the answer to a request of a program there. Raises as `record` does."""
-        if (why := gone()) is not None:
-            raise RequestGoneError(f"not recorded: {why}")
-        return self.record(draft, lambda: None)
 
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey
@@ -241,7 +237,7 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
 async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
     """The decision that was recorded, now or before, and its file."""
     clerk = monitor.clerk
-    if clerk is None or not isinstance(desk := clerk.desk, LocalService):
+    if clerk is None or isinstance(desk := clerk.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
     signed = await asyncio.to_thread(_opened, desk, text, now)
     made = await asyncio.to_thread(_known, desk, signed)
@@ -256,7 +252,7 @@ async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionM
     return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
 
-def _doing(monitor: Monitor, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
+def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable[[], DecisionMade]:
     """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then. Raises
     ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
     draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
@@ -287,7 +283,7 @@ def _doing(monitor: Monitor, desk: LocalService, signed: _Signed) -> Callable[[]
             is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
             return "its time is over" if is_late else inbox.gone(request)
 
-        return desk.record_answer(request, draft, gone)
+        return desk.record(draft, partial(require_waiting, request, draft, gone))
 
     return answer
 
@@ -295,7 +291,7 @@ def _doing(monitor: Monitor, desk: LocalService, signed: _Signed) -> Callable[[]
 # What follows waits for the disk, in a thread
 
 
-def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
+def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:
     """The signed request, if its key counts and it is for this ledger. Raises RefusedError, which stays so."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
@@ -333,7 +329,7 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
     return _Signed(text, request, draft)
 
 
-def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
+def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
     """The decision that was recorded for it before, None where there is none. Raises RefusedError."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
@@ -359,7 +355,7 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
 # not. Each is a file, `refused/<sha256 of what was signed>.json`, written while the ledger is locked.
 
 
-def _check_refusals(desk: LocalService, signed: _Signed) -> None:
+def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
     """Raises RefusedError where it was refused before, and OSError."""
     try:
         with _refusals(desk).open() as directory:
@@ -374,7 +370,7 @@ def _check_refusals(desk: LocalService, signed: _Signed) -> None:
     raise RefusedError(outcome, words, signed.draft.decision_id)
 
 
-def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
+def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> DecisionMade:
     """Write down that it is refused, and raise that, unless another relay has recorded it meanwhile."""
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
@@ -391,7 +387,7 @@ def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> Decis
     raise refused
 
 
-def _refusals(desk: LocalService) -> PrivateDirectory:
+def _refusals(desk: DecisionService) -> PrivateDirectory:
     return PrivateDirectory(desk.state / "refused", desk.disk)
 
 

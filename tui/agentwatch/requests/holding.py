@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agentwatch.decisions.delivery import ReceiptBook
+from agentwatch.decisions.delivery import CLAIM, ReceiptBook
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
@@ -84,7 +84,7 @@ class Holder:
                 if there is None or there.ended_at is None:
                     self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
                 return None
-            claim = self._book.claim(record.decision_id, self._name, since=record.created_at, private=True)
+            claim = self._book.mark(record.decision_id, CLAIM, self._name, since=record.created_at, private=True)
         except (DecisionError, RequestError) as error:
             self.trouble = str(error)
             return None

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.arguments import workspace_at
 from agentwatch.config import Settings
@@ -40,30 +40,26 @@ from agentwatch.state import is_shown, state_directory
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
-    from agentwatch.agents.hook.held import HookAnswer
     from agentwatch.composition import Load
 
-FAILED: Final = 1
-"""2 would block the agent, with our complaint as the reason."""
+HookAnswer = dict[str, Any]
+
+FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 _LARGEST: Final = 16 * 1024 * 1024
 _NOTHING_DONE: Final = "nothing was held and nothing approved"
+# States in which a child must not stop without a word of the operator.
 BAD: Final = (State.INVALID, State.FAILED, State.BLOCKED)
-"""States in which a child must not stop without a word of the operator."""
 
 _LOOKS: Final = 20
-_PAUSE_SECONDS: Final = 0.05
-"""A transcript becomes readable up to half a second after its agent has begun."""
+_PAUSE_SECONDS: Final = 0.05  # A transcript becomes readable up to half a second after its agent has begun
 
-_HEAD: Final = 4 * 1024 * 1024
-"""Bytes of a transcript in which its prompt must stand."""
+_HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
 
 _LAUNCHED: Final = "async_launched"
 JOURNAL: Final = "hooks.jsonl"
-_BEFORE: Final = "hooks.1.jsonl"
-_FULL: Final = 512 * 1024
-"""Bytes after which the journal goes on in a new file; one before is kept."""
+_FULL: Final = 512 * 1024  # Bytes after which the journal begins anew
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST: Final = 500
@@ -79,56 +75,47 @@ def run(path: str | None, load: Load) -> int:
     The workspace is `path`, else where the session was begun.
     """
     call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
-    if call is None:
+    if not call:
         complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return FAILED
-    answer: HookAnswer | None = {}
+    answer: HookAnswer = {}
     try:
         if call.event in (ASKS, "SubagentStop", "PostToolUse"):
             workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
-            answer = _answer(call, workspace, load)
+            if call.event == ASKS:
+                if is_shown(state_directory(workspace)):
+                    # Nothing else needs what it loads.
+                    from agentwatch.agents.hook.requests import ask
+
+                    ask(call, workspace, load_settings())
+                return 0
+            answer = answer_call(call, workspace, load_settings(), load)
     except AgentwatchError as error:
         complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
         return 0 if call.event == ASKS else FAILED
-    if answer is not None:
-        # ASCII only: foreign characters reach the program as escapes.
-        say(json.dumps(answer))
+    # ASCII only: foreign characters reach the program as escapes.
+    say(json.dumps(answer))
     return 0
 
 
-def _answer(call: HookCall, workspace: Path, load: Load) -> HookAnswer | None:
-    """The output at the end; None where there is none, or it is out already."""
-    if call.event != ASKS:
-        return (answer_stop if call.event == "SubagentStop" else tell_parent)(call, workspace, load_settings(), load)
-    if is_shown(state_directory(workspace)):
-        from agentwatch.agents.hook.requests import ask
-
-        ask(call, workspace, load_settings())
-    return None
-
-
-def answer_stop(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """SubagentStop: the answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few."""
-    journal = Journal(workspace)
-    child = child_that_stops(call).with_file(workspace, settings, load)
-    row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
-    if row or child.state(settings) in BAD:
-        from agentwatch.agents.hook.held import hold_child
-
-        return hold_child(call, child, row, workspace, settings)
-    journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
-    return {}
-
-
-def tell_parent(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """PostToolUse of Task and Agent: the answer to a parent whose child has just come back. Does not wait."""
-    child = child_that_returned(call)
-    child = child.with_file(workspace, settings, load) if child is not None else None
-    if child is None or child.state(settings) not in BAD:
+def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
+    """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
+    or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
+    stops, journal, child = call.event == "SubagentStop", Journal(workspace), child_of(call)
+    if not child:
         return {}
-    from agentwatch.agents.hook.held import tell_of_child
+    child = child.with_file(workspace, settings, load)
+    row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    if row or child.state(settings) in BAD:
+        # It takes longer to load than all that the others need.
+        from agentwatch.agents.hook.held import hold_child, tell_of_child
 
-    return tell_of_child(call, child, workspace, settings)
+        if stops:
+            return hold_child(call, child, row, workspace, settings)
+        return tell_of_child(call, child, workspace, settings)
+    if stops:
+        journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
+    return {}
 
 
 # The child that a hook is called about
@@ -159,35 +146,30 @@ class Child(NamedTuple):
 
         Session stores, which may be large, are not read.
         """
-        if self.attempt.packet is None:
+        if not self.attempt.packet:
             return self
         # Most children have no packet.
         from agentwatch.composition import find_task
 
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
         complain_of(problems)
-        written = task.latest.returned if task is not None else None
-        if written is None or written.stored:
+        written = task.latest.returned if task else None
+        if not written or written.stored or (self.began is not None and written.at < self.began):
             return self
-        if self.attempt.returned is not None:
-            document = written.document
-            # An early marker is outdated by what it says at its end.
-            if self.began is None or (isinstance(document, Return) and document.outcome is Outcome.WORKING):
-                return self
-        if self.began is not None and written.at < self.began:
+        # An early marker is outdated by what it says at its end.
+        is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
+        if self.attempt.returned and (self.began is None or is_early):
             return self
         return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
 
 
-def child_that_stops(call: HookCall) -> Child:
-    """The child of a SubagentStop. Waits a moment for its transcript."""
-    transcript = _transcript_at(call.agent_transcript)
-    child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
-    return child._replace(began=transcript.started_at)
-
-
-def child_that_returned(call: HookCall) -> Child | None:
-    """The child of a PostToolUse, None where there is none, or it was only launched: then it has not returned."""
+def child_of(call: HookCall) -> Child | None:
+    """The child that stops, which may wait a moment for its transcript, or that has returned: None where there is none,
+    or it was only launched."""
+    if call.event == "SubagentStop":
+        transcript = _transcript_at(call.agent_transcript)
+        child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
+        return child._replace(began=transcript.started_at)
     if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
         return None
     prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")
@@ -215,24 +197,24 @@ def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, sta
     attempt = Attempt(1, handoff=handoff, returned=returned, run=run)
     number = (attempt.packet and attempt.packet.attempt) or 1
     spellings = (said, f"{said}\n", said.removesuffix("\n"))
-    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned is not None else (None,)
+    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned else (None,)
     return Child(run.task_id, call.session_id, agent_id, replace(attempt, number=number), digests)
 
 
 def _transcript_at(path: str | None) -> Transcript:
     """The transcript of an agent as far as its prompt, as soon as that can be read."""
     transcript = Transcript(message, is_agent=True)
-    for _ in range(_LOOKS if path is not None else 0):
+    for _ in range(_LOOKS if path else 0):
         with suppress(OSError, ValueError):
             for line in Tail(Path(path or "")).read(_HEAD).lines:
                 transcript.add(line.record or {})
-                if transcript.prompt is not None:
+                if transcript.prompt:
                     return transcript
         time.sleep(_PAUSE_SECONDS)
     return transcript
 
 
-# What the hooks did, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back
+# The calls of hooks, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back
 
 
 class JournalEntry(NamedTuple):
@@ -252,7 +234,7 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """The journal of one workspace. What cannot be read is not there."""
+    """The journal of one workspace. A line that cannot be read is not there."""
 
     def __init__(self, workspace: Path) -> None:
         self._state = state_directory(workspace)
@@ -264,7 +246,7 @@ class Journal:
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
                 if directory.status(JOURNAL).st_size > _FULL:
-                    directory.move(JOURNAL, directory, _BEFORE)
+                    directory.remove(JOURNAL)
             descriptor = os.open(JOURNAL, _APPEND, 0o600, dir_fd=directory.descriptor)
             with os.fdopen(descriptor, "ab", buffering=0) as journal:
                 journal.write(line.encode("ascii"))
@@ -278,26 +260,20 @@ class Journal:
         """When an answer of the operator's did not get through last, and why; None where none is known."""
         return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
+    def of(self, session_id: str, agent_id: str) -> list[JournalEntry]:
+        """The calls about this agent, the last first."""
+        agent = session_id[:_LONGEST], agent_id[:_LONGEST]
+        return [entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent]
+
     def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
         """How often this agent was sent back in a row until now, the last first."""
-        return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))
-
-    def carried_out(self, session_id: str, agent_id: str) -> frozenset[str]:
-        """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
-        sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
-        return frozenset(filter(None, sent))
-
-    def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
-        agent = session_id[:_LONGEST], agent_id[:_LONGEST]
-        return (entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent)
+        return list(takewhile(lambda entry: entry.did == SENT_BACK, self.of(session_id, agent_id)))
 
     def _read(self) -> Iterator[JournalEntry]:
         """All of it, the last first."""
         lines: list[bytes] = []
         with suppress(OSError), Directory.open(self._state) as directory:
-            for name in (_BEFORE, JOURNAL):
-                with suppress(OSError):
-                    lines += directory.read(name, 2 * _FULL).splitlines()
+            lines = directory.read(JOURNAL, 2 * _FULL).splitlines()
         for line in reversed(lines):
             with suppress(ValueError, TypeError, RecursionError):
                 yield JournalEntry(**json.loads(line))

@@ -1,6 +1,6 @@
 """A child that failed, breaks its contract or was sent back: it is held until the operator has decided, within limits.
 
-Its parent is told what was decided, or that it must wait. What goes to the terminal is safe for it; what goes to a
+Its parent is told what was decided, or that it must wait. Words to the terminal are safe for it; those to a
 model keeps its lines.
 """
 
@@ -9,37 +9,32 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.agents.documents import EXAMPLES
-from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, Journal, JournalEntry
+from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, HookAnswer, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.reader import Asker, Expired, Found, Pending, Question, Verified, do_now
+from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import SENDS_ON, Action
 from agentwatch.delegation.task import State
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quoted
 
-HookAnswer = dict[str, Any]
-
 READER: Final = "hook-claude"
-MOST: Final = 8
-"""The program lets a child go that was sent back so often in a row, whatever a hook says."""
+MOST: Final = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
 
+# To the child: it may be told so several times, and each word of it and of its answer costs.
 HOLD: Final = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
-"""To the child: it may be told so several times, and each word of it and of its answer costs."""
 
 _MEND: Final = "its return format"
 _HELD: Final = "no decision yet"
 _LIMIT: Final = "too often"
-_CARRIED_OUT: Final = (Action.RETRY, Action.RESPOND)
-"""Decisions that the child itself can carry out; the rest is for its parent."""
 
 _MOST_FINDINGS: Final = 20
 _END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
@@ -51,7 +46,7 @@ class _Case(NamedTuple):
     call: HookCall
     child: Child
     row: list[JournalEntry]
-    asker: Asker
+    asker: Reader
     journal: Journal
 
     def find(self, seconds: float) -> tuple[Found, str]:
@@ -62,61 +57,50 @@ class _Case(NamedTuple):
         though the words be the same.
         """
         child = self.child
-        done = self.journal.carried_out(child.session_id, child.agent_id)
+        before = self.journal.of(child.session_id, child.agent_id)
+        done = frozenset(one.decision_id for one in before if one.did == SENT_BACK and one.decision_id)
         held = takewhile(lambda entry: entry.kind == _HELD, self.row)
-        digests = dict.fromkeys((*child.digests, *(digest for entry in held for digest in entry.digests)))
-        asked = Question(child.task_id, since=child.attempt.number, carried_out=done, is_exact=True)
-        first, *others = (asked._replace(return_sha256=digest) for digest in digests)
+        digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
+        question = Question(child.task_id, returns=digests, since=child.attempt.number, carried_out=done)
         try:
-            question = first._replace(others=tuple(others))
-            return self.asker.reader.wait(question, seconds, ends=(Verified,)), ""
+            return self.asker.wait(question, seconds), ""
         except KeyProblemError as error:
             # Where a public key that was given is none: as if there were no decision.
-            return Pending(str(error)), f"no decision can be read: {error}"
+            return Found(""), f"no decision can be read: {error}"
 
-    def send_back(self, kind: str, reason: str, why: str, decision_id: str | None = None) -> HookAnswer:
-        """Block: the child reads the reason and answers again."""
-        self.note(SENT_BACK, kind, why, decision_id)
-        return {"decision": "block", "reason": reason, **_shown(f"{quoted(self.child.task_id)} was sent back: {why}")}
-
-    def let_go(self, kind: str, why: str, decision_id: str | None = None) -> HookAnswer:
-        """The child stops. `why` is for the human, "" where nothing was at stake."""
-        self.note(LET_GO, kind, why, decision_id)
-        return _shown(f"{quoted(self.child.task_id)} was let go: {why}") if why else {}
-
-    def note(self, did: str, kind: str, why: str, decision_id: str | None) -> None:
-        """Write it into the journal."""
+    def answer(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
+        """Write down what is done with the child, and the answer: with a `reason`, which the child reads, it goes on.
+        `why` is for the human, "" where nothing was at stake."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         self.journal.add(JournalEntry(*about, did, kind, why, decision_id, child.digests))
-
-
-def _shown(words: str) -> HookAnswer:
-    return {"systemMessage": f"agentwatch: {clean(words, 400)}"}
+        answer: HookAnswer = {"decision": "block", "reason": reason} if reason else {}
+        if why:
+            answer["systemMessage"] = clean(f"agentwatch: {quoted(child.task_id)} was {did}: {why}", 400)
+        return answer
 
 
 def hold_child(
     call: HookCall, child: Child, row: list[JournalEntry], workspace: Path, settings: Settings
 ) -> HookAnswer:
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as the settings say."""
-    asker = Asker(workspace, settings, READER)
-    if row and row[0].decision_id is not None:
+    asker = Reader(workspace, READER, read_only=settings.read_only)
+    if row and row[0].decision_id:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
             asker.note_acted(row[0].decision_id, "the child answered again")
     case = _Case(call, child, row, asker, Journal(workspace))
     state = child.state(settings)
     if state not in BAD:
-        return case.let_go("", "")
+        return case.answer(LET_GO, "", "")
     if len(row) >= MOST:
-        return case.let_go(_LIMIT, f"it was sent back {MOST} times in a row, and is no better")
+        return case.answer(LET_GO, _LIMIT, f"it was sent back {MOST} times in a row, and is no better")
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
     found, why = case.find(settings.hook_wait if waits else 0.0)
-    if isinstance(found, Verified):
-        answer = _carry_out(case, found)
-        if answer is not None:
+    if found.record:
+        if answer := _carry_out(case, found, found.record):
             return answer
         why = "the operator's decision was carried out, and it ended in the same words again"
-    elif isinstance(found, Expired):
+    elif found.expired:
         why = "the decision about it has expired, so the operator must decide again"
     elif not why:
         where = f" within {settings.hook_wait:g} s" if waits else ": no screen of agentwatch shows the workspace"
@@ -125,46 +109,45 @@ def hold_child(
     if state is State.INVALID:
         failed = "its return breaks its contract"
         if settings.hook_corrects and not any(one.kind == _MEND for one in row):
-            return case.send_back(_MEND, mend(child), failed)
-    if settings.hook_undecided == "hold" and waits and not isinstance(found, Verified):
-        return case.send_back(_HELD, HOLD, f"{failed}, and {why}")
-    return case.let_go(_HELD, f"{failed}, and {why}; nothing is approved by that")
+            return case.answer(SENT_BACK, _MEND, failed, reason=mend(child))
+    if settings.hook_undecided == "hold" and waits and not found.record:
+        return case.answer(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
+    return case.answer(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
 
 
 def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
     """The answer to the parent of such a child, which reads it beside what the child gave back."""
-    asker = Asker(workspace, settings, READER)
+    asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, Journal(workspace)), child.state(settings)
     found, trouble = case.find(0.0)
-    if isinstance(found, Verified):
-        record = found.record
+    if record := found.record:
         asker.note_read(found, f"{READER}, session {child.session_id}"[:200])
         told = decided(record, asker.hand_out(record), workspace)
-        case.note(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
+        case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
     else:
         told = undecided(child.task_id, state, workspace)
-        case.note(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}", None)
+        case.answer(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}")
     return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": told}}
 
 
-def _carry_out(case: _Case, decision: Verified) -> HookAnswer | None:
+def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
     """Do what was decided. None where this very decision was carried out before and the child ended the same way."""
-    asker, child, record = case.asker, case.child, decision.record
+    asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
-    if record.action not in _CARRIED_OUT:
-        return case.let_go(action, f"the operator decided to {action}, which is for its parent to do", decision_id)
+    if record.action not in SENDS_ON:
+        return case.answer(LET_GO, action, f"the operator decided to {action}, which is for its parent", decision_id)
     try:
         claim = asker.claim(record, by)
     except ReceiptError:
         why = f"the operator decided to {action}, and that it is done cannot be written"
-        return case.let_go(action, why, decision_id)
+        return case.answer(LET_GO, action, why, decision_id)
     if not claim.won:
         why = f"the decision to {action} is carried out by {claim.by}"
-        return None if claim.by == by else case.let_go(action, why, decision_id)
-    asker.note_read(decision, by)
+        return None if claim.by == by else case.answer(LET_GO, action, why, decision_id)
+    asker.note_read(found, by)
     reason = carry_out(record, asker.hand_out(record))
-    return case.send_back(action, reason, f"{record.operator} decided to {action}", decision_id)
+    return case.answer(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 
 
 # Words to models
@@ -178,11 +161,11 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
         lines += [f"- {one.question or 'What you asked'}: {one.answer}" for one in record.params.answers]
     else:
         lines.append(f"Do it once more, as attempt {record.attempt + 1}.")
-    if record.params.mitigation is not None:
+    if record.params.mitigation:
         lines.append(f"What is different now: {record.params.mitigation.value.replace('_', ' ')}.")
     lines += _note(record)
     if record.params.handoff is not None:
-        where = f", which is in {handoff_path}, too" if handoff_path is not None else ""
+        where = f", which is in {handoff_path}, too" if handoff_path else ""
         lines += [f"Your handoff is this one now{where}:", "", record.params.handoff.strip(), ""]
     return _joined(
         *lines, f"{_END} It is the return of attempt {record.attempt + 1}, for decision {record.decision_id}."
@@ -192,7 +175,7 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
 def mend(child: Child) -> str:
     """To the child: its return breaks its contract."""
     returned = child.attempt.returned
-    if returned is None:
+    if not returned:
         lines = [
             "Fix your return format: what you ended with follows none of the contracts, so your task counts as failed.",
             "Answer again with a return such as this one, true to what you did, and nothing else around it:",
@@ -220,7 +203,7 @@ def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
         f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
         f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
         f"Before you carry it out, claim it; only one may carry it out: {claim}",
-        *([f"handoff_path is {handoff_path}"] if handoff_path is not None else []),
+        *([f"handoff_path is {handoff_path}"] if handoff_path else []),
         *_note(record),
     )
 

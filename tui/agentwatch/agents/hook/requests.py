@@ -1,6 +1,6 @@
 """The requests of programs: the operator answers where they are seen, by the hook of Claude Code or by a plugin.
 
-Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. What is printed is made of
+Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. An answer is made of
 the payload that this process was given, and of the decision about it: never of a file.
 
 The plugin of OpenCode and Kilo (`opencode.js`) writes lines of JSON: a request, then what becomes of it. It reads one
@@ -16,7 +16,6 @@ import select
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -26,7 +25,7 @@ from agentwatch.agents.hook.command import Journal
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage, input_text
+from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
@@ -36,28 +35,23 @@ from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, nu
 from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import is_shown, state_directory, workspace_id
 
-_CALL_SECONDS: Final = 0.5
-"""So long after it has asked, the program may write its call down."""
+_CALL_SECONDS: Final = 0.5  # So long after it has asked, the program may write its call down
 
 _PAUSE_SECONDS: Final = 0.05
 _STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
-_TERMINAL: Final = "cli"
-"""How a session was started whose prompt is known to stand while it is held."""
+_TERMINAL: Final = "cli"  # How a session was started whose prompt is known to stand while it is held
 
-_HEAD: Final = 8 * 1024 * 1024
-"""Bytes at the end of a transcript in which the call stands that is asked about."""
+_HEAD: Final = 8 * 1024 * 1024  # Bytes at the end of a transcript in which the call stands that is asked about
 
 PLAN: Final = "ExitPlanMode"
 _QUESTION: Final = "AskUserQuestion"
 _SHELL: Final = "Bash"
 _MCP: Final = "mcp__"
-_DENIED: Final = "The operator said no."
-"""To the model, where the operator gave no words."""
+_DENIED: Final = "The operator said no."  # To the model, where the operator gave no words
 
 _JOINED: Final = ", "
 _UNCLEAR: Final = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_PATTERN: Final = frozenset("*:()\\\n")
-"""With one of these in it, a command is no rule for itself alone."""
+_PATTERN: Final = frozenset("*:()\\\n")  # With one of these in it, a command is no rule for itself alone
 
 _DONE: Final = {
     _SHELL: ("command",),
@@ -65,8 +59,7 @@ _DONE: Final = {
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
-}
-"""By tool, the arguments that say what a call would do. Of other tools, all do."""
+}  # By tool, the arguments that say what a call would do. Of other tools, all do.
 _POLL_SECONDS: Final = 0.05
 _LARGEST: Final = 16 * 1024 * 1024
 _ENDS: Final = {
@@ -75,8 +68,8 @@ _ENDS: Final = {
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
+# Arguments of a call whose effect the program shows as a diff.
 _IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
-"""What is said of a call whose effect the program shows as a diff."""
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
@@ -90,38 +83,27 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     lets it, any other one for seconds.
     """
     at = time.time()
-    is_bounded = call.agent_id is not None or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
+    is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
     if settings.hook_when == "never" or call.tool == PLAN or (is_bounded and settings.hook_prompt <= 0):
         return
     holder = Holder(workspace, name="claude hook")
     try:
         asked = AskedCall(call, at)
-        if not _is_answered(asked, at + (_CALL_SECONDS if os.path.exists(call.transcript or "") else 0.0)):
-            until = at + settings.hook_prompt if is_bounded else None
-            make = partial(request_of, call, workspace, asked, at=at, until=until)
-            # Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
-            # together. One that ended before this was asked is of an equal call, which nothing tells from this one yet.
-            known = holder.store.find((request := make()).request_id)
-            if known is not None and not known.is_open:
-                request = make(nonce=os.urandom(16).hex())
-            if known is None or known.is_open or (known.ended_at or 0.0) < at:
-                _hold_call(call, asked, request, holder)
+        if asked.was_answered(at + _CALL_SECONDS if os.path.isfile(call.transcript or "") else at):
+            return
+        request = request_of(call, workspace, asked, at=at, until=at + settings.hook_prompt if is_bounded else None)
+        with holder.store.offer(request) as offer:
+            decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
+            answer = decided and answer_of(call, decided.action, decided.params, decided.note)
+            if decided and answer and _print(answer):
+                holder.delivered(decided)
+                offer.end(RequestStage.DELIVERED, by=decided.operator)
+            elif decided is None and asked.is_answered():
+                offer.end(RequestStage.ELSEWHERE)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
         Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", holder.trouble)
-
-
-def _hold_call(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
-    """Offer a request, and print the answer to it."""
-    with holder.store.offer(request) as offer:
-        decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
-        answer = answer_of(call, decided.action, decided.params, decided.note) if decided is not None else None
-        if decided is not None and answer is not None and _print(answer):
-            holder.delivered(decided)
-            offer.end(RequestStage.DELIVERED, by=decided.operator)
-        elif decided is None and asked.is_answered():
-            offer.end(RequestStage.ELSEWHERE)
 
 
 def _print(answer: dict[str, object]) -> bool:
@@ -139,33 +121,32 @@ def _print(answer: dict[str, object]) -> bool:
 # The request
 
 
-def request_of(
-    call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None, nonce: str = ""
-) -> Request:
-    """The request about a call; without a nonce it has that of its call. Raises ValueError."""
-    tool, given = call.tool or "", call.given
-    queries, why_not = _queries(given) if tool == _QUESTION else (), ""
+def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None) -> Request:
+    """The request about a call, known by this process alone. Raises ValueError."""
+    tool, given, why_not = call.tool or "", call.given, ""
+    is_question = tool == _QUESTION
+    queries = _queries(given) if is_question else ()
     actions: tuple[Action, ...] = (Action.ANSWER if queries else Action.ALLOW, Action.DENY)
-    if tool == _QUESTION and not queries:
+    if is_question and not queries:
         actions, why_not = (Action.DENY,), _UNCLEAR
     shown, beside = _read_call(tool, given)
     if tool == _SHELL and os.path.realpath(call.cwd or workspace) != os.path.realpath(workspace):
         beside = (given_as("cwd", call.cwd), *beside)
     return request_about(
-        call.given,
+        given,
         workspace_id(workspace),
         NAME,
         call.agent_id or call.session_id,
-        nonce or (input_text(asked.call_id)[1] if asked.call_id is not None else os.urandom(16).hex()),
-        kind=RequestKind.QUESTION if tool == _QUESTION else RequestKind.PERMISSION,
+        os.urandom(16).hex(),
+        kind=RequestKind.QUESTION if is_question else RequestKind.PERMISSION,
         tool=tool,
         shown="\n".join(query.question for query in queries) or shown,
-        said=text(call.given, "description") or "",
+        said=text(given, "description") or "",
         beside=() if queries else beside,
         queries=queries,
         asked_at=at,
         until=until,
-        prompt_hidden=call.agent_id is not None,
+        prompt_hidden=bool(call.agent_id),
         actions=actions,
         why_not=why_not,
         words=True,
@@ -182,7 +163,7 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
         decision = {"behavior": "deny", "message": note.strip() or _DENIED}
     elif action is Action.ALLOW and call.tool != _QUESTION:
         decision = {"behavior": "allow"}
-        if params.rule is not None:
+        if params.rule:
             if params.rule not in (rules := rules_of(call)):
                 return None
             kept = {"type": "addRules", "rules": [rules[params.rule]], "behavior": "allow", "destination": "session"}
@@ -257,63 +238,44 @@ def _read_call(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
 class AskedCall:
     """The call in the transcript of its agent: for the receipt, and to end where it was answered in the program.
 
-    Of several that are equal the program asks about the first one of a message that has no result. It was asked about
-    at a time in epoch seconds: results of before are those of others.
+    It was asked about at a time in epoch seconds: results of before are those of equal calls.
     """
 
     def __init__(self, call: HookCall, since: float) -> None:
-        self._call = call
-        self._since = since
-        self._message: object = None
-        self._answered: dict[str, bool] = {}
-        """The equal calls of the last message, but for those that were answered before."""
+        self.call_id: str | None = None
+        self._call, self._since, self._is_answered = call, since, False
         path = Path(call.transcript or os.devnull)
-        if call.agent_id is not None:
+        if call.agent_id:
             path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
         size = 0
         with suppress(OSError, ValueError):
             size = path.stat().st_size
         self._tail = Tail(path, position=max(size - _HEAD, 0))
 
-    @property
-    def call_id(self) -> str | None:
-        return next(iter(self._answered), None)
+    def was_answered(self, until: float) -> bool:
+        """As `is_answered`, of a call that the program may write down a moment after it asks."""
+        while not (answered := self.is_answered()) and not self.call_id and time.time() < until:
+            time.sleep(_PAUSE_SECONDS)
+        return answered
 
     def is_answered(self) -> bool:
-        """Reads what the transcript got since the last look. What cannot be read says nothing."""
+        """Reads what the transcript got since the last look. A part that cannot be read says nothing."""
+        asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
-            for line in self._tail.read(_HEAD).lines:
-                self._apply(line.record or {})
-        return next(iter(self._answered.values()), False)
-
-    def _apply(self, fields: Fields) -> None:
-        message, call = inner(fields, "message"), self._call
-        for block in objects(message, "content"):
-            if block.get("type") == "tool_result":
-                call_id = text(block, "tool_use_id") or ""
-                if (moment(fields) or 0.0) < self._since:
-                    self._answered.pop(call_id, None)
-                elif call_id in self._answered:
-                    self._answered[call_id] = True
-            elif block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == (call.tool, call.given):
-                if message.get("id") != self._message:
-                    self._message, self._answered = message.get("id"), {}
-                self._answered[text(block, "id") or ""] = False
+            for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
+                for block in objects(inner(fields, "message"), "content"):
+                    if block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == asked:
+                        self.call_id, self._is_answered = text(block, "id"), False
+                    elif self.call_id and text(block, "tool_use_id") == self.call_id:
+                        self._is_answered = (moment(fields) or 0.0) >= self._since
+                        self.call_id = self.call_id if self._is_answered else None
+        return self._is_answered
 
 
-def _is_answered(asked: AskedCall, until: float) -> bool:
-    """Look the call up, which the program may write down a moment after it asks."""
-    while not asked.is_answered():
-        if asked.call_id is not None or time.time() >= until:
-            return False
-        time.sleep(_PAUSE_SECONDS)
-    return True
-
-
-def is_heard(descriptor: int = 1) -> bool:
+def is_heard() -> bool:
     """Whether somebody still reads what is printed: the program has its end of the pipe as long as it lives."""
     pipe = select.poll()
-    pipe.register(descriptor, 0)
+    pipe.register(1, 0)
     return not pipe.poll(0)
 
 
@@ -323,10 +285,8 @@ def is_heard(descriptor: int = 1) -> bool:
 def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
     """Offer the request that is read until it has ended. Returns 0: nobody reads what the plugin's processes say."""
     plugin = _Plugin(descriptor, out or sys.stdout)
-    told: Fields = {}
-    while not (told or plugin.has_ended()):
-        told = plugin.read()
-    while told and not plugin.has_ended():
+    told = plugin.read()
+    while told and not plugin.has_ended:
         told = _offer(told, plugin)
     return 0
 
@@ -338,7 +298,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     holder = Holder(workspace, name=f"{program} plugin")
     try:
         with holder.store.offer(request_told(told, workspace)) as offer:
-            anew = _hold_for_plugin(told, workspace, holder, offer, plugin)
+            anew = _hold_for_plugin(told, holder, offer, plugin)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
@@ -348,42 +308,33 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     return anew
 
 
-def _hold_for_plugin(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
-    while not plugin.has_ended():
-        if not is_shown(state_directory(workspace)) and _watched(told) != workspace:
-            return told
+def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
+    while True:
         line = plugin.read(_POLL_SECONDS)
+        if plugin.has_ended:
+            return {}
         if "result" in line:
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
-            break
+            return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
-            # Who decides on what was shown before does not know that a denial ends more.
+            # A decision on the request as it was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        record = None if plugin.has_ended() else holder.look(offer)
-        if record is not None:
-            _give(record, holder, offer, plugin)
-            break
-    return {}
-
-
-def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
-    """Give the plugin the answer, and wait for what the program did with it."""
-    try:
-        plugin.say(_reply(record, offer.request))
-    except OSError:
-        # Nobody read it.
-        return
-    stage = None
-    while stage is None and not plugin.has_ended():
-        stage = _ENDS.get(str(plugin.read().get("result")))
-    if stage is RequestStage.DELIVERED:
-        holder.delivered(record)
-    # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
-    offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
+        if record := holder.look(offer):
+            # Nobody may read it.
+            with suppress(OSError):
+                plugin.say(_reply(record, offer.request))
+                stage = None
+                while not stage and not plugin.has_ended:
+                    stage = _ENDS.get(str(plugin.read().get("result")))
+                if stage is RequestStage.DELIVERED:
+                    holder.delivered(record)
+                # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
+                offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
+            return {}
 
 
 def _reply(record: Record, request: Request) -> Fields:
-    """What the plugin is told: never more than once, and never anything but what was decided."""
+    """The words to the plugin: never more than once, and never anything but what was decided."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -398,7 +349,7 @@ def request_told(told: Fields, workspace: Path) -> Request:
     """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
     asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
     source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
-    if source not in _NAMES or session_id is None or nonce is None:
+    if source not in _NAMES or not session_id or not nonce:
         raise ValueError("the plugin told of no request")
     said = text(inner(asked, "metadata"), "description") or text(call, "description") or ""
     actions: tuple[Action, ...]
@@ -441,20 +392,22 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     if metadata.keys() == {"mcpInput"}:
         return read(inner(metadata, "mcpInput"))
     patterns = [one for one in _words(asked, "patterns") if one != "*"]
-    # What the program says of a call, and what the model gave it, are mostly the same.
+    # The words of the program on a call, and those of the model, are mostly the same.
     twice = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **twice}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
     command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
-    if diff is not None:
-        return read(given, *filter(None, [path, diff]), known=known | _IN_DIFFS)
-    if command is not None and text(asked, "permission") == "bash":
-        return read(given, command, known={*known, "command"})
-    if len(patterns) == 1:
+    parts: list[str] = []
+    if diff:
+        parts, known = [*filter(None, [path]), diff], known | _IN_DIFFS
+    elif command and text(asked, "permission") == "bash":
+        parts, known = [command], {*known, "command"}
+    elif len(patterns) == 1:
+        parts = [in_line(patterns[0])]
         known |= {key for key, value in given.items() if value in patterns}
-        return read(given, in_line(patterns[0]), known=known)
-    given = {"patterns": patterns, **given} if patterns else given
-    return read(given) if given else ("", ())
+    elif patterns:
+        given = {"patterns": patterns, **given}
+    return read(given, *parts, known=known) if given or parts else ("", ())
 
 
 def _words(fields: Fields, key: str) -> list[str]:
@@ -468,10 +421,10 @@ def _watched(told: Fields) -> Path:
 
 
 class _Plugin:
-    """The messages of the plugin as they come."""
+    """The messages of the plugin as they come; it `has_ended` together with its program."""
 
     def __init__(self, descriptor: int, out: TextIO) -> None:
-        self._has_ended = False
+        self.has_ended = False
         self._out = out
         self._lines = SimpleQueue[bytes]()
         Thread(target=self._receive, args=(os.dup(descriptor),), daemon=True).start()
@@ -482,17 +435,13 @@ class _Plugin:
                 self._lines.put(line)
         self._lines.put(b"")
 
-    def has_ended(self) -> bool:
-        """Whether it has, and the program with it."""
-        return self._has_ended
-
     def read(self, seconds: float | None = None) -> Fields:
         """The next line; {} for what is none, and where none has come by then."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:
             return {}
-        self._has_ended = not line
+        self.has_ended = not line
         return object_in(line.decode("utf-8", "replace"))
 
     def say(self, answer: Fields) -> None:

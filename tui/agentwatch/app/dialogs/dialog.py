@@ -249,9 +249,9 @@ class Choice(Widget, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,down,l,j", "step(1)", "Next", show=False),
-        Binding("left,up,h,k", "step(-1)", "Previous", show=False),
-        Binding("space", "take", "Take", show=False),
+        Binding("right,down,l,j", "step(1)", show=False),
+        Binding("left,up,h,k", "step(-1)", show=False),
+        Binding("space", "take", show=False),
     ]
 
     DEFAULT_CSS = """
@@ -613,13 +613,12 @@ class DecisionScreen(ModalScreen[End | Action]):
         if decided.doubt is None and decided.undelivered is None:
             self.app.notify(words, markup=False)
         else:
-            self.app.notify(words, severity="warning", markup=False, timeout=12)
+            self._app.complain(words)
         self.leave(End.DECIDED)
 
     async def _sign(self) -> DecisionMade | None:
         """Record it; None if something is missing. Raises DecisionError."""
-        if locked := await self._open_key():
-            self._trouble = locked
+        if not await self._open_key():
             return None
         document, note = self._document, self._note.value
         shown_text = document.text if document is not None else ""
@@ -632,24 +631,20 @@ class DecisionScreen(ModalScreen[End | Action]):
             return None
         return await self.case.sign(shown_text, self._note.value.strip())
 
-    async def _open_key(self) -> str | None:
-        """Unlock the key that signs, with the passphrase that was typed. Returns why it cannot sign yet, a sentence.
-
-        Raises KeyProblemError.
-        """
+    async def _open_key(self) -> bool:
+        """Unlock the key that signs, with the passphrase that was typed; False where that is missing. Raises
+        KeyProblemError."""
         desk, field = self.case.desk, self._passphrase
-        if not field.value:
-            why = await asyncio.to_thread(desk.why_locked)
-            if why is None:
-                return None
-            self._unlock.display = True
+        if field.value:
+            with field.prevent(Input.Changed):
+                passphrase, field.value = field.value, ""
+            await asyncio.to_thread(desk.unlock, passphrase)
+        why = await asyncio.to_thread(desk.why_locked)
+        self._unlock.display = why is not None
+        if why is not None:
             field.focus()
-            return f"{clean(why[:1].upper() + why[1:], 1_000)}: type its passphrase, then press ctrl+s."
-        with field.prevent(Input.Changed):
-            passphrase, field.value = field.value, ""
-        await asyncio.to_thread(desk.unlock, passphrase)
-        self._unlock.display = False
-        return None
+            self._trouble = f"{clean(why[:1].upper() + why[1:], 1_000)}: type its passphrase, then press ctrl+s."
+        return why is None
 
     # Keys
 
@@ -680,13 +675,12 @@ class DecisionScreen(ModalScreen[End | Action]):
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""
         case, action = self.case, OF_ATTEMPTS[number]
-        if not isinstance(case, AttemptCase) or case.task is None:
+        if not isinstance(case, AttemptCase) or case.task is None or action is case.action:
             return
-        reason = "this is its dialog" if action is case.action else why_not(case.task, action, self._app.clock())
-        if reason is None:
-            self.leave(action)
-        else:
+        if reason := why_not(case.task, action, self._app.clock()):
             self._app.complain(f"{SPECS[action].word}: {reason}.")
+        else:
+            self.leave(action)
 
     def action_changes(self) -> None:
         """Show what is changed in the last handoff, or go on editing."""

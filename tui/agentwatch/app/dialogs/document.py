@@ -19,8 +19,7 @@ from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import Difference, compare, faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
-from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.handoff import Proposal, blank_handoff
+from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen
@@ -148,9 +147,9 @@ class Document(Vertical):
         if why := self._no_answer or (not self.text and self._why_blank):
             parts = [Content.styled(why, "$text-warning")]
         elif self.problems is not None:
-            more = f"  (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
-            wrong = f"✗ {clean(self.problems[0], 300)}{more}" if self.problems else ""
-            parts = [Content.styled(wrong, "$text-error") if wrong else Content.styled("✓ valid", "$text-success")]
+            parts = [Content.styled("✓ valid", "$text-success")]
+            if self.problems:
+                parts = [Content.styled(f"✗ {clean(self.problems[0], 300)}", "$text-error")]
             if self._difference is not None:
                 parts.append(self._difference.counted)
             if self.is_edited:

@@ -195,7 +195,8 @@ class MainScreen(MonitorScreen[None]):
                 self._go_to_tree()
             self._show_place()
 
-    def _show_selected(self, cursor_id: str | None) -> None:
+    async def _show_selected(self, cursor_id: str | None) -> None:
+        # It waits its turn: the row is drawn before the details are.
         self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
