@@ -6,13 +6,14 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory
+from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
@@ -134,6 +135,19 @@ def remove_scratch_directories() -> None:
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
+
+
+def remove_old_cache() -> None:
+    """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
+    # Who had such a version still has it, and nobody else would remove it.
+    with suppress(OSError), Directory.open(state_directories()) as top:
+        with suppress(OSError), top.child("answers") as cache:
+            for name in cache.names():
+                is_ours = re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name)
+                if is_ours and stat.S_ISREG(os.lstat(name, dir_fd=cache.descriptor).st_mode):
+                    cache.remove(name)
+            os.rmdir("answers", dir_fd=top.descriptor)
+        top.remove("answers.key")
 
 
 # Screens
