@@ -148,7 +148,7 @@ async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen: Scree
         await screen.shows(answer, "more lines below: read to the end first (pagedown)")
         await screen.press("ctrl+s")
         await screen.shows("read to the end first (pagedown)")
-    await screen.press(*["pagedown"] * 12)
+    screen.press_ahead(*["pagedown"] * 12)
     await screen.shows("◆ ctrl+s allows it, and what the rule covers")
     await screen.press("ctrl+s")
     assert (await answered(hook))["behavior"] == "allow"

@@ -119,7 +119,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         if 0 <= at < len(entries):
             self.choose(entries[at])
         else:
-            self.scroll_relative(y=step, animate=False)
+            self.scroll_relative(y=step, animate=False, immediate=True)
 
     def choose(self, entry: Hashable) -> None:
         """Put the cursor on an entry, and bring that into sight."""
@@ -129,7 +129,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move_pages(self, pages: int) -> None:
         # One line less each: that line says where one was.
-        self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False)
+        self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False, immediate=True)
 
     def action_first_line(self) -> None:
         self._go_to_end(0, 0)
