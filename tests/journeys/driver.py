@@ -82,6 +82,11 @@ class Screen:
         """Press keys by their names; a text of several words or letters is typed with `type`."""
         await self.pilot.press(*keys)
 
+    def press_ahead(self, *keys: str) -> None:
+        """Press keys at once, as they come from a terminal: each waits in the queue while the one before acts."""
+        for key in keys:
+            self.pilot.app.simulate_key(key)
+
     async def type(self, text: str, *keys: str) -> None:
         """Type a text, and press keys after it."""
         await self.pilot.press(*text, *keys)

@@ -47,9 +47,7 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
 async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.press("n")
-    # Both at once, as from a terminal: the second waits in the queue while the first opens the dialog.
-    for key in ("r", "ctrl+s"):
-        screen.pilot.app.simulate_key(key)
+    screen.press_ahead("r", "ctrl+s")
     await screen.shows("Retry", READY)
     assert not decisions(screen.workspace)
 

@@ -30,7 +30,7 @@ async def test_each_number_opens_a_tab(screen: Screen) -> None:
 @journey(FAILED)
 async def test_arrow_keys_lead_through_the_tabs(screen: Screen) -> None:
     await screen.shows("Overview")
-    await screen.press("tab", "right", "l", "right")
+    screen.press_ahead("tab", "right", "l", "right")
     await screen.shows(TABS["4"])
     await screen.press("h", "left")
     await screen.shows(TABS["2"])

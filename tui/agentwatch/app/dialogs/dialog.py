@@ -642,7 +642,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         why = await asyncio.to_thread(desk.why_locked)
         self._unlock.display = why is not None
         if why is not None:
-            field.focus()
+            self.set_focus(field)
             self._trouble = f"{clean(why[:1].upper() + why[1:], 1_000)}: type its passphrase, then press ctrl+s."
         return why is None
 

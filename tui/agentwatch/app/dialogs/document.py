@@ -237,7 +237,7 @@ class Document(Vertical):
         had_focus = self.has_focus_within
         self.toggle_class("-changes")
         if had_focus:
-            (self._page if self.has_class("-changes") else self.area).focus()
+            self.screen.set_focus(self._page if self.has_class("-changes") else self.area)
         self._show_changes()
 
     def _show_changes(self) -> None:

@@ -82,7 +82,7 @@ class InspectScreen(MonitorScreen[None]):
         yield from (self.header, self._head, self._page, self.footer)
 
     def on_mount(self) -> None:
-        self._page.focus()
+        self.set_focus(self._page)
         self._page.show([remark("reading…")], keep=False)
         self._read()
 

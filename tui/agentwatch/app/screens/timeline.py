@@ -359,7 +359,7 @@ class TimelineScreen(MonitorScreen[str]):
         yield from (self.header, self.chart.ruler, self.chart, self.chart.reading, self.footer)
 
     def on_mount(self) -> None:
-        self.chart.focus()
+        self.set_focus(self.chart)
         self.watch(self.chart, "cursor_id", self._show_selected)
 
     def tick(self) -> None:

@@ -129,7 +129,8 @@ class DetailsPane(Widget):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the page: it is what the keys scroll."""
-        self._shown.focus(scroll_visible)
+        # At once, unlike `Widget.focus`: the next key may stand in the queue.
+        self.screen.set_focus(self._shown, scroll_visible)
         return self
 
     def action_next_tab(self, by: int) -> None:
@@ -149,7 +150,7 @@ class DetailsPane(Widget):
         if not self._is_live:
             raise SkipAction
         self._search.display = True
-        self._search.focus()
+        self.screen.set_focus(self._search)
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager."""
