@@ -16,9 +16,7 @@ from agentwatch.delegation.decision import Action
 
 @pytest.mark.parametrize("size", [(40, 12), (140, 40)])
 @pytest.mark.parametrize("key", "ra")
-async def test_what_the_key_would_do_is_in_sight_wherever_the_operator_is(
-    key: str, size: tuple[int, int], tmp_path: Path
-) -> None:
+async def test_what_the_key_would_do_is_always_in_sight(key: str, size: tuple[int, int], tmp_path: Path) -> None:
     async with office(tmp_path, size=size) as s:
         await s.open(key)
         assert "“shop.api”" in s.text()
@@ -37,7 +35,7 @@ async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
         assert len(s.entries()) == 1
 
 
-async def test_a_return_that_nobody_has_seen_change_is_refused_by_the_ledger(tmp_path: Path) -> None:
+async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -89,7 +87,7 @@ async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path
         assert len(s.entries()) == 1
 
 
-async def test_an_error_of_the_disk_keeps_the_dialog_open_with_its_words(tmp_path: Path) -> None:
+async def test_an_error_of_the_disk_keeps_the_dialog_open(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()

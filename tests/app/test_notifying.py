@@ -209,13 +209,13 @@ TITLES = ["\x1b]0;agentwatch: my,shop\x1b\\", "\x1b]0;(1) agentwatch: my,shop\x1
 ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 retry left\x1b\\"
 
 
-def test_by_default_title_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
+def test_by_default_title_bell_and_terminal_tell() -> None:
     operator = Operator(Settings())
     operator.fail("api")
     assert operator.written == [*TITLES, "bell", ASKED]
 
 
-def test_a_command_takes_the_place_of_the_terminal_and_gets_one_argument(tmp_path: Path) -> None:
+def test_a_command_takes_the_place_of_the_terminal(tmp_path: Path) -> None:
     log = tmp_path / "log"
     operator = Operator(Settings(notify_command=ringing(log), notify_bell=False, notify_title=False))
     operator.fail("api", "$(touch owned) `x 'y'")
@@ -225,7 +225,7 @@ def test_a_command_takes_the_place_of_the_terminal_and_gets_one_argument(tmp_pat
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])
-def test_a_command_that_fails_is_said_once_and_the_terminal_takes_its_place(command: Sequence[str]) -> None:
+def test_the_terminal_takes_the_place_of_a_command_that_fails(command: Sequence[str]) -> None:
     operator = Operator(Settings(notify_command=tuple(command)))
     operator.fail("api")
     until(lambda: operator.monitor.notices)

@@ -148,7 +148,7 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -
         assert "\x1b" not in s.text()
 
 
-async def test_in_a_low_window_a_call_with_what_it_is_given_besides_is_read_before_it_is_allowed(
+async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(
     tmp_path: Path,
 ) -> None:
     beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
@@ -193,7 +193,7 @@ async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path:
         await s.until(lambda: "ctrl+s allows it" in s.words)
 
 
-async def test_a_denial_needs_no_reading_and_what_is_too_long_to_be_read_is_not_allowed(tmp_path: Path) -> None:
+async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path: Path) -> None:
     async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as (s, _):
         await open_it(s)
         await s.press("space")

@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-def test_the_screen_follows_the_files_and_q_gives_the_terminal_back(workspace: Path) -> None:
+def test_the_screen_follows_files_and_gives_the_terminal_back(workspace: Path) -> None:
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         (workspace / "api.return.md").write_text(FAILED, "utf-8")
@@ -90,7 +90,7 @@ def test_little_output_into_a_closed_pipe_is_no_error_either(workspace: Path) ->
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("buffered", [True, False])
-def test_output_that_cannot_be_written_is_neither_a_finding_nor_a_traceback(workspace: Path, buffered: bool) -> None:
+def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path, buffered: bool) -> None:
     environment = os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"}
     for arguments in (["tree", "--fail", workspace], ["check", workspace]):
         with Path("/dev/full").open("w") as full:

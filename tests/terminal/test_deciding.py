@@ -64,7 +64,7 @@ def test_what_was_typed_before_the_question_is_no_answer(stage: Stage) -> None:
     assert stage.recorded() == []
 
 
-def test_a_return_that_is_rewritten_under_the_question_is_not_decided(stage: Stage) -> None:
+def test_a_return_rewritten_under_the_question_is_not_decided(stage: Stage) -> None:
     with deciding(stage) as terminal:
         terminal.wait_for(QUESTION)
         stage.give_back(returned("All of it is done, really."))

@@ -31,7 +31,7 @@ def scratch(places: dict[str, str]) -> Path:
     return Path(places["XDG_STATE_HOME"]) / "agentwatch" / "temporary"
 
 
-def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict[str, str]) -> None:
+def test_a_lie_is_caught_and_put_right_by_a_retry(places: dict[str, str]) -> None:
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, columns=140, lines=40, environment=places) as terminal:
         terminal.wait_for(r"^ DEMO ")

@@ -97,9 +97,7 @@ def tree_of(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_what_was_recorded_comes_first_and_then_each_change_at_once(
-    workspace: Path, environment: dict[str, str]
-) -> None:
+def test_what_was_recorded_comes_first_then_each_change(workspace: Path, environment: dict[str, str]) -> None:
     watch(workspace, environment, FAILED)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
@@ -134,9 +132,7 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_it_needs_no_history_writes_nothing_and_is_terminated_quietly(
-    workspace: Path, environment: dict[str, str]
-) -> None:
+def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace: Path, environment: dict[str, str]) -> None:
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
@@ -144,9 +140,7 @@ def test_it_needs_no_history_writes_nothing_and_is_terminated_quietly(
     assert tree_of(workspace.parent) == before
 
 
-def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
-    workspace: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_decision_is_told_in_its_place(workspace: Path, environment: dict[str, str], tmp_path: Path) -> None:
     environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     watch(workspace, environment, FAILED)
     before = [(None, "submitted"), ("submitted", "failed")]
@@ -161,9 +155,7 @@ def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
         assert following.end() == (130, "")
 
 
-def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(
-    workspace: Path, environment: dict[str, str]
-) -> None:
+def test_it_ends_when_nobody_reads_any_more(workspace: Path, environment: dict[str, str]) -> None:
     command = agentwatch("log", "--follow", workspace)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None

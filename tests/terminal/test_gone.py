@@ -86,7 +86,7 @@ def test_a_terminal_that_goes_ends_the_screen(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("does", [paint, edit], ids=lambda does: does.__name__)
-def test_a_signal_ends_the_screen_though_nobody_reads_what_it_draws(
+def test_a_signal_ends_a_screen_that_nobody_reads(
     workspace: Path, environment: dict[str, str], does: Callable[[Terminal, Path], None], number: signal.Signals
 ) -> None:
     with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:

@@ -51,7 +51,7 @@ def leave(terminal: Terminal) -> None:
     assert terminal.wait_until_exit() == 0
 
 
-def test_a_window_without_the_focus_is_told_once_and_has_its_title_again_at_the_end(workspace: Path) -> None:
+def test_a_window_without_the_focus_is_told_once(workspace: Path) -> None:
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         terminal.wait_until_written(TITLE)

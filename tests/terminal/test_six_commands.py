@@ -80,9 +80,7 @@ def prompt(home: Path, directory: Path) -> Terminal:
 
 
 @needs_sshd
-def test_from_nothing_to_the_first_remote_retry_it_takes_six_commands_each_told_by_the_one_before(
-    hosts: list[Sshd], tmp_path: Path
-) -> None:
+def test_six_commands_lead_to_the_first_remote_retry(hosts: list[Sshd], tmp_path: Path) -> None:
     needed()
     written = commands()
     assert len(written) <= 6

@@ -59,7 +59,7 @@ def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys: str) -> No
         assert terminal.wait_until_exit() == 0
 
 
-def test_who_leaves_while_another_process_keeps_the_history_waits_for_nothing(workspace: Path, tmp_path: Path) -> None:
+def test_who_leaves_does_not_wait_for_the_history(workspace: Path, tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     directory = state_directory(workspace, environment)
     directory.mkdir(parents=True)

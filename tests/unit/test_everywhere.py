@@ -78,20 +78,18 @@ def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:
-    shop, src, codex_in = tmp_path / "shop", tmp_path / "shop/src", tmp_path / "shop/docs"
-    for place in (src, codex_in):
-        place.mkdir(parents=True)
+    shop, src = tmp_path / "shop", tmp_path / "shop/src"
+    src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
     alive = [
-        Alive(str(shop), 1.0, with_below=True),
-        Alive(str(tmp_path / "link"), 3.0, with_below=True),
-        Alive(str(src), 2.0, with_below=True),
-        Alive(str(codex_in), 2.0, with_below=False),
-        Alive(str(tmp_path / "gone"), 2.0, with_below=True),
-        Alive("relative", 2.0, with_below=True),
-        Alive("/nul\0", 2.0, with_below=True),
+        Alive(str(shop), 1.0),
+        Alive(str(tmp_path / "link"), 3.0),
+        Alive(str(src), 2.0),
+        Alive(str(tmp_path / "gone"), 2.0),
+        Alive("relative", 2.0),
+        Alive("/nul\0", 2.0),
     ]
-    assert workspaces_in(alive, holds) == {shop: 3.0, codex_in: 2.0}
+    assert workspaces_in(alive, holds) == {shop: 3.0}
 
 
 async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,14 @@ def test_a_packet_answered_in_prose_is_marked_and_completed(prompt: object, said
     assert task.state is (State.INVALID if said is None else State.COMPLETED)
 
 
+@pytest.mark.parametrize("state", [RunState.FAILED, RunState.CANCELED])
+def test_a_run_that_was_cut_off_is_not_what_its_return_says(state: RunState) -> None:
+    written = Recorder().seen("t.return.md", returned("completed", task_id="t"))
+    task = tree_of([*ran(ROOT, replace(ENDED, state=state)), written]).tasks["t"]
+    assert task.result is not None
+    assert task.state is State(state.value)
+
+
 def test_a_return_that_names_another_task_is_a_warning_there() -> None:
     for named, rules in ((None, []), ("t", []), ("u", ["LNK008"])):
         said = message(Return(Contract.REPORT_CONTRACT, "completed", Outcome.COMPLETED, task_id=named))

@@ -22,7 +22,7 @@ from textual.command import CommandPalette
 from textual.containers import Container
 from textual.content import Content
 from textual.filter import LineFilter, Monochrome, NoColor
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, OptionList, Static
 
@@ -335,8 +335,7 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = ["screens.timeline", "screens.inspect", "screens.pages"]
-        for name in (*names, "dialogs.dialog") if self.monitor.clerk else names:
+        for name in ("screens.timeline", "screens.inspect", "screens.pages", "dialogs.dialog"):
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
     # The operator who looks elsewhere
@@ -434,7 +433,7 @@ class AgentwatchApp(App[None]):
 
     def action_command_palette(self) -> None:
         # Not over a dialog: what is decided is left first.
-        if not isinstance(self.screen, ModalScreen):
+        if not self.screen.is_modal:
             self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:

@@ -216,9 +216,6 @@ class CopilotReader(FilesReader[Events]):
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.of(session.id, found)
 
-    def mark(self, fields: Fields) -> str | None:
-        return text(fields, "id")
-
     def entries_of(self, run: Run) -> EntriesIn:
         whose = SESSION if run.session_id == Path(run.place).parent.name else run.session_id
 

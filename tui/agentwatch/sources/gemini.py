@@ -97,13 +97,12 @@ class Chat(Account):
             reason = text(shown, "terminateReason") or "GOAL"
             if status != "success" or shown.get("state") == "error":
                 reason = first_line(came)
-            state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
-            state = RunState.CANCELED if status == "cancelled" else state
+            ending = "completed" if reason == "GOAL" else "failed"
             name = string(call, "id")
             prompt = self.keep(string(given, "prompt"), at)
             kind, child = text(given, "agent_name"), text(call, "agentId")
             self.calls[name] = AgentCall(name, at, prompt=prompt, agent_type=kind, child=child)
-            self.news[name] = Standing(state, "" if state is RunState.ENDED else reason, None, ended_at)
+            self.tell(name, "cancelled" if status == "cancelled" else ending, reason, None, ended_at)
 
 
 def entries(fields: Fields) -> Iterator[Entry]:

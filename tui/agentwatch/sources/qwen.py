@@ -21,18 +21,12 @@ from agentwatch.sources.sessions.fields import (
     text,
     total,
 )
-from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, Account, Bond, Standing
+from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
 from agentwatch.sources.sessions.store import AgentsReader, Layout
 from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "qwen-code"
 
-_STATES: Final = {
-    "completed": RunState.ENDED,
-    "failed": RunState.FAILED,
-    "paused": RunState.FAILED,  # left behind by a program before
-    "cancelled": RunState.CANCELED,
-}
 _BY_HUMAN: Final = "[Operation Cancelled]"
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
@@ -176,7 +170,7 @@ class QwenReader(AgentsReader[Chat]):
         heard = [one for one in bond.heard if (one.ended_at or 0.0) >= account.round_at]
         told = heard[-1] if heard else Standing(account.state)
         written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
-        state = None if written is not None and written < account.round_at else _STATES.get(status)
+        state = None if written is not None and written < account.round_at else ENDINGS.get(status)
         if heard and (state is None or (told.state is RunState.CANCELED and state is not RunState.ENDED)):
             state, reason = told.state, told.reason
         elif state is not None:

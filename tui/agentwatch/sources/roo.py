@@ -20,9 +20,10 @@ from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, is_at
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, spellings
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
+from agentwatch.sources.sessions.store import holds
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 from agentwatch.state import user_home
 
@@ -77,7 +78,7 @@ class RooReader(StoreReader):
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__()
-        self._workspace = workspace
+        self._places = spellings(workspace)
         self._storage = storage
         self._storages: list[Path] = []
         self._search_at = 0.0
@@ -128,7 +129,7 @@ class RooReader(StoreReader):
             return before
         try:
             item = mapping(document(path / _ITEM, _MOST_BYTES))
-            if not is_at(self._workspace, string(item, "workspace")):
+            if not any(holds(place, string(item, "workspace")) for place in self._places):
                 return _Task(stamps)
             run = run_in(item, document(path / _MESSAGES, _MOST_BYTES), self.message, str(path))
         except FileNotFoundError:

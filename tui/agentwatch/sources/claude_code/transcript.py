@@ -18,7 +18,6 @@ from agentwatch.sources.sessions.fields import (
     inner,
     mapping,
     moment,
-    question_in,
     read_notification,
     string,
     text,
@@ -26,13 +25,13 @@ from agentwatch.sources.sessions.fields import (
     total,
     whole,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
 from agentwatch.sources.sessions.tail import Record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING: Final = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
 
-QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a use of any other may need a permission
+QUESTIONS: Final = ("AskUserQuestion", "ExitPlanMode")  # a use of any other may need a permission
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
 _CHECKLIST: Final = ("TaskCreate", "TaskUpdate")
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
@@ -76,6 +75,8 @@ _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn li
 class Transcript(Account):
     """The account of the agent of one file."""
 
+    asking = QUESTIONS
+
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         super().__init__(keep, places, is_agent=is_agent)
         self._titles: dict[str, str] = {}
@@ -95,11 +96,6 @@ class Transcript(Account):
     def uses(self) -> list[Entry]:
         """Those of tools in the last message that have no result yet; not of those that hand out work."""
         return [entry for entry, _ in self.open.values() if entry.tool not in DELEGATING]
-
-    @property
-    def waiting(self) -> str:
-        """Its question by a tool that does nothing else."""
-        return next((words_of_use(use) for use in self.uses if use.tool in QUESTIONS), "")
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
@@ -303,9 +299,7 @@ class Transcript(Account):
 
 def words_of_use(use: Entry) -> str:
     """The text of a question, else the use of a tool in a few words."""
-    if use.tool in QUESTIONS:
-        return "an approval of its plan" if use.tool == "ExitPlanMode" else question_in(use.given)
-    return f"{use.tool} {about(use.tool, use.given)}".strip()
+    return words_of_question(use) if use.tool in QUESTIONS else f"{use.tool} {about(use.tool, use.given)}".strip()
 
 
 def _begins_round(fields: Fields, said: str) -> bool:

@@ -13,9 +13,8 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
-from agentwatch.sources.sessions.reader import is_at
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, run_of
-from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
+from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session, holds
 from agentwatch.sources.sessions.tail import Tail
 
 NAME: Final = "codex"
@@ -45,6 +44,7 @@ class CodexReader(FilesReader[Rollout]):
         self._known: dict[str, tuple[int, Header | str]] = {}
         """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not."""
         self._headers: dict[str, Header] = {}
+        self._here: set[str] = set()  # the threads that were begun in the workspace
         self._parents: dict[str, str | None] = {}  # by thread
 
     def begin(self, agent: str, path: str) -> Rollout:
@@ -67,7 +67,10 @@ class CodexReader(FilesReader[Rollout]):
         for name, found in present.items():
             stamp, header = self._known.get(name, (0, ""))
             if not isinstance(header, Header) and found.status.st_ctime_ns != stamp:
-                self._known[name] = found.status.st_ctime_ns, _read_header(found)
+                header = _read_header(found)
+                self._known[name] = found.status.st_ctime_ns, header
+                if isinstance(header, Header) and any(holds(place, header.directory) for place in self.places):
+                    self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
         # That older ones are strange is no news: Codex wrote them so once.
@@ -75,11 +78,10 @@ class CodexReader(FilesReader[Rollout]):
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
-        here = {header.thread for header in self._headers.values() if is_at(self.workspace, header.directory)}
         return [
             present[name]._replace(project=self.root, session=line[-1], agent=name)
             for name, header in self._headers.items()
-            if not header.own_work and not here.isdisjoint(line := self._line(header.thread))
+            if not header.own_work and not self._here.isdisjoint(line := self._line(header.thread))
         ]
 
     def projects(self) -> list[str]:

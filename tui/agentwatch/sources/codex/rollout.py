@@ -22,7 +22,7 @@ from agentwatch.sources.sessions.fields import (
     text,
     whole,
 )
-from agentwatch.sources.sessions.runs import Account, Answer, Keep, Standing
+from agentwatch.sources.sessions.runs import Account, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -226,8 +226,8 @@ class Rollout(Account):
             asked.child = text(answer, "agent_id")
             if asked.child is None and text(answer, "task_name") is None:
                 # Without an agent in it, the call was refused; or a human stopped the turn that waited for it.
-                state = RunState.CANCELED if output.startswith("aborted by user") else RunState.FAILED
-                self.news[asked.id] = Standing(state, output, None, entry.at)
+                status = "canceled" if output.startswith("aborted by user") else "failed"
+                self.tell(asked.id, status, output, None, entry.at)
 
     def _collaborated(self, item: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""

@@ -267,41 +267,39 @@ class Session(Account):
         self.unread += not data
         if data.get("type") == "tool":
             self.uses_tools = True
-            self._tool(part, message_id)
+            self._tool(part, message_id, *told)
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
             # The program tells of the end of a child in the background.
             is_error = frame["state"] == "error"
             self.news[frame["id"]] = _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
         return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
 
-    def _tool(self, part: Record, message_id: str) -> None:
-        data = part.data
-        tool, state, call_id = string(data, "tool"), inner(data, "state"), text(data, "callID") or part.id
-        status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
-        began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
-        if status == "running" and (waits := _waits(tool, given, about_it)):
-            self.waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
-        if status in _OVER:
-            self.permits.append(_permit(call_id, tool, state, ended))
-        if tool == "task":
+    def _tool(self, part: Record, message_id: str, call: Entry, *results: Entry) -> None:
+        state, given = inner(part.data, "state"), call.given
+        status, told = text(state, "status"), inner(state, "metadata")
+        if status == "running" and (waits := _waits(call.tool, given, told)):
+            self.waits.append((0.0 if call.tool == "question" else call.at + _PATIENCE, waits))
+        self.permits.extend(_permit(call, result, told) for result in results)
+        if call.tool == "task":
             frame = _FRAME.match(string(state, "output"))
-            child = text(about_it, "sessionId") or (frame["id"] if frame is not None else None)
-            call = self.tasks[child or part.id] = TaskCall(
+            child = text(told, "sessionId") or (frame["id"] if frame is not None else None)
+            self.tasks[child or part.id] = TaskCall(
                 part.id,
-                began,
-                prompt=self.keep(string(given, "prompt"), began),
+                call.at,
+                prompt=self.keep(string(given, "prompt"), call.at),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
-                background=given.get("background") is True or about_it.get("background") is True,
+                background=given.get("background") is True or told.get("background") is True,
                 child=child,
                 waits_in=message_id if status in ("pending", "running") else "",
             )
-            if status == "error":
-                self.news[call.id] = _failed(string(state, "error"), ended)
-            elif status == "completed" and (frame is None or frame["state"] != "running"):
-                words = frame["body"] if frame is not None else ""
-                said = self.keep(words, ended) if words.strip() else None
-                self.news[call.id] = Standing(RunState.ENDED, "", said, ended)
+            for result in results:
+                if result.ended is None:
+                    self.news[part.id] = _failed(result.text, result.at)
+                elif frame is None or frame["state"] != "running":
+                    words = frame["body"] if frame is not None else ""
+                    said = self.keep(words, result.at) if words.strip() else None
+                    self.news[part.id] = Standing(RunState.ENDED, "", said, result.at)
 
 
 def _standing(session: Session, call: TaskCall | None, parent: Session | None, above: Run | None) -> Standing:
@@ -335,15 +333,15 @@ def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
     return bool(call.waits_in) and is_over
 
 
-def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
+def _permit(call: Entry, result: Entry, told: Fields) -> Permit:
     """The result of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
-    told, error = inner(state, "metadata"), string(state, "error")
-    is_refused = error.startswith(_REFUSED) or told.get("dismissed") is True
+    is_refused = result.refused or told.get("dismissed") is True
     # One that began and failed, or was stopped while it waited, does not say.
-    allowed = None if state.get("status") == "error" and not is_refused else not is_refused
-    is_rule = error.startswith(_RULE) or text(inner(told, "approval"), "source") not in (None, "manual")
-    by, words = Permitter.RULE if is_rule else Permitter.UNKNOWN, error.partition(_FEEDBACK)[2]
-    return Permit(call_id, tool, "", allowed, by, at, words[:_LONGEST])
+    allowed = None if result.ended is None and not is_refused else not is_refused
+    is_rule = result.text.startswith(_RULE) or text(inner(told, "approval"), "source") not in (None, "manual")
+    words = result.text.partition(_FEEDBACK)[2][:_LONGEST] if result.refused else ""
+    by = Permitter.RULE if is_rule else Permitter.UNKNOWN
+    return Permit(call.call, call.tool, "", allowed, by, result.at, words)
 
 
 def _waits(tool: str, given: Fields, told: Fields) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import LONGEST_DOING
-from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
+from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
 
 Place = tuple[int, int]  # where a record stands, and which entry of it this is
 
@@ -79,8 +79,8 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
         words = first_line(value, LONGEST_DOING)
         if words and not words.startswith("```") and (len(words) < _BLIND or " " in words):
             return words
-    asked = next((question for value in given.values() if (question := _inside(value))), "")
-    return first_line(asked, LONGEST_DOING)
+    asked = (text(one, "question") for one in objects(given, "questions"))
+    return first_line(next(filter(None, asked), ""), LONGEST_DOING)
 
 
 def command_in(given: Fields) -> str:
@@ -95,12 +95,6 @@ def _words(value: str | list[object]) -> str:
         return value
     parts = [part for part in value if isinstance(part, str)]
     return parts[-1] if len(parts) == 3 and parts[1] in _SHELLS else shlex.join(parts)
-
-
-def _inside(value: object) -> str:
-    """The words of the first object of a list: a question, a todo."""
-    first = mapping(value[0] if isinstance(value, list) and value else None)
-    return next((words for key in ("question", "content", "step", *_SAYING) if (words := text(first, key))), "")
 
 
 def _within(path: str, places: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -143,15 +143,6 @@ class StoreReader:
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
         return gone + [Change(key, run) for key, run in others if before.get(key) != run]
-
-
-@cache
-def is_at(workspace: Path | str, directory: str) -> bool:
-    """Whether a directory, as a foreign file names it, is the workspace."""
-    try:
-        return os.path.isabs(directory) and os.path.realpath(directory) == os.path.realpath(workspace)  # noqa: PTH117
-    except (OSError, ValueError):
-        return False
 
 
 def spellings(workspace: Path) -> list[str]:

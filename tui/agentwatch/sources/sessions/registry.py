@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.state import is_there, user_home
@@ -27,31 +27,24 @@ _MOST_BYTES: Final = 256 * 1024
 
 class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
-    `is_home`, another home). Its transcripts fit `pattern` below `sessions`. `with_below`: it tells of sessions below
-    the workspace, too."""
+    `is_home`, another home). Its transcripts fit `pattern` below `sessions`."""
 
-    module: str
     reader: str
     variables: tuple[str, ...]
     directory: str
     sessions: str
     pattern: str
     is_home: bool = False
-    with_below: bool = True
 
 
 _HOMES: Final = {
     CLAUDE_CODE: _Home(
-        "claude_code.claude_code_reader", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
+        "claude_code.claude_code_reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
     ),
-    "codex": _Home(
-        "codex.codex_reader",
-        *("CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
-        with_below=False,
-    ),
-    "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
-    "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
-    "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
+    "codex": _Home("codex.codex_reader:CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
+    "qwen-code": _Home("qwen:QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
+    "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
+    "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
@@ -59,9 +52,9 @@ _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
     """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-    for name, (module, reader, arguments) in _stores().items():
+    for name, (reader, *arguments) in _stores().items():
         if name not in known:
-            yield getattr(import_module(f"agentwatch.sources.{module}"), reader)(workspace, *arguments)
+            yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
     # Those of others are asked for once.
     if not known and any(map(_may_name_one, sys.path)):
         yield from _shipped_by_others(workspace, broken)
@@ -72,15 +65,15 @@ def has_stores() -> bool:
     return bool(_stores()) or any(map(_may_name_one, sys.path))
 
 
-def _stores() -> dict[str, tuple[str, str, tuple[object, ...]]]:
-    """The module of each program that has a store, its reader and the arguments of that, by the reader's name."""
-    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
-        name: (home.module, home.reader, (home_of(name),)) for name, home in _HOMES.items() if is_there(home_of(name))
+def _stores() -> dict[str, tuple[object, ...]]:
+    """The reader of each program that has a store, and its arguments, by the reader's name."""
+    stores: dict[str, tuple[object, ...]] = {
+        name: (home.reader, home_of(name)) for name, home in _HOMES.items() if is_there(home_of(name))
     }
     if roo_storages(user_home()):
-        stores["roo"] = "roo", "RooReader", ()
+        stores["roo"] = ("roo:RooReader",)
     for name, path in databases().items():
-        stores[name] = "opencode.opencode_reader", "OpenCodeReader", (path, name)
+        stores[name] = "opencode.opencode_reader:OpenCodeReader", path, name
     return stores
 
 
@@ -180,12 +173,10 @@ def _share() -> Path:
 
 
 class Alive(NamedTuple):
-    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
-    `with_below`: from a directory above it is seen as well."""
+    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds)."""
 
     directory: str
     at: float
-    with_below: bool = True
 
 
 def sessions_alive(since: float) -> list[Alive]:
@@ -194,18 +185,18 @@ def sessions_alive(since: float) -> list[Alive]:
 
     from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
 
-    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
-        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
+    programs: list[tuple[Path, str, Callable[[Path], str | None]]] = [
+        (home_of(name) / home.sessions, home.pattern, _begun_in) for name, home in _HOMES.items()
     ]
     # The files of a task are replaced, so the time of its directory is that of the last one.
-    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
+    programs += [(storage, "tasks/*", _workspace_in) for storage in roo_storages(user_home())]
     found: list[Alive] = []
-    for place, pattern, read, with_below in programs:
+    for place, pattern, read in programs:
         for path in place.glob(pattern):
             with suppress(OSError, ValueError):
                 at = path.lstat().st_mtime
                 if at >= since and (directory := read(path)) is not None:
-                    found.append(Alive(directory, at, with_below))
+                    found.append(Alive(directory, at))
     for path in databases().values():
         # What cannot be read is told by its reader, in the workspaces that it is about.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
@@ -217,15 +208,13 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
     """The directories that are there, by their real paths, and when something was last alive in each. One that
     `is_part` of another (that one, and this) is seen there."""
     places: dict[str, float] = {}
-    exact: set[str] = set()
     for one in alive:
         # As it was written, a relative one is relative to something that nobody knows.
         if os.path.isabs(one.directory) and "\0" not in one.directory and os.path.isdir(one.directory):  # noqa: PTH117
             place = os.path.realpath(one.directory)
             places[place] = max(places.get(place, 0.0), one.at)
-            exact |= set() if one.with_below else {place}
     parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
-    return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
+    return {Path(place): at for place, at in places.items() if place not in parts}
 
 
 def _begun_in(path: Path) -> str:

@@ -50,7 +50,8 @@ _KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a sessi
 _CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
-_ENDINGS: Final = {
+ENDINGS: Final = {
+    "completed": RunState.ENDED,
     "failed": RunState.FAILED,
     "error": RunState.FAILED,
     "paused": RunState.FAILED,
@@ -142,8 +143,8 @@ class Account:
     @property
     def waiting(self) -> str:
         """Its request to a human, "" for none: an open call of a tool that asks."""
-        asked = (call.given for call, _ in reversed(self.open.values()) if call.tool in self.asking)
-        return next(map(question_in, asked), "")
+        asked = (call for call, _ in reversed(self.open.values()) if call.tool in self.asking)
+        return next(map(words_of_question, asked), "")
 
     @property
     def doing(self) -> Activity | None:
@@ -242,7 +243,7 @@ class Account:
         """An agent has ended, as the program says in a word of its own."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
-        state = _ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
+        state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
         reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
         self.news[name] = Standing(state, reason, message, at)
         if (call := self.calls.get(name)) is not None and call.child is not None:
@@ -257,6 +258,11 @@ class Account:
             for name in (told.task_id, told.tool_use_id):
                 self.tell(name, told.status, told.summary, told.said, at)
         return told
+
+
+def words_of_question(call: Entry) -> str:
+    """The need of a call that asks a human."""
+    return "an approval of its plan" if call.tool == "ExitPlanMode" else question_in(call.given)
 
 
 def no_message(_text: str, at: float) -> Message:

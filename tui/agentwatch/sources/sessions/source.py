@@ -145,14 +145,14 @@ class SessionsSource(Background[Batch], Source):
 
     def _changes(self) -> tuple[Event, ...]:
         """The runs that came of the session that is asked for, where they are not what was told last."""
-        before, runs = self._told, {run.session: run for run in self._runs.values()}
-        chosen = (path for path, run in self._runs.items() if _root(run, runs).startswith(self._session or ""))
-        self._told = {path: self._runs[path] for path in (self._runs if self._session is None else chosen)}
-        changed = [(path, run) for path, run in self._told.items() if before.get(path) is not run]
-        news: list[tuple[str, float, Run | None]] = [(path, run.updated_at, run) for path, run in changed]
-        news += [(path, self._clock(), None) for path in before if path not in self._told]
-        first, self._seq = self._seq + 1, self._seq + len(news)
-        return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate(news, first))
+        before, session, runs = self._told, self._session or "", {run.session: run for run in self._runs.values()}
+        self._told = {
+            path: run for path, run in self._runs.items() if not session or _root(run, runs).startswith(session)
+        }
+        changed = [(path, run.updated_at, run) for path, run in self._told.items() if before.get(path) is not run]
+        gone = [(path, self._clock(), None) for path in before if path not in self._told]
+        first, self._seq = self._seq + 1, self._seq + len(changed) + len(gone)
+        return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate([*changed, *gone], first))
 
     def _read(self, name: str, seconds: float) -> bool:
         """Take in what a reader has to tell. Returns whether that is anything."""
