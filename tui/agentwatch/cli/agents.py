@@ -73,7 +73,7 @@ def mcp(options: Namespace) -> int:
         f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
         choices=_PROGRAMS,
     ),
-    flag("--write", "write them, each file with a backup beside it"),
+    flag("--write", "write them"),
     flag("--remove", "take out what was written; shown only, without --write"),
     exit_codes="exit codes: 0 done or shown, 1 something is left to be added by hand, 2 wrong usage",
 )
