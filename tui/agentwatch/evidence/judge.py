@@ -323,7 +323,8 @@ class LogJudge:
     def _commands(self, clause: str) -> list[Mention]:
         """The commands that a clause names, in ticks or as they stand in the log."""
         ticked = [
-            Mention(*one.span(), parse_line(one[1].strip().removeprefix("$ "))) for one in _TICKED.finditer(clause)
+            Mention(*one.span(), parse_line(" ".join(one[1].split()).removeprefix("$ ")))
+            for one in _TICKED.finditer(clause)
         ]
         if mentions := [one for one in ticked if one.line and (self._is_known(one.line) or self._is_command(one.line))]:
             return mentions
@@ -404,11 +405,13 @@ class LogJudge:
         else:
             doubts += [f"; after that {one.words}" for one in same if one.at > done.at and one.is_bad]
             doubts += [f", but {self.log.gap}"] * self.log.is_partial
+            replaced = re.compile(rf"/{re.escape(done.command.name)}(?![\w./-])")
+            early = [one for one in self.changes if one.at < done.at]
+            doubts += [f"; before it {one.change}" for one in early if replaced.search(one.act.what)]
             if _PREBUILT.match(done.command.text):
                 builds = (one.at for one in self.ran if kind_of(one.command) == "build" and one.at < done.at)
                 built = max(builds, default=0.0)
-                early = (one for one in self.changes if one.line is None and built < one.at < done.at)
-                doubts += [f"; it was built before {one.change}" for one in early]
+                doubts += [f"; it was built before {one.change}" for one in early if not one.line and built < one.at]
         if doubts and verdict is not _OPEN:
             verdict, detail = _OPEN, f"{detail}{doubts[0]}"
         return claim._replace(verdict=verdict, detail=detail, call=done.call)

@@ -30,6 +30,11 @@ _WORDS_OF_SHELL: Final = words_of(
 _SUBSTITUTED: Final = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
 _DOCUMENT: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
 """A here-document in which nothing is substituted."""
+_OTHER_BLANK: Final = re.compile(r"[^\S \t\n]")
+"""A blank at which no shell splits."""
+_DETACHED: Final = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
+"""Finds `&` alone, behind a job that may go on."""
+_SILENT: Final = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED: Final = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED: Final = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
 _PASSED_ON: Final = re.compile(
@@ -57,13 +62,16 @@ class Line(NamedTuple):
 @lru_cache(4096)
 def parse_line(text: str) -> Line:
     """Read a line. Never raises."""
-    parts, place, end = _split(_DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text), "", 0
+    text = _OTHER_BLANK.sub("\N{REPLACEMENT CHARACTER}", text)
+    plain = _DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text
+    parts, place, end = _split(plain), "", 0
     while (led := _LED.match(text, end)) is not None:
         place, end = posixpath.join(place, led["to"]), led.end()
     rest = _PASSED_ON.sub("", text[end:])
-    sole = _split(rest) if parts else None
+    sole = _split(rest) if parts and not _SILENT.search(rest) else None
     is_sole = sole is not None and len(sole) == 1 and not any("<" in word or ">" in word for word in sole[0])
-    return Line(text, parts, sole[0] if sole and is_sole else (), place, rest != text[end:])
+    hides = rest != text[end:] or "&" in _DETACHED.findall(plain[:LONGEST])
+    return Line(text, parts, sole[0] if sole and is_sole else (), place, hides)
 
 
 def _split(text: str) -> tuple[Words, ...] | None:
@@ -71,12 +79,12 @@ def _split(text: str) -> tuple[Words, ...] | None:
     if len(text) > LONGEST or _SUBSTITUTED.search(text):
         return None
     lexer = shlex.shlex(_MERGED.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=_MARKS)
-    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
+    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t", "", True
     parts: list[list[str]] = [[]]
     try:
         for token in lexer:
             mark = set(token) if set(token) <= set(_MARKS) else set()
-            if token.startswith("#") or mark & set("()") or token.strip("\n;") == "&":
+            if token.startswith("#") or mark & set("()"):
                 return None
             if mark and not mark & set("<>"):
                 parts.append([])
@@ -94,19 +102,19 @@ _WRAPPERS: Final = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
     r"|(?P<odd>[A-Za-z_]\w*\+?=\S*))(?: |\Z)"
-    r"|(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|rye) run"
-    r"|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+"
+    r"|(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-[ks] ?\w+ |--(?:kill-after|signal)=\w+ "
+    r"|--(?:preserve-status|foreground) )*\d\S*|(?:uv|poetry|pipenv|pdm|rye) run"
+    r"|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \w\S*|coverage run -m|mise exec --|direnv exec \."
     r"|dotenv --|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
-    r"|(?:docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker"
-    r"|podman) exec (?:-\S+ )*\S+))(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet"
-    r"|--preserve-status|--))* )"
+    r"|(?:docker[ -]compose (?:exec|run)|(?:docker|podman) exec) (?:(?:-[iTt]+|--(?:rm|no-deps)) )*\w\S*)"
+    r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* )"
 )
 """Before a command; a variable that is not known to change nothing may make it another program: it is `odd`."""
 _BINARIES: Final = re.compile(
-    r"(?:\.?/)?(?:[\w.@-]+/)*(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
+    r"(?:\./)?(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
 )
 _RENAMED: Final = [
-    (re.compile(r"\A(?:\S*/)?(gradle|mvn)w(?= |\Z)"), r"\1"),
+    (re.compile(r"\A(?:\./)?(gradle|mvn)w(?= |\Z)"), r"\1"),
     (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
     (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
@@ -174,11 +182,11 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
     """The words of a run by which it is less than the command that a clause names: "" where it is the same; None where
     it is another. It may print more or less, check in a way that was not asked for, or be narrowed as the clause says.
     """
-    wanted, words = asked.text.split(), ran.text.split()
-    if asked.odd != ran.odd or not wanted or not words:
+    if asked.odd != ran.odd or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
-    is_known, is_nickname = kind_of(ran) != "", wanted == [ran.nickname] != words[:1]
-    if (wanted[0] != words[0] and not is_nickname) or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
+    wanted, words = asked.text.split(), ran.text.split()
+    is_known, is_nickname = kind_of(ran) != "", wanted == [ran.nickname] != words[:1] and "/" not in ran.name
+    if not (wanted and words) or (wanted[0] != words[0] and not is_nickname):
         return None
     place, rest = 1, list[str]()
     for word in words[2 if is_nickname and words[0] in _STARTING_TOOLS else 1 :]:

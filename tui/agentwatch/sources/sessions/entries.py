@@ -86,7 +86,7 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
 def command_in(given: Fields) -> str:
     """The whole line that a shell was given, "" where there is none."""
     value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
-    return _words(value).strip()
+    return _words(value).strip(" \t\n")
 
 
 def _words(value: str | list[object]) -> str:
