@@ -38,7 +38,7 @@ _SILENT: Final = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED: Final = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED: Final = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
 _PASSED_ON: Final = re.compile(
-    r"\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
+    r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 """Behind a command, these have the exit code and print nothing of their own."""
 
