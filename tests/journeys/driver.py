@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.app import App
 from textual.message import Message
 from textual.notifications import Notify
@@ -85,7 +86,7 @@ class Screen:
     def press_ahead(self, *keys: str) -> None:
         """Press keys at once, as they come from a terminal: each waits in the queue while the one before acts."""
         for key in keys:
-            self.pilot.app.simulate_key(key)
+            self.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
     async def type(self, text: str, *keys: str) -> None:
         """Type a text, and press keys after it."""

@@ -84,3 +84,10 @@ async def test_a_number_shows_a_saved_view(screen: Screen) -> None:
     await screen.until(lambda: children(screen) == {"ui"})
     await screen.press("2")
     await screen.until(lambda: len(children(screen)) == 5)
+
+
+@journey(SHOP)
+async def test_keys_typed_behind_a_filter_are_for_the_tree(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    screen.press_ahead("slash", *"failed", "enter", "q")
+    await screen.ends()

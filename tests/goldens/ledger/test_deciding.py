@@ -64,6 +64,29 @@ def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
     assert live.verify() == 0
 
 
+# The page of a decision in the workspace
+
+HEADINGS = {
+    "Retry": ["--retry"],
+    "Escalate": ["--escalate", "debug"],
+    "Abort": ["--abort"],
+    "Accept the return": ["--accept", "--note", "Good."],
+}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_a_page_has_the_bytes_that_it_always_had(undecided: Scene, heading: str) -> None:
+    """Pages of years are compared with what would be written today: another word would look like a forgery."""
+    if heading == "Accept the return":
+        returned = undecided.shop / "api.return.md"
+        returned.write_text(returned.read_text().replace("state: ERROR", "state: PARTIAL"))
+    assert undecided.decide("shop.api", *HEADINGS[heading]) == 0
+    (page,) = undecided.mirror.glob("*.md")
+    first, blank, second, *_ = page.read_text().splitlines()
+    assert (first, blank) == (f"# {heading}: shop.api, attempt 1", "")
+    assert second.startswith("- decision: ")
+
+
 # Refusals of the disk and the key
 
 

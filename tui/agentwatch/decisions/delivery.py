@@ -157,7 +157,7 @@ def _in_words(error: OSError | LedgerError) -> str:
 def page(record: Record) -> bytes:
     """The Markdown page of a decision. It is compared with those of before, so it keeps its form. Foreign text in it is
     made safe to show."""
-    params = record.params
+    params, spec = record.params, SPECS[record.action]
     facts = {
         "decision": record.decision_id,
         "number": record.seq,
@@ -168,7 +168,7 @@ def page(record: Record) -> bytes:
         "mode": params.mode and clean(params.mode),
         "mitigation": params.mitigation,
     }
-    lines = [f"# {SPECS[record.action].word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
+    lines = [f"# {spec.page or spec.word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:

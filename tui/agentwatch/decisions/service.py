@@ -271,6 +271,7 @@ class DecisionWatcher(Part):
         self._acted: set[str] = set()  # the ids of those to be written down
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
+        self._looks_again = False
 
     def look(self, *, writes: bool = True) -> list[Event]:
         """The changes since the call before; `writes`: with what waits delivered. Blocks."""
@@ -320,9 +321,11 @@ class DecisionWatcher(Part):
                 except DecisionError as error:
                     self.notice = str(error)
         places = self.desk.changes()
-        if time.monotonic() < self._look_at and places == self._looked:
+        has_changed = places != self._looked
+        if not (has_changed or self._looks_again or time.monotonic() >= self._look_at):
             return []
-        self._looked = places
+        # The clock of a file system is coarse: what is added within a tick of a look leaves no trace in the times.
+        self._looked, self._looks_again = places, has_changed
         return self.look()
 
 

@@ -25,13 +25,14 @@ class ActionSpec(NamedTuple):
     """All that depends on an action alone, in words of ours. `policy` says when it applies."""
 
     glyph: str
-    word: str  # in forms, and above its page in the workspace
+    word: str  # in forms
     short: str  # in a row: the decision as it was made
     decided: str = ""  # why a task stands as it does
     state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
     next: str = ""
     """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
-    do_now: str = ""  # the sentence for the agent that reads it; `asking.do_now` fills it in
+    do_now: str = ""  # the sentence for the agent that reads it; `reader.do_now` fills it in
+    page: str = ""  # the heading of its page in the workspace, where that is not the word: pages are compared as bytes
     option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
     takes: frozenset[str] = frozenset()  # the parameters of a record that mean something
     needs: tuple[str, ...] = ()  # of `mode`, `answers` and `note`: without them it cannot be decided
@@ -108,6 +109,7 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         next="accepted as it is",
         do_now="go on as if {task} had succeeded: the operator accepts its return as it is; the handoff that goes on"
         " from it carries `decision_id` {decision_id}",
+        page="Accept the return",
         option=("", "take its return as it is; needs --note"),
         needs=("note",),
         note="because",

@@ -111,8 +111,9 @@ def _details(account: Account, room: int) -> Iterator[str]:
 
 def _detail(line: TaskLine) -> Iterator[str]:
     task = line.task
+    title = f" · {inline(task.title, 80)}" if task.title not in task.task_id else ""
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
-    yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
+    yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{title}{agent}</summary>"
     yield _listed(facts(line))
     for attempt, shown, took in reversed(line.attempts):
         began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""

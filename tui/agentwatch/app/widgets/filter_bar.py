@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -39,6 +39,23 @@ class _Completion(Suggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         return complete(value, self._values)
+
+
+class _Field(Input):
+    """Keys typed behind enter stand in its queue already when enter leads to the tree: they go there."""
+
+    def __init__(self, done: Callable[[], None], **how: Any) -> None:
+        super().__init__(**how)
+        self._done = done
+
+    async def action_submit(self) -> None:
+        self._done()
+
+    def on_key(self, event: events.Key) -> None:
+        if not self.has_focus:
+            event.prevent_default()
+            event.stop()
+            self.app.post_message(events.Key(event.key, event.character))
 
 
 class FilterBar(Horizontal):
@@ -75,7 +92,8 @@ class FilterBar(Horizontal):
         """The filter that is on: what is right in what was written."""
         self._tree = tree
         self._leave = leave
-        self._field = Input(
+        self._field = _Field(
+            self.action_done,
             placeholder="words, or state: is: agent: since: source: mode: path:",
             compact=True,
             select_on_focus=False,
@@ -148,7 +166,6 @@ class FilterBar(Horizontal):
 
     # Keys
 
-    @on(Input.Submitted)
     def action_done(self) -> None:
         fault = parse(self._field.value).fault
         self._show_note(fault)
@@ -156,6 +173,7 @@ class FilterBar(Horizontal):
             self.action_down()
 
     def action_down(self) -> None:
+        self._ask_for(self._field.value)
         if self.sought:
             self._earlier = [*(text for text in self._earlier if text != self.sought.text), self.sought.text]
         self._leave()
