@@ -227,7 +227,9 @@ def test_whatever_fails_each_decision_counts_once(fleet: Fleet, start: int) -> N
         for one in deciding:
             one.join()
         told_the_truth([record for record in machine.records() if record.task_id == task], said)
-        assert {one.word for one in said} == {"recorded", "otherwise"}, (fault, [one.word for one in said])
+        # The decision of one may be in sight of the other before that one sends its own.
+        words = {"otherwise" if "already decided" in one.word else one.word for one in said}
+        assert words == {"recorded", "otherwise"}, (fault, [one.word for one in said])
     # Nothing was recorded besides, and all see what the host sees, once the clocks agree on what time it is.
     for operator in operators:
         operator.ahead = machine.ahead

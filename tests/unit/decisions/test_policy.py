@@ -112,6 +112,8 @@ def test_one_retry_and_with_a_mitigation_a_second() -> None:
     assert "a material mitigation earns one more" in (options(twice)[RETRY].why_not or "")
     assert RETRY in allowed(twice, mitigation=MITIGATION)
     assert mitigated(twice).remaining == 1
+    assert refusal(twice, RETRY, Params(), "") is not None
+    assert refusal(twice, RETRY, Params(mitigation=MITIGATION), "") is None
     words = "no retry left (2 allowed): escalate to another mode, or abort"
     assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
 
