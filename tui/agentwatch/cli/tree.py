@@ -11,7 +11,6 @@ from agentwatch.cli.shared import print_workspaces
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import verdict_of
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
 from agentwatch.view.order import Group, Order, chain_name
@@ -80,6 +79,8 @@ def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
         yield f"{sums_of(found.matches.values()).tasks:,} found."
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} cannot be reached."
+    from agentwatch.report.account import verdict_of  # what needs JSON needs no report
+
     yield verdict_of(monitor.tree, len(monitor.problems))
     if files := len({placed.path for placed in monitor.tree.notices}):
         yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."
