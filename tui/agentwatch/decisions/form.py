@@ -323,7 +323,7 @@ class RequestForm(Form):
         if self.action is None:
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
-            return Missing(unread, "words")
+            return Missing(unread)
         if not (reason := refusal(self.request, self.action, self.params(), note)):
             return None
         wrong = [one.key for one in self.questions if not one.answers]
