@@ -99,6 +99,16 @@ def test_who_is_told_of_what_asks_and_when(name: str) -> None:
         step(screen)
 
 
+def test_who_types_is_not_told_where_no_focus_is_known() -> None:
+    screen = Screen()
+    screen.queue = NotificationQueue(screen.at, NOW)
+    screen.ask("api")
+    for _ in range(3):
+        screen.queue.act(screen.at)
+        assert screen.after(PAUSE - 1) == []
+    assert screen.after(1) == ["api"]
+
+
 def test_each_request_is_told_once_with_its_command() -> None:
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
