@@ -37,7 +37,7 @@ async def test_a_kept_filter_holds_for_what_comes(screen: Screen) -> None:
     await screen.type("/api", "enter")
     await screen.shows("1 found", "2 outside the filter")
     await screen.press("slash", *["backspace"] * 3, *"ui", "enter")
-    await screen.shows("/ ui", "2 found")
+    await screen.shows("/ ui", "3 found")
     await screen.press("slash", *["backspace"] * 2, "up")
     await screen.shows("/ ui")
     await screen.press("up")
