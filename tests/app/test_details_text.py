@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import Difference, compare, inline, lay_out, listing, markdown, read_git
@@ -56,6 +56,8 @@ def test_work_grows_with_the_length_only(unit: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
+@example("` `")
+@example("[a]()")
 @given(st.text(alphabet="ab *_`~[]()!\\#->|\n.1x\x1b\u202e", max_size=200))
 def test_any_text_gives_safe_spans_inside_it(text: str) -> None:
     for paragraph in markdown(text):

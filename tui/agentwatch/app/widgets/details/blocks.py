@@ -43,7 +43,7 @@ _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _INLINE: Final = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
     r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
-    r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]*)\)"
+    r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
 _EMPHASIS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
 MAX_DEPTH: Final = 8
@@ -265,7 +265,7 @@ def inline(text: str) -> Content:
         pieces.append(text[position : found.start()])
         position = found.end()
         if found["code"]:
-            pieces.append((found["code"].strip(" "), _CODE))
+            pieces.append((found["code"].strip(" ") or " ", _CODE))
         elif found["inner"]:
             pieces.append(inline(found["inner"]).stylize(_EMPHASIS[found["mark"]]))
         else:
