@@ -182,6 +182,11 @@ async def test_a_review_leads_through_all_that_need_you(screen: Screen) -> None:
     await screen.press("ctrl+s")
     await screen.shows("recorded, delivered.", "2 need you")
     assert len(decisions(screen.workspace)) == 1
+    await screen.press("R")
+    await screen.shows("1 of 2", "^s record")
+    # To leave is to leave the review.
+    await screen.press("escape")
+    await screen.hides("^s record")
 
 
 @journey(SHOP)
