@@ -54,12 +54,12 @@ def frames(tasks: int, rounds: int) -> list[Row]:
         ]
         empty, load, frame, task = interleaved(actions, rounds)
     return [
-        Row(f"first frame, {tasks:,} tasks", "first frame of an empty Textual app", empty, frame, 1.1),
+        Row(f"first frame, {tasks:,} tasks", "first frame of an empty Textual app", empty, frame, 1.3),
         Row(
             f"first of {tasks:,} tasks on screen, less 1.15 x empty app",
             "walk, read and json.loads",
             load,
             task - 1.15 * empty,
-            2.0,
+            2.5,
         ),
     ]
