@@ -22,7 +22,7 @@ PLAIN = "Which flow: the redirect or the embedded one?"
         ('"**no**", he said. **Scope.** これは**日本語**です', '"no", he said. Scope. これは日本語です'),
         ("[bold]x[/] **[@click=app.quit]y[/]**", "[bold]x[/] [@click=app.quit]y[/]"),
         ("**\x1b[31m**", "**␛[31m**"),
-        # What may be something else is left as it is.
+        # A mark that may mean something else is left as it is.
         *((same, same) for same in ("src/**/*.py and tests/**/*.py", "**/*.md or **", "(*.py, *.md)", "(*a.*, *b.*)")),
         *((same, same) for same in ("2 * 3 * 4, 2*3*4", "pkg/__init__.py and _private_", "~~not this~~", "a\\*b\\*")),
         *((same, same) for same in ("issue #12, C# too", "**never closed, `nor this")),

@@ -41,7 +41,7 @@ async def live_through(workspace: Path, *steps: Step) -> Monitor:
     try:
         async with asyncio.timeout(15):
             for act, is_seen in ((lambda: None, lambda it: it.health.mode == "live"), *steps):
-                # What is written again within a tick of the clock looks as it did before.
+                # A file that is written again within a tick of the clock looks as it did before.
                 await asyncio.sleep(0.05)
                 act()
                 while not is_seen(monitor):  # noqa: ASYNC110  a monitor has no such event

@@ -139,7 +139,7 @@ def remove_scratch_directories() -> None:
 
 def remove_old_cache() -> None:
     """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
-    # Who had such a version still has it, and nobody else would remove it.
+    # Users of those versions still have it, and nobody else would remove it.
     with suppress(OSError), Directory.open(state_directories()) as top:
         with suppress(OSError), top.child("answers") as cache:
             for name in cache.names():

@@ -78,7 +78,7 @@ def attempts() -> list[dict[str, object]]:
 
 
 def until_asks(state: str, count: int) -> str:
-    """What the task asks once it is in this state, after so many attempts."""
+    """The ask of a task in this state, after so many attempts."""
     deadline = time.monotonic() + DEADLINE
     while True:
         assert time.monotonic() < deadline

@@ -22,6 +22,7 @@ from agentwatch.history.log import RequestChange, StateChange, StateChanges, sta
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.asking import decided, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
+from tests.unit.delegation.events import ROOT as SESSION
 from tests.unit.delegation.events import handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
@@ -103,17 +104,7 @@ def test_the_log_tells_each_step_of_a_request_once() -> None:
 # Sessions
 
 
-ROOT = Run(
-    source="agents",
-    session_id="root",
-    parent_session=None,
-    state=RunState.WORKING,
-    place="/store",
-    started_at=100.0,
-    updated_at=300.0,
-    process_gone=True,
-    model="m",
-)
+ROOT = replace(SESSION, updated_at=300.0, process_gone=True, model="m")
 
 
 def message(document: Fields | None, at: float) -> Message:

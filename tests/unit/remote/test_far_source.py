@@ -138,7 +138,7 @@ def test_a_relay_started_anew_replaces_the_other_at_once() -> None:
     again = started_anew(host, screen)
     again.see([], settled=False)
     screen.exchange()
-    # What was there stays, though it is not there yet.
+    # The tasks of before stay until the new ones are there.
     assert screen.document() == shown
     work(again)
     passes(again, screen, 2.5)

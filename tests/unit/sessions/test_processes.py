@@ -19,7 +19,7 @@ from tests.unit.claude_code.building import SESSION, register
 from tests.unit.sessions.store import Store
 
 GONE = True if sees_all() else None
-"""What is known of a number that nobody has: in another container somebody may."""
+"""Whether a process without an owner here is gone: another container may have it."""
 NAMESPACE = int("".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))) if GONE is not None else 0
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="it is read from /proc")

@@ -96,7 +96,7 @@ class NotificationQueue:
     def __init__(self, at: float, started_at: float) -> None:
         self._opened_at, self._started_at = at, started_at
         self._since: dict[str, float] = {}
-        """What is asked now, and since when."""
+        """The open asks, each with the second in which it was first seen."""
         self._told: set[str] = set()
         self._notified_at = -inf
         # Until the terminal says whether its window has the focus, nobody knows.

@@ -335,7 +335,7 @@ class JsonSource:
         """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
         offsets = dict(self._parts)
         above = (location[:end] for end in range(len(location) - 1, -1, -1))
-        # What the metadata lack may stand at the top.
+        # Keys that the metadata lack may stand at the top.
         return self._line(next(offsets[one] for one in (location, location[-1:], *above) if one in offsets)) + 1
 
     def judge(self, findings: Findings) -> None:

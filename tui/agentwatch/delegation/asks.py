@@ -234,7 +234,7 @@ def _why_of_run(task: Task, run: Run) -> str:
     return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]
 
 
-# What it asks
+# Asks
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:

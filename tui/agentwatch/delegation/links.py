@@ -403,7 +403,7 @@ class Files:
             if task is None and not isinstance(document, Handoff):
                 task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
             if task is None and not (document.recognised or isinstance(document, Handoff)):
-                # What the file spoke of before it still speaks of; without that it is no task.
+                # The file still speaks of its task of before; without one it is no task.
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
                 # A checklist beside no handoff may be anybody's.

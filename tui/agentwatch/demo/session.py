@@ -81,7 +81,7 @@ class DemoSession:
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
-    # What these open takes a while to load. Nothing of the operator's own is read or written.
+    # These modules load slowly. Nothing of the operator's own is read or written.
 
     def open_desk(self) -> DecisionService:
         """The operator's desk in the demo, and the orchestrator that reads what is decided there."""

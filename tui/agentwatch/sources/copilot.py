@@ -160,7 +160,7 @@ def _leave_for(asked: Fields) -> str:
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """What an event says. Not what Copilot makes up itself."""
+    """The entries of an event, without the parts that Copilot adds itself."""
     at, data = moment(fields) or 0.0, inner(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):

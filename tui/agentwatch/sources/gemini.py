@@ -106,7 +106,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """What a line says, in its order."""
+    """The entries of a line, in its order."""
     at = moment(fields) or 0.0
     words = _words_of(fields)
     match fields.get("type"):

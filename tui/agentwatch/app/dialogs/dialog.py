@@ -87,7 +87,7 @@ End = Enum("End", "DECIDED SKIPPED LEFT")
 """How a dialog was left, where not for another action."""
 
 
-# What it is about
+# Cases
 
 
 class AttemptCase:

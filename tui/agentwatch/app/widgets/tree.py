@@ -64,7 +64,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """By the ids of the rows, and of the tasks in their chains."""
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
         self._folds_of_all: frozenset[RowId] | None = None
-        """What is folded without the filter that is on."""
+        """The rows that are folded while no filter is on."""
         self._shown: Set[str] | None = None
         self._groups: object = None
         """The groups of which the rows were made."""
