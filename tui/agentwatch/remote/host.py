@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled
+from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address
@@ -352,11 +352,11 @@ class RemoteSource(Source):
     then.
     """
 
-    def __init__(self, host: RemoteHost, name: str = "") -> None:
+    def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple) -> None:
         self.host: Final = host
         self.workspace: Workspace | None = None
         self.log = Log()
-        self._name = name
+        self._name, self._own_keys = name, own_keys
         self._lacks = True  # Something is missing in the log: all has to be told
         self._part = 0
         self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
@@ -557,6 +557,10 @@ class RemoteSource(Source):
         self._seq = max(self._seq, told.seq)
         offset = self.host.offset
         moved: Observation = _shifted(told, -offset) if offset else told
+        if isinstance(moved, Decided):
+            # The host says who has signed it, and not who that is here.
+            by_other = moved.decision.asked_by not in self._own_keys()
+            return moved._replace(decision=dataclasses.replace(moved.decision, by_other=by_other))
         return moved
 
     def _standing(self) -> Health:
@@ -678,6 +682,10 @@ class Fleet:
         """The keys that hosts have signed with before, by the names of the hosts."""
         return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
 
+    def _own_keys(self) -> list[str]:
+        """The ids of the keys that the operator here signs with, or did."""
+        return [one.public.keyid for one in self._keys.trust().keys]
+
     def _accept(self, label: str, key: PublicKey) -> str:
         """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
         if key in self._trusted().values():
@@ -733,7 +741,7 @@ class Fleet:
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
         host, name, written, unheard = self._known[place]
-        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name)
+        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_keys)
         self._sources.append(source)
         return source
 

@@ -119,7 +119,7 @@ class AttemptCase:
             return "The return has changed since you opened this."
         if subject.handoff_sha256 != seen.handoff_sha256:
             return "The handoff has changed since you opened this."
-        return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
+        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding is not None else None
 
     def facts(self, now: float) -> Iterator[Fact]:
         """The facts of the frame."""
@@ -536,7 +536,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if self._is_recording:
             return Content("recording…")
         change = self.case.change(self._app.clock())
-        if trouble := self._trouble or (change and f"{change} {self.case.advice}"):
+        # By now it may be known what became of a decision that nobody answered for.
+        if trouble := (change and f"{change} {self.case.advice}") or self._trouble:
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if missing := self._missing():
             return Content.styled(f"○ not yet: {missing.reason}", "$text-warning")
