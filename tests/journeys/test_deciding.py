@@ -200,6 +200,15 @@ async def test_a_review_of_what_was_marked(screen: Screen) -> None:
     assert "of 3" not in screen.text()
     await screen.press("escape")
     await screen.hides("◆ ↻ Retry")
+    await screen.find("shop.auth", "auth")
+    await screen.press("m", "R")
+    await screen.shows("1 of 2")
+    await screen.press("ctrl+n")
+    await screen.shows("2 of 2")
+    await screen.press("escape")
+    await screen.hides("2 of 2")
+    # Nothing was decided: the marks stay.
+    assert "◆" in screen.row("api") and "◆" in screen.row("auth")
 
 
 @journey(FAILED)
