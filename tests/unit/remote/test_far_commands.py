@@ -76,7 +76,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
     Keys().create()
     decide = ["decide", "shop.api", address, "--retry", "--yes"]
     assert run(decide) == 2
-    assert "does not trust the key" in capsys.readouterr().err
+    assert "127.0.0.1 does not trust your key: on it, `agentwatch keys trust ed25519:" in capsys.readouterr().err
     assert on_host(sshd, monkeypatch, "keys", "trust", Keys().show().text, "--name", "kim") == 0
     assert run(decide) == 0
     assert "in the ledger of “127.0.0.1”, once it has checked this" in capsys.readouterr().out

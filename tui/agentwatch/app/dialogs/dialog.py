@@ -771,10 +771,12 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
         action = Action.RESPOND if task.request is not None else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)
-    if monitor.clerk is None:
+    # The row of a host says why nothing can be decided there, too.
+    clerk = monitor.behind(task_id).clerk
+    if monitor.clerk is None or clerk is None:
         reason = "its workspace is not being watched yet"
-    elif monitor.clerk.desk.unreachable is not None:
-        reason = clean(monitor.clerk.desk.unreachable, 400)
+    elif clerk.desk.unreachable is not None:
+        reason = clean(clerk.desk.unreachable, 400)
     if reason is not None or monitor.clerk is None:
         return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
     if is_request:
