@@ -339,7 +339,8 @@ class Verifier:
         elif keyid != key.keyid and not self._was_heard:
             self.why = (
                 "is not believed: it signs with another key than it had before, or its agentwatch is older; update"
-                f" agentwatch there, or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
+                f" agentwatch there, or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then"
+                " start again"
             )
         if keyid != key.keyid or not holds(signature, to_sign(packed, _PAYLOAD_TYPE), key):
             raise ValueError("the signature of a message does not hold: it is a fake, or was changed")
