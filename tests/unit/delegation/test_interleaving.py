@@ -113,7 +113,6 @@ class Answering(NamedTuple):
 class Running(NamedTuple):
     """A session goes on, is asked for a task or not, and its program writes down what became of a call."""
 
-    program: str
     session: str
     state: RunState
     asked_for: str | None
@@ -121,6 +120,7 @@ class Running(NamedTuple):
     permit: tuple[str, bool | None, Permitter] | None
     is_gone: bool | None = None
     begun_by: tuple[StartedBy, ...] = ()
+    program: str = "agents"
 
 
 numbers, calls = st.integers(0, 3), st.sampled_from(["ls", "rm"])
@@ -136,7 +136,6 @@ requestings = st.builds(
 answerings = st.builds(Answering, numbers, st.sampled_from(OF_REQUESTS), st.sampled_from(Stage), st.booleans())
 runnings = st.builds(
     Running,
-    st.sampled_from(["agents", "agents", "others"]),
     st.sampled_from(["s1", "s2"]),
     st.sampled_from(RunState),
     st.sampled_from([None, "a", "d"]),
@@ -144,6 +143,7 @@ runnings = st.builds(
     st.none() | st.tuples(calls, st.sampled_from([True, False, None]), st.sampled_from(Permitter)),
     st.sampled_from([None, False, True, True]),
     st.lists(st.sampled_from(StartedBy), max_size=3).map(tuple),
+    st.sampled_from(["agents", "agents", "others"]),
 )
 
 Live = Requesting | Answering | Running
