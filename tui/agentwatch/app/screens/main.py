@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
-_ROOMY: Final = 140
-"""Columns from which the tree is the wider one: the details keep what their columns need."""
 _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 _OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
@@ -82,13 +80,11 @@ class MainScreen(MonitorScreen[None]):
     MainScreen DetailsPane { display: none; height: 1fr; padding: 0 1; }
     MainScreen.-page DetailsPane { display: block; }
     MainScreen.-page #left, MainScreen.-page NeedsYou { display: none; }
-    MainScreen.-wide #left { width: 10fr; padding-top: 1; }
+    MainScreen.-wide #left { width: 15fr; padding-top: 1; }
     MainScreen.-wide DetailsPane {
-        display: block; width: 10fr; padding: 1 1 0 1;
+        display: block; width: 13fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
-    MainScreen.-wide.-roomy #left { width: 15fr; }
-    MainScreen.-wide.-roomy DetailsPane { width: 13fr; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen #empty { display: none; height: 1fr; padding: 1 2; }
@@ -212,7 +208,7 @@ class MainScreen(MonitorScreen[None]):
 
     def _fit(self, width: int, *, update: bool = True) -> None:
         is_page = self._is_in_details and width < _WIDE
-        for name, is_so in {"-wide": width >= _WIDE, "-roomy": width >= _ROOMY, "-page": is_page}.items():
+        for name, is_so in {"-wide": width >= _WIDE, "-page": is_page}.items():
             self.set_class(is_so, name, update=update)
 
     @property
