@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.journeys.driver import Screen, journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
@@ -99,6 +101,11 @@ async def test_f_follows_what_changes(screen: Screen) -> None:
     await screen.press("f")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.at("shop.ui")
+    await screen.shows("1 new")
+    await asyncio.sleep(2.5)
+    assert "1 new" in screen.text()
+    await screen.press("f")
+    await screen.hides("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")

@@ -206,7 +206,8 @@ needs.previous    Go to the previous task that needs you.
 unseen.next       Go to the next task that has ended, failed or changed its ask since you looked at it, the newest
                   first.
 unseen.previous   Go to the previous task that is new.
-follow            Follow what happens: the cursor goes to the task that changed last. Moving it yourself ends this.
+follow            Follow what happens: the cursor goes to the task that changed last, which stays new. Moving it yourself
+                  ends this.
 timeline          Show all tasks over time, who works and who waits; in the timeline, go back to the tree.
 notices           List the files that could not be read or belong to no task.
 

@@ -162,7 +162,9 @@ class MainScreen(MonitorScreen[None]):
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
-        if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
+        # Nobody says that the operator looks at what the cursor follows.
+        is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
+        if task is not None and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
             # It is seen once it stays selected from one second to the next.
