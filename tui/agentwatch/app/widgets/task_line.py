@@ -158,7 +158,7 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
         state.mark,
         *_guides(state),
         _arrow(state),
-        Part(face.glyph + " ", palette.muted if is_lost else color),
+        Part(face.glyph + " ", palette.muted if is_lost or task.past else color),
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]

@@ -66,6 +66,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._folds_of_all: frozenset[RowId] | None = None
         """The rows that are folded while no filter is on."""
         self._shown: Set[str] | None = None
+        self._opens_history = False
+        """The history is open because there is nothing else: it is folded once something goes live."""
         self._groups: object = None
         """The groups of which the rows were made."""
         self._tree = tree
@@ -73,6 +75,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
         self._cursor: RowId | None = None
         self._row = 0
+        self._first: RowId | None = None
+        """The row on which the cursor was put first."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
         self._marked: dict[str, None] = {}
@@ -131,7 +135,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._fold_finished()
         if not self._is_placed:
             self._is_placed = settled
-            self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
+            self._put_first()
+        self._fold_history()
         if self.follows:
             self._follow(changed)
         self._draw()
@@ -171,6 +176,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.order.is_settled = True
         is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
         if sum(map(bool, self.order.groups.values())) == 1:
+            self._opens_history = Group.HISTORY in self.folds
             self.folds -= {Group.HISTORY}
         self._rebuild()
         roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
@@ -183,7 +189,25 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 self.folds |= done
                 self._rebuild()
 
+    def _fold_history(self) -> None:
+        """Something has gone live: fold the history that was open for want of it, unless the operator is in it."""
+        groups = self.order.groups
+        if not self._opens_history or not any(groups[one] for one in (Group.NOW, Group.TODAY, Group.EARLIER)):
+            return
+        is_in_it = self._row > self.places.get(Group.HISTORY, self.row_count)
+        if not is_in_it or self._cursor == self._first:
+            self._opens_history = False
+            self.folds |= {Group.HISTORY}
+            self._rebuild()
+            if is_in_it:
+                self._put_first()
+
     # The cursor
+
+    def _put_first(self) -> None:
+        """Put the cursor on the first task, as nobody has moved it."""
+        self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
+        self._first = self._cursor
 
     def _put(self, row: int, *, jumps: bool = False) -> None:
         """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
@@ -375,6 +399,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if Group.HISTORY not in self.places:
             self.post_message(Missing("There is no history: nothing here is that old."))
             return
+        self._opens_history = False
         self._refold(self.folds - {Group.HISTORY})
         self._walk(self.places[Group.HISTORY])
         # As much of it as there is room for.
@@ -393,6 +418,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._is_placed = True
         self.follows = False
         self._put(row)
+        self._fold_history()
 
     async def on_click(self, event: events.Click) -> None:
         place = self.scroll_offset.y + event.y
