@@ -46,6 +46,20 @@ async def test_in_a_narrow_window_details_are_a_page(screen: Screen) -> None:
     await screen.hides("Overview")
 
 
+@journey(FAILED, size=(120, 30))
+async def test_z_gives_the_details_the_whole_width(screen: Screen) -> None:
+    await screen.shows("Overview")
+    await screen.press("z")
+    await screen.hides("▌  ✗ shop.api")
+    await screen.shows("z whole width", "esc back", "Needs you ▌✗ shop.api")
+    await screen.press("4")
+    await screen.shows(TABS["4"])
+    await screen.press("z")
+    await screen.shows("▌  ✗ shop.api", TABS["4"])
+    await screen.press("z", "escape")
+    await screen.shows("▌  ✗ shop.api", TABS["4"], "enter open")
+
+
 @journey({**FAILED, "api.return.md": returned("DONE", more="", evidence="")})
 async def test_findings_name_rule_and_line(screen: Screen) -> None:
     await screen.shows("invalid", "Overview")

@@ -80,11 +80,13 @@ class MainScreen(MonitorScreen[None]):
     MainScreen DetailsPane { display: none; height: 1fr; padding: 0 1; }
     MainScreen.-page DetailsPane { display: block; }
     MainScreen.-page #left, MainScreen.-page NeedsYou { display: none; }
+    MainScreen.-page.-wide NeedsYou.-asks { display: block; }
     MainScreen.-wide #left { width: 15fr; padding-top: 1; }
     MainScreen.-wide DetailsPane {
         display: block; width: 13fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
+    MainScreen.-wide.-page DetailsPane { border: none; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen #empty { display: none; height: 1fr; padding: 1 2; }
@@ -209,7 +211,7 @@ class MainScreen(MonitorScreen[None]):
         self._show_emptiness()
 
     def _fit(self, width: int, *, update: bool = True) -> None:
-        is_page = self._is_in_details and width < _WIDE
+        is_page = self._is_in_details and (width < _WIDE or (self.has_class("-wide") and self.has_class("-page")))
         for name, is_so in {"-wide": width >= _WIDE, "-page": is_page}.items():
             self.set_class(is_so, name, update=update)
 
@@ -238,6 +240,7 @@ class MainScreen(MonitorScreen[None]):
 
     def _is_on(self, command_id: str) -> bool:
         return {
+            "details.widen": self.has_class("-page"),
             "follow": self.task_tree.follows,
             "filter": len(self.sought.terms) > int(self.sought.step is not None),
             "filter.state": self.sought.step is not None,
@@ -248,6 +251,7 @@ class MainScreen(MonitorScreen[None]):
         tree = self._monitor.tree
         useless = {
             "focus.next": not self.has_class("-wide"),
+            "details.widen": not self.has_class("-wide"),
             "notices": not (tree.notices or self._monitor.messages),
             "views": not self._views,
             "back": not (self.sought or self._is_in_details),
@@ -282,6 +286,15 @@ class MainScreen(MonitorScreen[None]):
             self.details.activate(number)
             if not self.has_class("-wide"):
                 await self.action_open()
+
+    async def action_widen(self) -> None:
+        """Give the details the whole width, or what they had."""
+        if self.has_class("-wide") and self.has_class("-page"):
+            self.remove_class("-page")
+        elif not self.has_class("-page"):
+            await self.action_open()
+            self.set_class(self._is_in_details, "-page")
+        self.footer.redraw()
 
     def _go_to_tree(self) -> None:
         self.remove_class("-page")
