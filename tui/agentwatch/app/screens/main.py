@@ -136,9 +136,10 @@ class MainScreen(MonitorScreen[None]):
     def on_mount(self) -> None:
         self._go_to_tree()
         self._show_place()
-        self.needs_you.fit()
+        self._fit_strip()
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
+        self.watch(self.task_tree, "row_count", self._fit_strip)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
 
@@ -178,7 +179,7 @@ class MainScreen(MonitorScreen[None]):
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
-        self.needs_you.fit()
+        self._fit_strip()
         self._show_emptiness()
         if self.task_id in event.changed:
             self.show_details()
@@ -207,8 +208,14 @@ class MainScreen(MonitorScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.width)
         self.call_after_refresh(self.show_details)
-        self.needs_you.fit()
+        self._fit_strip()
         self._show_emptiness()
+
+    def _fit_strip(self) -> None:
+        """Give who asks the lines that the tree has left."""
+        others = self.header, self.footer, self.filter_bar
+        taken = self.task_tree.row_count + sum(one.display for one in others) + self.has_class("-wide")
+        self.needs_you.fit(self.size.height - taken)
 
     def _fit(self, width: int, *, update: bool = True) -> None:
         is_page = self._is_in_details and (width < _WIDE or (self.has_class("-wide") and self.has_class("-page")))

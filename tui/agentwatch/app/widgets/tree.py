@@ -16,7 +16,7 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agentwatch.app.actions import Home, bindings
+from agentwatch.app.actions import Home, bindings, commands_of
 from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Painted, Part
@@ -53,6 +53,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     follows: var[bool] = var(False)
     cursor_id: var[str | None] = var[str | None](None, init=False)
     """The id of the selected task; None on a heading, or where there is no row."""
+    row_count: var[int] = var(0, init=False)
+    """Rows, visible on screen or not."""
     matches: var[int | None] = var[int | None](None)
     """So many rows match the filter by themselves; None if none is on."""
 
@@ -99,11 +101,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def cursor_group(self) -> str | None:
         """The name of the group on whose heading the cursor is."""
         return self._cursor.value if isinstance(self._cursor, Group) else None
-
-    @property
-    def row_count(self) -> int:
-        """Rows, visible on screen or not."""
-        return len(self.rows)
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -238,6 +235,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         the top is in sight if the top is, and the cursor stays in sight."""
         cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
         self.rows, self._groups = self.order.rows(self.folds, self._shown), self.order.groups
+        self.row_count = len(self.rows)
         self.places = {one: place for place, row in enumerate(self.rows) for one in (row.row_id, *row.chain)}
         # From a row that is gone, the cursor goes up to one that is left.
         left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
@@ -384,6 +382,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def action_fold_all(self, folded: bool) -> None:
         parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
         self._refold(self.folds | parents if folded else frozenset())
+        if hidden := [one for one in self._tree.queue if one not in self.places]:
+            asking = f"{len(hidden):,} that need you are" if len(hidden) > 1 else "One that needs you is"
+            to_it, unfold = (commands_of(self.app)[name].key_label for name in ("needs.next", "fold.none"))
+            self.notify(f"{asking} folded: {to_it} goes there, {unfold} unfolds.", markup=False)
 
     @property
     def _cursor_row(self) -> Row | None:
