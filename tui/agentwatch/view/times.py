@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentwatch.delegation import asks as standing
+from agentwatch.delegation.standing import decided_at
 from agentwatch.delegation.task import Attempt, State, Task
 
 _YEAR: Final = 365 * 86_400
@@ -47,7 +48,7 @@ def stands_since(task: Task) -> float | None:
         return task.lost_since
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
-    if (decided := standing.decided_at(task)) is not None:
+    if (decided := decided_at(task)) is not None:
         return decided
     if (doing := task.doing) is not None:
         return doing.at

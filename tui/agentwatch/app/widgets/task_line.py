@@ -18,8 +18,8 @@ from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, r
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import State, Task
-from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration, stands_since
@@ -190,8 +190,8 @@ def _is_quiet(task: Task) -> bool:
     is past, was acknowledged, or cannot be reached."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
-    has_ended = task.state in (State.COMPLETED, State.CANCELED)
-    return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
+    has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
+    return has_ended and not (task.needs_operator or task.answers_in_prose)
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
@@ -253,9 +253,8 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
-    if task.stale:
-        is_gone = task.run is not None and task.run.process_gone
-        return _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
+    if task.shown in (Shown.SILENT, Shown.GONE):
+        return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
     return "" if waits_for(task, tasks) else words
 
 
@@ -311,12 +310,12 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
             yield Part(clip(f"{done}/{total}", width), style)
         else:
             filled = round(_BAR * done / total) if total else 0
-            yield Part("━" * filled, style or palette.states[LOOKS[task.state].color])
+            yield Part("━" * filled, style or palette.states[LOOKS[task.shown].color])
             yield Part("─" * (_BAR - filled), palette.muted)
             yield Part(right(f"{done}/{total}", width - _BAR), style)
     elif below is not None and (state.row.folded or task.state.is_open):
         # Of a folded one, how many are verified and contradicted, where there is room.
-        count = Part(clip(f"{below.states[State.COMPLETED]:,}/{below.tasks:,}", width), style)
+        count = Part(clip(f"{below.shown[Shown.COMPLETED]:,}/{below.tasks:,}", width), style)
         told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])
         known = [
             Part(f" {glyph}{below.verdicts[verdict]:,}", ink) for glyph, verdict, ink in told if below.verdicts[verdict]
