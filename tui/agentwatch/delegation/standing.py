@@ -102,7 +102,9 @@ def since_of(task: Task, children: Sequence[Task]) -> float | None:
 def _since(task: Task, children: Sequence[Task]) -> float | None:
     shown, latest, run = task.shown, task.latest, task.run
     if task.inferred:
-        return min(_known(one.since for one in children if one.shown is shown), default=None)
+        # One that goes on or went wrong is enough to stand so; the others do when the last one of them does.
+        pick = min if shown.urgency > Shown.FALSE.urgency else max
+        return pick(_known(one.since for one in children if one.shown is shown), default=None)
     if (decided := decided_at(task)) is not None:
         return decided
     match shown:

@@ -22,7 +22,7 @@ from agentwatch.view import words
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
 from agentwatch.view.requests import standing_words
-from agentwatch.view.times import Took, span, stands_since, took
+from agentwatch.view.times import Took, span, took
 from agentwatch.view.words import plural
 
 
@@ -162,7 +162,7 @@ def _attention(tree: Tree) -> Iterator[Attention]:
     ]
     for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
         ask = task.ask or "it works and gives no sign of life: check whether it still runs"
-        yield Attention(task.task_id, ask, stands_since(task), task.open_below)
+        yield Attention(task.task_id, ask, task.since, task.open_below)
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:

@@ -20,7 +20,7 @@ from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
-from agentwatch.view.times import ended_at, iso, stands_since
+from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import (
     A2AState,
     Agreement,
@@ -378,7 +378,7 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
 
 def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] | None = None) -> TaskDoc:
     """One task; `depth` is how many are above it."""
-    result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, stands_since(task)
+    result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
     in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
     model, mode = model_of(result.model, task.run), mode_of(result.mode, task.packet)
@@ -395,7 +395,6 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
         progress=task.progress and dict(zip(("done", "total"), task.progress, strict=True)),
         why=why_at(task, tree.now),
         requests=[request_document(one) for one in task.requests],
-        since=since,
         updated_at=task.updated_at or task.alive_at,
         activity=activity_document(task.doing, tree.now),
         tokens_below=task.below.tokens if task.below else None,

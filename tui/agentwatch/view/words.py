@@ -101,8 +101,8 @@ def why_at(task: Task, now: float) -> str:
 def question_at(task: Task, now: float) -> str:
     """The open question of a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
-    if task.gone and task.alive_at is not None and now >= task.alive_at:
-        return gone_words(task, ago(task.alive_at, now))
+    if task.gone and not task.own_question and task.question and task.since is not None and now >= task.since:
+        return gone_words(task, ago(task.since, now))
     return task.ask or task.question or ""
 
 

@@ -22,7 +22,7 @@ from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, waits_for
 
 _STEP: Final = 2
@@ -91,8 +91,7 @@ class RowState(NamedTuple):
 
 def age_of(task: Task, now: float) -> str:
     """Since when it is as its row says, at `now` (seconds since the epoch)."""
-    since = stands_since(task)
-    return duration(None if since is None else now - since)
+    return duration(None if task.since is None else now - task.since)
 
 
 def decided_of(task: Task, now: float) -> str | None:
