@@ -37,7 +37,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
     await screen.press("left")
     await screen.at("shop")
     await screen.press("h")
-    await screen.shows("▸ ◐ shop")
+    await screen.shows("▸ ◇ shop")
     await screen.press("l", "right")
     await screen.at("plan")
 
