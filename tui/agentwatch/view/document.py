@@ -270,6 +270,7 @@ class TaskDoc(Document):
     runtime: RuntimeDoc
     limitations: list[str]
     decision: DecidedDoc | None
+    counted: bool = True
 
 
 class NowDoc(Document):
@@ -418,6 +419,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
             claimed_by=decision.receipt.taken_by or None,
         ),
         **{name: getattr(result, name) for name in _OF_RETURN},
+        **({} if task.kind else {"counted": False}),
     )
 
 
