@@ -3,7 +3,7 @@
 A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
 last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
 that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And what is held stays, such as the run under the operator's cursor.
+again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
 """
 
 from __future__ import annotations
@@ -235,15 +235,18 @@ class Order:
 
     def _place(self, one: str, now: float) -> None:
         run, before = self._tree.tasks.get(one), self._places.get(one)
-        if run is None or (before is not None and one in self._held):
+        if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
-        # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
-        # long ago.
+        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
+        # reached.
         if asks(run):
-            tier = 3 if not _is_lively(run, now) else 0 if is_working else 1
+            tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 2 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+        # What is held goes up with what it asks, for it would stand below what does not.
+        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+            return
         why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
             self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
