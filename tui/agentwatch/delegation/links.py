@@ -272,7 +272,8 @@ class Files:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
         placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
-        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+        of_none = (self._files[path] for path in self._paths.get(None, ()))
+        for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
             # Other programs write reports, too.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):

@@ -304,19 +304,14 @@ class Tree:
 
     def _sum_up(self, touched: set[str]) -> set[str]:
         """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed = set[str]()
-        sums = defaultdict[str | None, Below](Below)
+        changed, tasks = set[str](), self.tasks
         for task in reversed(self._order):
-            below = sums.pop(task.task_id, None)
+            below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below = below
                 self._update(task)
                 changed.add(task.task_id)
-            above = sums[task.parent_id]
-            above.add(task)
-            if below:
-                above.merge(below)
-        self.totals = sums[None]
+        self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
 
@@ -358,7 +353,7 @@ class Tree:
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        return min((task.due for task in self.tasks.values()), default=math.inf)
+        return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -496,15 +491,15 @@ class JoinedTree(Tree):
     def _join(self) -> None:
         """Work out what is true of all trees together."""
         trees = self._trees.values()
-        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         if [*self._trees] == [""]:
             # The usual one: what is true of it is known.
             tree = self._trees[""]
-            self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
+            self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:
+            self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
             self.totals = sums_of(self.tasks.values())
             self._line_up()
 
