@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Coun
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
+
+_counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
 
 
 class _Fitter(NamedTuple):
@@ -345,7 +348,7 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         waits_as = None if not task.ask else CONTRADICTED if task.contradicted else task.state
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
-        counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
+        counted = _counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
 
     # What is asked of a tree
