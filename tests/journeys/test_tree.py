@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.journeys.driver import Screen, journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
@@ -142,9 +144,23 @@ DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in 
 async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
-    assert "30/30" in screen.row("plan")
+    assert "30 of 30" in screen.row("plan")
 
 
 @journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
 async def test_a_row_has_the_id_as_it_is(screen: Screen) -> None:
     await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))
+
+
+STEPS = {
+    **{f"{name}.handoff.json": handoff(name) for name in ("web", "web.a", "web.b")},
+    "web.a.return.md": returned("SUCCESS", "web.a", "Done.", ""),
+    "web.b.todos.md": "- [x] read\n- [-] write\n- [ ] test\n",
+}
+
+
+@journey(STEPS, size=(140, 30))
+async def test_todos_and_tasks_below_are_counted_apart(screen: Screen) -> None:
+    for width in (140, 80, 60):
+        await screen.resize(width, 24)
+        await screen.until(lambda: "1 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

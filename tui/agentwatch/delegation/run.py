@@ -169,13 +169,12 @@ class Run:
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last."""
+    """The todo that was begun last, of those that are not as `before`, else the one that was ticked last."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
-    ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
-    if ticked is not None and (before is not None or begun is None):
-        return Activity(at, ActivityKind.TODO, about=ticked[:LONGEST_DOING], over=True)
-    return Activity(at, ActivityKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
+    status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
+    is_over = status is TodoStatus.DONE
+    return Activity(at, ActivityKind.TODO, about=moved[status][:LONGEST_DOING], over=is_over) if status else None
 
 
 def packet_in(message: Message | None) -> Handoff | None:
