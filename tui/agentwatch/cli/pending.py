@@ -28,10 +28,9 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.text import clean, exact, quoted, say
+from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.plain import shown
 from agentwatch.view.times import ago, clock
 
 

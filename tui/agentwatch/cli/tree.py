@@ -12,9 +12,8 @@ from agentwatch.delegation.task import Shown, Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, say
+from agentwatch.text import clean, say, summary
 from agentwatch.view.order import Group, Order, chain_name
-from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.words import in_line, plural, question_at, why_at
 

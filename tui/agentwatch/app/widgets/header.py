@@ -68,7 +68,8 @@ class Header(LineWidget):
         total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
         if tasks or not connecting:
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
-        counts, wide = (self._counts(gap, present, palette) for gap in (" ", "   "))
+        notices = len(monitor.tree.notices) + len(monitor.messages)
+        counts, wide = (self._counts(gap, present, notices, palette) for gap in (" ", "   "))
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
@@ -86,7 +87,7 @@ class Header(LineWidget):
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]
 
-    def _counts(self, gap: str, present: Present, palette: Palette) -> Parts:
+    def _counts(self, gap: str, present: Present, notices: int, palette: Palette) -> Parts:
         """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
         parts: Parts = []
         for key in _COUNTED:
@@ -95,7 +96,7 @@ class Header(LineWidget):
                 words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
                 parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
-        if notices := len(self._monitor.tree.notices) + len(self._monitor.messages):
+        if notices:
             parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 
