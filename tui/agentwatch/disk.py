@@ -264,6 +264,12 @@ def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
     return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
 
 
+def spellings(workspace: Path) -> list[str]:
+    """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
+    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
+    return [os.fsencode(name).decode("utf-8", "replace") for name in names]
+
+
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
     """Changes when a name comes into a directory or goes, and with time where one just did; None without one."""
     try:

@@ -19,6 +19,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.disk import spellings
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -73,6 +74,7 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
+        self.spellings: Sequence[str] = () if host else spellings(workspace)
         if not host:
             watch_workspace(workspace)
         # Its path on its own machine, as far as that is known, and what a command line calls it.

@@ -191,6 +191,15 @@ def whole(text: str) -> Iterator[Piece]:
                 yield Piece(line[start : start + LINE_LIMIT], begins=start == 0)
 
 
+def within(words: str, places: Iterable[str]) -> str:
+    """Words in which paths in a workspace begin there; `places` are its spellings."""
+    for place in places:
+        if len(place) > 1 and place in words:
+            path = rf"(?<![\w./~-]){re.escape(place)}(?:(/+)(?=[\w.@*\[{{$-])|/*(?![\w./-]))"
+            words = re.sub(path, lambda found: "" if found[1] else ".", words)
+    return words
+
+
 def quoted(text: str, limit: int = 80) -> str:
     """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
     return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"

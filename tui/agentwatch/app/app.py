@@ -137,9 +137,8 @@ class AgentwatchApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
 
-    # Over the footer, whose words are always the same: no line that says something else is covered by one of a line.
     CSS = """
-    ToastRack { margin-bottom: 0; }
+    ToastRack { margin-bottom: 1; }
     Toast { background: $panel; color: $foreground; padding: 0 1; max-width: 80%; }
     Tooltip { background: $panel; color: $foreground; }
     CommandPalette SearchIcon { display: none; }
@@ -522,7 +521,7 @@ class AgentwatchApp(App[None]):
             # another machine it is as `scp` takes it.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
-            self.notify(in_home(words), title="Copied", markup=False)
+            self.notify(f"Copied the path of {clean(file.name, 80)}: {in_home(words)}", markup=False)
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:

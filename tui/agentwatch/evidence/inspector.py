@@ -167,7 +167,10 @@ class Inspector(Background[Sequence[Checked]]):
             known, returned = self._known.get(target.task_id), target.returned
             self._known[target.task_id] = _Known(target, request, result)
             if known is None or known.target != target or known.result.claims != result.claims:
-                news.append(Checked(0, time.time(), returned.path, returned.digest, result.claims))
+                # The first verdict is as old as the return, whenever somebody looks.
+                is_first = known is None or known.target.returned != returned
+                at = returned.at if is_first else time.time()
+                news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 
     def _request(self, target: Target) -> Request | None:

@@ -3,7 +3,7 @@
 A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
 last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
 that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And what is held stays, such as the run under the operator's cursor.
+again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Counted, State, Task, sums_of
+from agentwatch.delegation.task import Counted, Shown, State, Task, sums_of
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
@@ -122,29 +122,21 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 # Sums
 
-SILENT: Final = "silent"
-FALSE: Final = "false"
 VERIFIED: Final = "verified"
 ASKING: Final = "asking"
 
 Present = Counter[str]
-"""How many tasks are what: in each state, and silent, false, verified and asking. A false or silent one is not in its
-state, and a silent one is counted no more once it is past."""
+"""How many tasks are what: as they are shown, and verified and asking."""
 
 
 def present_in(counts: Mapping[Counted, int]) -> Present:
     """Sums over tasks."""
     present = Present()
     for one, count in counts.items():
-        if one.verdict is Verdict.CONTRADICTED:
-            present[FALSE] += count
-        elif one.silent is None:
-            present[one.state] += count
-        elif not one.silent:
-            present[SILENT] += count
+        present[one.shown] += count
         if one.verdict is Verdict.VERIFIED:
             present[VERIFIED] += count
-        if one.waits_as is not None:
+        if one.asks:
             present[ASKING] += count
     return present
 
@@ -171,7 +163,7 @@ class Tally(NamedTuple):
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        words = [word for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
+        words = [shown for shown in reversed(Shown) if self.present[shown]]
         if len(words) == 1 and self.present[words[0]] == self.tasks and not self.present[ASKING]:
             return f", {'all ' if self.tasks > 1 else ''}{words[0]}"
         return "".join(f" · {self.present[word]:,} {word}" for word in words)
@@ -245,15 +237,18 @@ class Order:
 
     def _place(self, one: str, now: float) -> None:
         run, before = self._tree.tasks.get(one), self._places.get(one)
-        if run is None or (before is not None and one in self._held):
+        if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
-        # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
-        # long ago.
+        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
+        # reached.
         if asks(run):
-            tier = 3 if not _is_lively(run, now) else 0 if is_working else 1
+            tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 2 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+        # What is held goes up with what it asks, for it would stand below what does not.
+        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+            return
         why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
             self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
