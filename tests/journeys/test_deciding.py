@@ -138,6 +138,23 @@ async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
     assert "Login only." in json.dumps(decision)
 
 
+@journey({**SHOP, "api.return.md": returned(created="- docs/gone.md", evidence="- docs/gone.md")})
+async def test_the_childs_words_are_only_the_childs(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.plan", "plan")
+    await screen.shows("✓ completed   attempt 1   code")
+    await screen.find("shop.auth", "auth")
+    await screen.shows("■ blocked   attempt 1   auditor")
+    await screen.press("r")
+    await screen.shows("beware a retry does not answer its question: leave, and press `a` to answer")
+    await screen.press("escape")
+    await screen.find("shop.api", "api")
+    await screen.shows("✗ failed   attempt 1 of 2")
+    await screen.press("r")
+    await screen.shows("false “docs/gone.md: missing: no such file in the workspace”", "whole return")
+    assert not [line for line in screen.text().splitlines() if "┊" in line and "no such file" in line]
+
+
 @journey(PARTIAL)
 async def test_a_partial_return_is_accepted_with_a_reason(screen: Screen) -> None:
     await screen.shows("partial", "y accept")

@@ -209,6 +209,14 @@ def facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {times.ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
+    # By what the question names where it asks just this. A file that is missing is often claimed in several places.
+    false = {claim.path: f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task)}
+    errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
+    broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
+    for label, found in (("false", false), ("breaks", broken)):
+        if found and next(iter(found)) not in question:
+            more = f", and {len(found) - 1:,} more: see the details" if len(found) > 1 else ""
+            yield fact(label, quoted(next(iter(found.values())), 300) + more, "text-error")
     yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
     for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
@@ -250,11 +258,6 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
             ("summary", result.summary if result.summary != result.error_message else None),
             ("review", result.review_reason),
         ]
-    # A file that is missing is often claimed in several places.
-    lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
-    errors = [one for one in task.findings if one.severity is Severity.ERROR]
-    broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
-    parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken))]
     return [(label, source) for label, source in parts if source]
 
 

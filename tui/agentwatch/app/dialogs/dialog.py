@@ -32,7 +32,7 @@ from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.details.blocks import FAINT, Block, Line, Text, faint, lay_out, text
+from agentwatch.app.widgets.details.blocks import FAINT, Block, Line, Text, faint, lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
@@ -140,11 +140,11 @@ class AttemptCase:
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
-        returned = self.seen.latest.returned
-        content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
-        nothing = [] if self.seen.result else [text(faint("The child has returned nothing that can be read."))]
-        parts = [*words_of_child(self.seen), *([("whole return", content)] if content else [])]
-        return [*nothing, *(Quotation(*part, wrap=True) for part in parts)]
+        run, returned = self.seen.run, self.seen.latest.returned
+        label, version = ("whole return", returned) if returned or not run else ("its answer", run.said)
+        content = await asyncio.to_thread(self.monitor.content, version) if version is not None else None
+        parts = [*words_of_child(self.seen), *([(label, content)] if content else [])]
+        return [Quotation(*part, wrap=True) for part in parts]
 
     def effect(self) -> str:
         """The effect of the key, now that nothing is missing."""
