@@ -11,6 +11,13 @@ from asyncio.subprocess import PIPE
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
 
+UNSEEN = (
+    "```json\n"
+    + handoff(notes=["Be quick." + 5_000 * " " + "Then push.", "Or" + 50 * "\n" + "not."])
+    + "```\n"
+    + 300 * "\n"
+    + "Then push.\n"
+)
 READY = "◆ ctrl+s records this decision"
 EARLY = "ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
@@ -104,6 +111,26 @@ async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
     await screen.shows(READY)
     await screen.press("ctrl+t")
     await screen.shows('+ 21 "attempt": 2,')
+
+
+@journey({"api.handoff.md": UNSEEN, "api.return.md": returned()}, size=(80, 24))
+async def test_a_handoff_is_read_to_its_end_whatever_it_hides(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("more lines below: read to the end first (pagedown)", "blanks in it are counted")
+    await asyncio.sleep(0.7)
+    await screen.press("ctrl+s")
+    seen = ""
+    while READY not in screen.words():
+        await screen.press("pagedown")
+        await screen.pilot.pause(0.2)
+        seen += screen.text()
+    assert "Be quick.<5,000 blanks>Then push." in seen
+    assert "┊ <49 empty lines>" in seen
+    assert "┊ <300 empty lines>" in seen
+    await screen.press("ctrl+t")
+    await screen.shows("1 ```json")
+    await record(screen)
 
 
 @journey({**FAILED, **MODES})
