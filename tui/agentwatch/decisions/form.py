@@ -128,7 +128,7 @@ class DecisionForm(Form):
             self.first = "note" if is_advised else "mode"
         if "report" in spec.takes:
             self.first = "sure"
-            below = _open_below(task)
+            below = task.open_below
             others = f" and the {plural(below, 'open task')} below it" if below else ""
             self._choose("sure", "abort", "no", f"yes, end this task{others}")
         if "answers" in spec.takes:
@@ -217,21 +217,20 @@ def facts(
         if found and next(iter(found)) not in question:
             more = f", and {len(found) - 1:,} more: see the details" if len(found) > 1 else ""
             yield fact(label, quoted(next(iter(found.values())), 300) + more, "text-error")
-    yield fact("retries", _budget(task, action, params))
+    if not SPECS[action].ends:
+        yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
     for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
         yield fact("beware", warning, "text-warning")
 
 
-def _open_below(task: Task) -> int:
-    return task.below.open if task.below else 0
-
-
 def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"the {FITTER}, who restores the line"
-    below = _open_below(task) if SPECS[action].document == "report" else 0
-    more = f", with {plural(below, 'open task')} below it" if below else ""
+    more, states = "", task.below.states if task.below and SPECS[action].document == "report" else {}
+    if ending := {state: count for state, count in states.items() if state.is_open}:
+        each = ", ".join(f"{ending[state]:,} {state}" for state in sorted(ending, key=lambda one: -one.urgency))
+        more = f", with {plural(sum(ending.values()), 'open task')} below it: {each}"
     mode = f"the mode {quoted(params.mode, 60)}" if params.mode else "another mode"
     return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
 
@@ -240,9 +239,11 @@ def _budget(task: Task, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
-        return f"{retries_left(task.retry)}, before and after"
+        return "an answer uses none" if action is Action.RESPOND else "none is used: what it began is resumed"
     retry = mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
+    if "mitigation" in SPECS[action].takes and mitigated(task).max_retries == task.retry.max_retries:
+        earns = "; a mitigation earns no more"
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
 
