@@ -147,7 +147,8 @@ async def test_escalate_to_a_mode(screen: Screen) -> None:
 async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
     await screen.shows("3 need you")
     await screen.press("g", "x")
-    await screen.shows("Abort", "“shop”")
+    await screen.shows("Abort", "“shop”", "ended, with 2 open tasks below it: 1 blocked, 1 submitted")
+    assert "retries" not in screen.text()
     await screen.type("Not needed.")
     assert (await record(screen))["action"] == "abort"
     await screen.until(lambda: "canceled" in screen.row("shop"))
@@ -157,7 +158,7 @@ async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
 async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
     await screen.shows("answer: Which flow?")
     await screen.press("n", "a")
-    await screen.shows("Which flow?", "not yet")
+    await screen.shows("Which flow?", "not yet", "retries an answer uses none")
     await screen.press("ctrl+s")
     await screen.type("Login only.")
     decision = await record(screen)
@@ -217,6 +218,13 @@ async def test_a_handoff_that_changes_under_the_dialog_is_told(screen: Screen) -
     await screen.press("ctrl+s")
     await screen.shows("Leave with escape")
     assert not decisions(screen.workspace)
+
+
+@journey({**FAILED, "~/.config/agentwatch/config.toml": "[retry]\nmax_retries = 2\n"})
+async def test_a_mitigation_earns_no_third_retry(screen: Screen) -> None:
+    await screen.shows("2 retries left")
+    await screen.press("n", "r")
+    await screen.shows("retries 2 left now, 1 after this; a mitigation earns no more")
 
 
 @journey({**FAILED, **MODES})

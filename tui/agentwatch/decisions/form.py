@@ -25,7 +25,7 @@ from agentwatch.delegation.asks import FITTER, is_line_fault, is_retry, mitigate
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.requests import denial_words, left_words, whole_input
@@ -195,7 +195,7 @@ def facts(
 ) -> Iterator[Fact]:
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""
-    look = looks.CONTRADICTED if seen.contradicted else looks.LOOKS[seen.own_state]
+    look = looks.LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
@@ -227,10 +227,11 @@ def facts(
 def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"the {FITTER}, who restores the line"
-    more, states = "", task.below.states if task.below and SPECS[action].document == "report" else {}
-    if ending := {state: count for state, count in states.items() if state.is_open}:
-        each = ", ".join(f"{ending[state]:,} {state}" for state in sorted(ending, key=lambda one: -one.urgency))
-        more = f", with {plural(sum(ending.values()), 'open task')} below it: {each}"
+    more = ""
+    if task.open_below and task.below and SPECS[action].document == "report":
+        ending = task.below.count(lambda one: one.shown if one.state.is_open else None)
+        each = [f"{ending[one]:,} {one.word}" for one in reversed(Shown) if ending[one]]
+        more = f", with {plural(task.open_below, 'open task')} below it: {', '.join(each)}"
     mode = f"the mode {quoted(params.mode, 60)}" if params.mode else "another mode"
     return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
 
