@@ -320,15 +320,13 @@ def _ask_after_failure(task: Task) -> str:
     if is_restored(task):
         question = f"retry? the {FITTER} has restored the line;"
     elif is_line_fault(task) and not retry.restored:
-        question = f"a line fault: escalate to the {FITTER}?"
+        return f"a line fault: escalate to the {FITTER}?"
     elif failed_alike(task):
-        question = "escalate? it failed twice in the same way;"
-    elif retry.recommended is None:
-        question = "retry, escalate or abort?"
-    elif retry.recommended:
-        question = "retry? the child recommends it;"
+        return "escalate? it failed twice in the same way"
+    elif retry.recommended is False:
+        return "escalate or abort? the child advises against a retry"
     else:
-        question = "escalate or abort? the child advises against a retry;"
+        question = "retry? the child recommends it;" if retry.recommended else "retry, escalate or abort?"
     return f"{question} {budget_words(retry)}"
 
 
@@ -429,7 +427,7 @@ def is_restored(task: Task) -> bool:
 
 def mitigated(task: Task) -> Retry:
     """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
-    allowed = max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
+    allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
     return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
 
 

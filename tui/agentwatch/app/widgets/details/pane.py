@@ -35,6 +35,7 @@ from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.asks import HAVE_FAILED
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
@@ -273,8 +274,9 @@ def _standing(task: Task, now: float) -> Content:
     parts = [in_color(look)]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
-        most = max(1 + task.retry.max_retries, task.attempt)
-        parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}"))
+        left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
+        of = f" of {task.attempt + left}" if left else ""
+        parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt}{of}"))
     error = task.result.error_code if task.result else None
     parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
     parts.append(faint("" if since is None else times.ago(since, now)))
