@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from tests.journeys.driver import Screen, journey, write
@@ -92,6 +93,18 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) ->
     await screen.hides("1 new")
     await screen.press("U")
     await screen.shows("Nothing is new.")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
+    await screen.shows("2 tasks", "1 needs you")
+    await screen.find("shop.ui")
+    await screen.press("?")
+    await screen.shows("Put aside")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await asyncio.sleep(4.0)
+    await screen.press("escape")
+    await screen.shows("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
