@@ -136,7 +136,7 @@ def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     words = _why(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
-        words += "; what you decided about it has expired"
+        words += "; what was decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
 
@@ -165,7 +165,7 @@ def _why(task: Task) -> str:
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
     if task.ended_with and task.own_state is State.CANCELED:
-        return f"you aborted {task.ended_with}, and with it what was open below"
+        return f"{task.ended_with} was aborted, and with it what was open below"
     if request and task.own_state is State.BLOCKED:
         if not request.waits_for_operator:
             return "its program has not got your answer yet"
@@ -174,7 +174,8 @@ def _why(task: Task) -> str:
     if decision := task.binding:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
-        return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+        decided = f"decided: {decision.words}" if decision.by_other else SPECS[decision.action].decided
+        return f"{decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if run and (not result or run.reason or run.waiting):
         return _why_of_run(task, run)
     if not result:
@@ -237,7 +238,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
-        return "the return changed since you accepted it: look at it again, then accept or retry"
+        return "the return changed since it was accepted: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
         if words := dispute(task):
