@@ -238,11 +238,14 @@ def _why_of_run(task: Task, run: Run) -> str:
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
-    request, is_lost = task.request, task.lost_since is not None
+    """Open requests first, then blocked, gone, false, failed, invalid and the rest; of equal ones who holds up most,
+    then who has asked last. Those out of reach come behind all others."""
+    request, is_lost, state = task.request, task.lost_since is not None, task.own_state
     if request and request.waits_for_operator and not is_lost:
         return 0, *request.rank
-    return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
+    kinds = state is State.BLOCKED, task.gone, task.contradicted, state is State.FAILED, state is State.INVALID, True
+    asked_at = task.ended_at or task.alive_at or 0.0
+    return 1 + is_lost, kinds.index(True), -task.open_below, -asked_at, task.first_seq
 
 
 def ask(task: Task, low_confidence: float) -> str | None:
