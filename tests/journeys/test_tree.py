@@ -98,6 +98,18 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) ->
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
+    await screen.shows("2 tasks", "1 needs you")
+    await screen.find("shop.ui")
+    await screen.press("?")
+    await screen.shows("Put aside")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await asyncio.sleep(4.0)
+    await screen.press("escape")
+    await screen.shows("1 new")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
 async def test_f_follows_what_changes(screen: Screen) -> None:
     await screen.shows("2 tasks")
     await screen.find("shop.api")

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
+from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
@@ -30,6 +30,7 @@ _LEVELS: Final = 40
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     SESSION,
+    exit_codes=OF_HOSTS,
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""

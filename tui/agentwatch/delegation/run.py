@@ -144,7 +144,8 @@ class Run:
 
     @property
     def task_id(self) -> str:
-        """That of the packet handed over, else the id of the session. A human's session is its own task."""
+        """That of the packet handed over, else the id of the session, which is a human's own task. `Runs.task_of` tells
+        it from that of another program."""
         packet = self.packet
         return (packet.task_id if packet else None) or self.session_id
 
@@ -196,9 +197,20 @@ class Runs:
         ran = self.all.get(key)
         return ran.run if ran else None
 
+    def _first(self, task_id: str) -> str:
+        """The program that used an id first: its task has it bare."""
+        return next((ran.run.source for ran in self._of("task", task_id) if ran.run), "")
+
+    def task_of(self, run: Run) -> str:
+        """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
+        return run.task_id if self._first(run.task_id) in ("", run.source) else f"{run.task_id}#{run.source}"
+
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
-        return self._of("task", task_id)
+        bare, _, program = task_id.rpartition("#")
+        ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
+        known = ((ran, ways[one]) for one in ways for ran in self._of("task", one))
+        return [ran for ran, source in known if ran.run and ran.run.source == source]
 
     def _of(self, *key: str) -> list[Ran]:
         runs = (self.all[one] for one in self._paths.get(key, ()))
@@ -232,11 +244,14 @@ class Runs:
                 self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            # Its requests belong to the task that it executes, if that is known.
-            concerned |= {one.task_id, one.session_id, self.executing.pop(one.session, one.session_id)}
-            if runs := self.of_session(one.session):
-                self.executing[one.session] = runs[-1].task_id
-                concerned.add(runs[-1].task_id)
+            same = [other.run for other in self._of("task", one.task_id) if other.run]
+            # Where programs use one id, which of them has it bare may be different now.
+            for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
+                # Its requests belong to the task that it executes, if that is known.
+                concerned |= {each.task_id, each.session_id, self.executing.pop(each.session, each.session_id)}
+                if runs := self.of_session(each.session):
+                    self.executing[each.session] = self.task_of(runs[-1])
+                    concerned.add(self.executing[each.session])
         return concerned
 
 

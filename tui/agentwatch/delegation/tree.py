@@ -104,7 +104,7 @@ class Tree:
             case Checked(path=path):
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
-                return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
+                return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
