@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
@@ -233,21 +233,6 @@ class Directory:
     def _close(self, descriptor: int) -> None:
         with suppress(OSError):
             self._disk.close(descriptor)
-
-
-class PrivateDirectory(NamedTuple):
-    """A directory that only the user can enter, not there until something is put into it."""
-
-    path: Path
-    disk: Disk = DISK
-
-    def open(self) -> Directory:
-        """Raises FileNotFoundError where it was never made, OSError for the rest."""
-        return Directory.open(self.path, self.disk)
-
-    def make(self) -> Directory:
-        """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        return Directory.make(self.path, self.disk)
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:

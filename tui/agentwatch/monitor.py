@@ -180,8 +180,8 @@ class Monitor:
             "requests": self.inbox,
             "codex": self._codex,
         }
-        place = str(state_directory(self.workspace))
-        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        told = [(name, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
 
     # What the operator decides
 

@@ -167,7 +167,7 @@ class AgentwatchApp(App[None]):
         self.when_shown: Callable[[], None] = lambda: None
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
-        """Called after the first scan."""
+        """Called when all that was there at first is read and checked."""
         self.notifier: Notifier | None = None
         """None until there is a monitor."""
         self.is_settled = False
@@ -328,7 +328,6 @@ class AgentwatchApp(App[None]):
         if not self.is_settled:
             self.is_settled = True
             self._show()
-            self.when_settled()
             self._load_screens()
 
     @work(exit_on_error=False)
@@ -336,6 +335,9 @@ class AgentwatchApp(App[None]):
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
         for name in ("screens.timeline", "screens.inspect", "screens.pages", "dialogs.dialog"):
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
+        while not self.monitor.is_settled:  # noqa: ASYNC110  its threads know nothing of the loop
+            await asyncio.sleep(_SETTLED)
+        self.when_settled()
 
     # The operator who looks elsewhere
 

@@ -256,16 +256,18 @@ class MainScreen(MonitorScreen[None]):
 
     def is_useless(self, command_id: str) -> bool:
         tree = self._monitor.tree
+        if command_id == "notices":
+            return not (tree.notices or self._monitor.messages)
+        if command_id in _OF_TABS:
+            return self.details is None or command_id not in self.details.offered
         useless = {
             "focus.next": not self.has_class("-wide"),
             "details.widen": not self.has_class("-wide"),
-            "notices": not (tree.notices or self._monitor.messages),
             "views": not self._views,
             "back": not (self.sought or self._is_in_details),
             "needs.next": not tree.totals.needs_operator,
             "unseen.next": not tree.unseen,
-        } | dict.fromkeys(_OF_TABS, True)
-        useless |= dict.fromkeys(self.details.offered if self.details is not None else (), False)
+        }
         return useless.get(command_id, False) or super().is_useless(command_id)
 
     # Commands
@@ -385,7 +387,7 @@ class MainScreen(MonitorScreen[None]):
             self.post_message(Missing("There is no task yet."))
         else:
             self._go_to_tree()
-            self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
+            self.filter_bar.seek(self.sought.stepped(totals.shown, step, asks=totals.needs_operator > 0))
 
     @property
     def _views(self) -> dict[str, str]:

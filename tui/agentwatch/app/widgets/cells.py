@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from agentwatch.view.plain import shown, summary
+from agentwatch.text import shown, summary
 
 __all__ = ["clip", "clip_name", "clip_sentence", "left", "right", "shown", "summary"]
 

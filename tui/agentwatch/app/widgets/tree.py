@@ -127,7 +127,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         for task_id in changed:
             self._made.pop(task_id, None)
         self.order.apply(changed, self._clock())
-        self._rebuild()
+        if self._groups is not self.order.groups:
+            self._rebuild()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
@@ -236,7 +237,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
         self.rows, self._groups = self.order.rows(self.folds, self._shown), self.order.groups
         self.row_count = len(self.rows)
-        self.places = {one: place for place, row in enumerate(self.rows) for one in (row.row_id, *row.chain)}
+        self.places = {row.row_id: place for place, row in enumerate(self.rows)}
+        self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
         # From a row that is gone, the cursor goes up to one that is left.
         left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
         place = self.places.get(cursor or "")

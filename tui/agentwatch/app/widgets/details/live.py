@@ -18,9 +18,8 @@ from agentwatch.app.widgets.details.tabs import View
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
-from agentwatch.text import folded, within
+from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
-from agentwatch.view.plain import shown, summary
 
 _TOOK: Final = 5
 """Cells for how long a call took."""
