@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
+from agentwatch.cli.command import NO_MATCH, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
@@ -24,7 +24,7 @@ from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.errors import NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
@@ -32,7 +32,7 @@ from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
-from agentwatch.text import clean, complain, exact, say
+from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
@@ -80,6 +80,7 @@ class LoggedRequestDoc(Document):
     ),
     argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
     SESSION,
+    exit_codes=NO_MATCH,
 )
 def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
@@ -108,6 +109,8 @@ def _log(
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
+    if options.session is not None and not (batch.events or options.follow):
+        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(options.session, 60)}")
     events = [*recalled.events, *batch.events, *asked]
 
     def text(digest: str) -> str | None:

@@ -108,7 +108,7 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
+    exit_codes="exit codes: 0 printed, 1 no such session, or printed, and something could not be read, 2 wrong usage",
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""

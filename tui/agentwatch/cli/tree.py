@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.delegation.task import Task, sums_of
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, say
+from agentwatch.text import clean, complain, quoted, say
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
@@ -30,19 +31,28 @@ _LEVELS: Final = 40
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     SESSION,
+    exit_codes="exit codes: 0 fine, 1 nothing matches, or with --fail a task needs you or not all can be read, 2 wrong"
+    " usage",
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""
-    return print_workspaces(options, print_tree)
+    counts: list[int] = []
+    code = print_workspaces(options, partial(_print_tree, counts))
+    if any(counts) or not options.where:
+        return code
+    complain(f"agentwatch: nothing matches {quoted(options.where, 200)}")
+    return max(code, ExitCode.NOT)
 
 
-def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that. Returns
-    1 with `--fail` where a task needs the operator, or one that cannot be seen might. Raises UsageError."""
+def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that, whose
+    count goes to `counts`. Returns 1 with `--fail` where a task needs the operator, or one that cannot be seen might.
+    Raises UsageError."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query, tree.now) if query else None
+    counts.append(len(found.matches) if found is not None else 0)
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
