@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.command import Journal
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
 from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError

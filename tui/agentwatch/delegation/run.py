@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Texts, Todo, Todos, TodoStatus
+from agentwatch.delegation.request import Permit
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -48,27 +49,6 @@ class Activity(NamedTuple):
 
 
 MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
-
-
-class Permitter(StrEnum):
-    """Who allowed or refused a call, as the program's own record says."""
-
-    HOOK = "hook"  # A hook, whose it was is not said
-    PERSON = "person"
-    RULE = "rule"  # A rule or a mode of the program: nobody was asked
-    UNKNOWN = "unknown"
-
-
-class Permit(NamedTuple):
-    """The program's record of a call that may have been asked about; `words`: what the model was told."""
-
-    call_id: str
-    tool: str
-    input_sha256: str
-    allowed: bool | None
-    by: Permitter
-    at: float
-    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
