@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Event, Seen, Tick
+from agentwatch.delegation.events import Seen, Tick
 from agentwatch.delegation.tree import Tree
 from tests.benchmarks.measuring import Row, timed
-from tests.unit.remote.between import NOON, pair
+from tests.unit.remote.between import NOON, Screen, pair
 
 HOSTS = 100
 TASKS = 100
 AT_ONCE = 10
 
 
-def _observed() -> list[list[Event]]:
-    """Batches of new tasks, as a workspace tells them."""
-    packets = [Handoff(f"t{number}", f"count the seeds of field {number}") for number in range(TASKS)]
-    seen = [Seen(at, NOON + at, f"{at}.json", f"{at:064x}", packet) for at, packet in enumerate(packets)]
-    return [[*seen[at : at + AT_ONCE]] for at in range(0, TASKS, AT_ONCE)]
+def _seen(number: int) -> Seen:
+    packet = Handoff(f"t{number}", f"count the seeds of field {number}")
+    return Seen(number, NOON + number, f"{number}.json", f"{number:064x}", packet)
+
+
+def _deliver(screen: Screen, tasks: int) -> None:
+    while screen.link.waiting:
+        screen.link.deliver()
+    if len(screen.tree.tasks) != tasks:
+        raise RuntimeError("not all was told")
 
 
 def run() -> list[Row]:
+    batches = [[*map(_seen, range(at, at + AT_ONCE))] for at in range(0, TASKS, AT_ONCE)]
     pairs = [pair() for _ in range(HOSTS)]
     for host, _ in pairs:
-        for batch in _observed():
+        for batch in batches:
             host.see(batch)
 
     def far() -> None:
         for _, screen in pairs:
-            while screen.link.waiting:
-                screen.link.deliver()
-            if len(screen.tree.tasks) != TASKS:
-                raise RuntimeError("not all was told")
+            _deliver(screen, TASKS)
 
     def here() -> None:
         for _ in range(HOSTS):
             tree = Tree()
-            for batch in _observed():
+            for batch in batches:
                 tree.add(batch)
                 tree.apply(Tick(0, NOON + TASKS))
 
-    what = f"{TASKS:,} tasks on each of {HOSTS:,} hosts, {AT_ONCE} at once"
-    return [Row(f"{what}: processor of the screen", "observed here", timed(here), timed(far), 3.0)]
+    what = f"{TASKS:,} tasks on each of {HOSTS:,} hosts"
+    rows = [Row(f"{what}: processor", "observed here", timed(here), timed(far), 3.0)]
+    # One more task on each host, beside as many one by one where all tasks are in one workspace.
+    tree, far_one, here_one = Tree(), list[float](), list[float]()
+    tree.apply(*map(_seen, range(HOSTS * TASKS)))
+    for number, (host, screen) in enumerate(pairs, HOSTS * TASKS):
+        begun = [_seen(number)]
+        far_one.append(timed(lambda: (host.see(begun), _deliver(screen, TASKS + 1))))  # noqa: B023
+        here_one.append(timed(lambda: tree.apply(*begun)))  # noqa: B023
+    return [*rows, Row(f"{what}: one more, relay to tree", "all here", median(here_one), median(far_one), 1.0)]

@@ -28,8 +28,7 @@ A human operator watches this workspace with agentwatch and decides what happens
 2. Tell the child to end with a return that keeps the return format, and to check it with validate_return before.
 3. submit_return with the child's return, word for word.
 4. If it is failed, blocked or invalid, or claims what is false: wait_for_decision, again and again while it says
-   pending. Then do what the decision says, and nothing else: only the operator retries, escalates, aborts, answers or
-   accepts.
+   pending. Then do what the decision says, and nothing else: only the operator decides how such a task goes on.
 No tool here decides. Silence is never an approval."""
 
 _TaskId = Annotated[str, Field(description="The task_id of the handoff packet, such as `shop.api`.", min_length=1)]
@@ -92,8 +91,8 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         It comes back after at most the time-out; default, and most, is 45 seconds, or what the operator has configured.
         `pending: true` means that nobody has decided yet, and is neither an approval nor a refusal: call it again at
         once, as often as it takes, and start nothing for this task meanwhile. With `pending: false` there is a signed
-        decision (retry, escalate, abort, respond or accept): do exactly what `do_now` says, with the operator's `note`,
-        `params` and the amended handoff in `handoff_path`.
+        decision: do exactly what `do_now` says, with the operator's `note`, `params` and the amended handoff in
+        `handoff_path`.
         """
         # The limits of the clients are behind that of the settings.
         seconds = settings.mcp_wait if timeout_seconds is None else min(timeout_seconds, settings.mcp_wait)

@@ -29,7 +29,7 @@ GROUPS: Final = {
     },
     "decide": {
         "pending [PATH ...]": "print what needs you, and the command that answers it",
-        "decide TASK": "retry, escalate, abort, respond or accept",
+        "decide TASK": "decide what happens to a task that waits for you",
         "answer REQUEST": "answer what a program asks: allow, deny, choose",
         "ack [TASK]": "have a task ask no more until it changes; no decision",
         "keys": "show the key that signs your decisions, or change it; trust keys of others",
