@@ -101,3 +101,34 @@ def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path
             os.EX_IOERR,
             "agentwatch: No space left on device; free space, then try again\n",
         )
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+PAGER = {"PAGER": "sed s/^/paged:/"}
+PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {
+    "tree": ("tree .", {}, r"^✗ shop\.api  failed \d+s", b"\x1b[31m"),
+    "narrow": ("tree .", {}, r"^    left$", b"\x1b[1;35m"),
+    "pending": ("pending .", {}, r"^✗ shop\.api  attempt 1, failed \d+s", b"\x1b[31m"),
+    "check": ("check .", {}, r"^odd\.handoff\.json:1: HOF\d+ error", b"\x1b[31merror"),
+    "report": ("report .", {}, r"^<sub>agentwatch report", b"\x1b[31m"),
+    "verify": ("verify .", {}, r"^✓ ledger", b"\x1b[32m"),
+    "no colour": ("tree .", {"NO_COLOR": "1"}, r"^✗ shop\.api  failed", b""),
+    "dumb": ("tree .", {"TERM": "dumb"}, r"^✗ shop\.api  failed", b""),
+    "paged": ("help commands", PAGER, r"^paged:- attest: 0 signed", b"paged:\x1b[1mCommands"),
+    "no pager": ("help commands", {"PAGER": "/nowhere/less", "NO_COLOR": "1"}, r"^- 130: ended by ctrl\+c", b""),
+    "short": ("help live", PAGER | {"LINES": "90"}, r"^Live|transcripts", b"\x1b[1m"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace: Path, name: str) -> None:
+    words, environment, seen, written = PRINTED[name]
+    (workspace / "api.return.md").write_text(FAILED.replace("timed out", f"timed out {EVIL}"), "utf-8")
+    (workspace / "odd.handoff.json").write_text(json.dumps({"task_id": f"odd {EVIL}"}), "utf-8")
+    command = ["sh", "-c", f'cd "$1" && shift && exec "$@" {words}', "sh", str(workspace), *agentwatch()]
+    with Terminal(command, columns=44, lines=60, environment=environment) as terminal:
+        terminal.wait_until_exit()
+        assert re.search(seen, terminal.text(), re.MULTILINE), terminal.text()
+        assert written in terminal.written
+        assert (b"\x1b" in terminal.written) is bool(written)
+        assert re.findall(r"\x1b(?!\[[0-9;]*m).{0,9}|\x9b", terminal.written.decode()) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import groupby
@@ -236,15 +236,6 @@ class Check(NamedTuple):
 good = partial(Check, Mark.GOOD)
 note = partial(Check, Mark.NOTE)
 bad = partial(Check, Mark.BAD)
-
-
-def say_checks(checks: Iterable[Check]) -> int:
-    """Print checks as they come, a line each. Returns 1 if one of them is bad, else 0."""
-    code = 0
-    for one in checks:
-        say(f"{one.mark} {one.about}: {clean(one.found)}")
-        code |= one.mark is Mark.BAD
-    return code
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ import select
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,6 +19,7 @@ from agentwatch.cli.command import NO_MATCH, PLACE, SESSION, argument, command, 
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
+from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
@@ -34,6 +35,7 @@ from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
+from agentwatch.view.looks import LOOKS
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
@@ -160,7 +162,10 @@ class _Printer:
         for change in [*self._changes.apply(events)]:
             task = self.tree.tasks.get(change.task_id)
             if task is None or (task.alive_at or self._since) >= self._since:
-                say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
+                if self._as_json:
+                    say(json.dumps(log_document(change).plain()))
+                else:
+                    say_line(*_inked(log_line(change)), hang=22)
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""
@@ -210,6 +215,16 @@ def _is_read() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not poll.poll(0)
+
+
+def _inked(line: str) -> Iterator[Part | str]:
+    """The parts of a line: the time recedes, and the new state has its colour."""
+    at, (before, arrow, after) = line[:20], line[20:].partition(" → ")
+    state = after.partition("  ")[0]
+    yield at, MUTED
+    yield before + arrow
+    yield state, LOOKS[State(state)].color if state in {*State} else ""
+    yield after[len(state) :]
 
 
 def log_line(change: Change) -> str:

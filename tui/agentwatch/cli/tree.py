@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
+from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.text import clean, complain, quoted
+from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
-from agentwatch.view.words import in_line, plural, question_at, state_words, why_at
+from agentwatch.view.times import duration, stands_since
+from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -62,26 +65,43 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=None if found is None else found.shown):
             if isinstance(row.row_id, Group):
-                say(f"{row.row_id.name}  {order.tally(row.row_id).words(tree.now)[0]}")
+                say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id).words(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
-                say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
-        say(" ".join(filter(None, _last_line(monitor, found))))
+                say_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
+        say_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
     complain_of(monitor.problems)
     asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if options.fail and (asks or monitor.problems) else 0
 
 
-def _line(task: Task, depth: int, chain: str, now: float) -> str:
-    parts = [
-        f"{'  ' * min(depth, _LEVELS)}{task.glyph} {summary(f'{chain} · {task.title}' if chain else task.title, 80)}",
-        state_words(task.state, contradicted=task.contradicted) + (", accepted" if task.is_accepted else ""),
-        f"(silent: {clean(why_at(task, now), 200)})" if task.stale else "",
-        f"attempt {task.attempt}" if task.attempt > 1 else "",
-        f"[{clean(task.agent, 40)}]" if task.agent else "",
-        f"NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else "",
-    ]
-    return "  ".join(filter(None, parts))
+def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
+    """The line of a task, in the words of the screen."""
+    face, since = look(task), stands_since(task)
+    name = summary(f"{chain} · {task.title}" if chain else task.title, 80)
+    yield "  " * min(depth, _LEVELS)
+    yield face.glyph, face.color
+    yield f" {name}  ", STRONG if task.needs_operator else MUTED if task.past or task.acknowledged else ""
+    yield face.word, face.color
+    yield "" if since is None else f" {duration(now - since)}", MUTED
+    yield ", accepted" if task.is_accepted else ""
+    yield f"  attempt {task.attempt}" if task.attempt > 1 else ""
+    yield "  {}/{}".format(*task.progress) if task.progress and task.state.is_open else ""
+    yield f"  [{clean(task.agent, 40)}]" if task.agent and task.agent != task.title else "", MUTED
+    if task.ask:
+        yield "  NEEDS YOU", NEEDS
+        yield f": {in_line(task, question_at(task, now), 120)}"
+    elif words := _activity(task, tasks, now):
+        yield f"  {words}", MUTED
+
+
+def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """What a task does, or for how many others it waits; of a silent one the last that it did."""
+    words = "" if task.did is None else clean(doing_words(task.did), 200)
+    if task.stale:
+        return f"last: {words}" if words else clean(why_at(task, now), 200)
+    waiting = waits_for(task, tasks)
+    return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
