@@ -79,7 +79,7 @@ class Monitor:
         self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, rules_of(settings, history_before), host=host)
         self.tree = self._new_tree()
-        self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
+        self.health = Health("starting", f"connecting to {host}" if host else "reading the workspace")
         self.complaints: list[str] = []
         self.shelf: Acknowledgements | None = None
         self.clerk: DecisionWatcher | None = None
@@ -125,6 +125,11 @@ class Monitor:
     def shelves(self) -> list[Acknowledgements]:
         """All in which something can be put aside."""
         return [] if self.shelf is None else [self.shelf]
+
+    @property
+    def connecting(self) -> int:
+        """How many hosts have said nothing so far, though it is not known that they are off."""
+        return 0
 
     @property
     def notices(self) -> list[str]:

@@ -75,7 +75,10 @@ _EXIT_CODES: Final = (
     "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
     " (tree: with --fail), 2 wrong usage"
 )
-NO_MATCH: Final = "exit codes: 0 fine, 1 nothing matches, or something could not be read, 2 wrong usage"
+OF_HOSTS: Final = (
+    "exit codes: 0 fine, 1 nothing matches, a task needs you (tree --fail), or something could not be read (tree: with"
+    " --fail), 2 wrong usage, 3 a host could not be reached"
+)
 _DATA: Final = "\0"
 """Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
 _END: Final = "-\0"

@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.cli.command import NO_MATCH, PLACE, SESSION, argument, command, flag, one_of, seconds
+from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
@@ -25,7 +25,7 @@ from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import NoMatchError, UsageError, WorkspaceError
+from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
@@ -82,7 +82,7 @@ class LoggedRequestDoc(Document):
     ),
     argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
     SESSION,
-    exit_codes=NO_MATCH,
+    exit_codes=OF_HOSTS,
 )
 def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
@@ -144,7 +144,8 @@ def _print_batch(batch: Batch, printer: _Printer) -> int:
     last = [one for one in batch.events if isinstance(one, Checked | Lost)]
     past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
     printer.print([*story(past, time.time()), *last])
-    return report_problems(batch.health.problems)
+    code = report_problems(batch.health.problems)
+    return ExitCode.UNREACHED if any(isinstance(one, Lost) for one in last) else code
 
 
 class _Printer:

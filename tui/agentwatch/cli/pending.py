@@ -103,6 +103,7 @@ class PendingsDoc(view.Document):
     """`agentwatch pending A B --json`."""
 
     schema_version: Literal[1]
+    complete: bool
     workspaces: list[PendingDoc]
 
 
@@ -110,7 +111,8 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 no such session, or printed, and something could not be read, 2 wrong usage",
+    exit_codes="exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could"
+    " not be reached",
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""

@@ -101,7 +101,8 @@ class Account:
     def name(self) -> str:
         """The name of the workspace, with its host where that is another machine."""
         name = PurePath(self.workspace).name or self.workspace
-        return f"{self.tree.host}: {name}" if self.tree.host else name
+        host = self.tree.host
+        return f"{host}: {name}" if host and not host.endswith(name) else host or name
 
     @property
     def rows(self) -> list[TaskLine]:
@@ -190,7 +191,7 @@ def _sentences(tree: Tree, unseen: int, asking_there: int) -> Iterator[str]:
     past = f", and {summary.past:,} of history" if summary.past else ""
     if states:
         yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
-    else:
+    elif past or tree.lost_since is None:
         yield f"No new tasks{past}." if past else "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
