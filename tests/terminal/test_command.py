@@ -103,6 +103,17 @@ def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path
         )
 
 
+def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace: Path) -> None:
+    for words, answer, is_there in (("init", "n", False), ("init", "y", True), ("init --remove", "y", False)):
+        (workspace / "CLAUDE.md").write_text("# Shop\n", "utf-8") if answer == "n" else None
+        with Terminal(agentwatch(*words.split(), workspace), columns=100, lines=40) as terminal:
+            terminal.wait_for(r"CLAUDE\.md +changed, [+-]\d+ lines(.|\n)*files\? \[y/N\]")
+            terminal.press(f"{answer}\r")
+            assert terminal.wait_until_exit() == (answer == "n")
+        assert (workspace / ".claude" / "settings.json").exists() is is_there
+        assert ("agentwatch" in (workspace / "CLAUDE.md").read_text("utf-8")) is is_there
+
+
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 PAGER = {"PAGER": "sed s/^/paged:/"}
 PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {

@@ -68,6 +68,16 @@ def say_checks(checks: Iterable[Check]) -> int:
     return code
 
 
+def confirms(question: str) -> bool:
+    """Whether the operator says yes at the terminal: only `y` or `yes`, and nothing that was typed before."""
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stdout.write(f"\n{question} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
 def say_pages(lines: Iterable[Sequence[Part | str]]) -> None:
     """Print lines, through the pager of the operator where they are longer than the screen."""
     rows = [row for line in lines for row in _rows_of(line, 0, most=_READABLE)]

@@ -41,7 +41,7 @@ GROUPS: Final = {
     "for agents": {
         "wait TASK": "wait for your decision, and print it as JSON",
         "claim DECISION": "claim it, so that only one carries it out",
-        "init [PATH]": "show or --write what makes an agent hand off, return and wait this way",
+        "init [PATH]": "make an agent hand off, return and wait this way",
         "mcp [PATH]": "serve handoffs, returns and decisions to agents, over MCP",
         "hook": "answer a hook of Claude Code",
     },
