@@ -60,6 +60,7 @@ class Message:
     opening: str  # its first line that is not empty, of at most 200 characters
     reading: Document | None = None  # None where it follows no contract
     packet: Document | None = None  # the handoff packet that stands in it beside a return
+    decision_id: str | None = None  # the decision that it names, where no packet does
 
 
 class StartedBy(StrEnum):
@@ -171,6 +172,24 @@ class Runs:
         self.all: dict[str, Ran] = {}  # those observed first first
         self.executing: dict[Session, str] = {}  # by session, the task that it executes
         self._paths: dict[Texts, Texts] = {}
+        self._decided: dict[str, str] = {}  # by decision, the task that it is about
+
+    def task_of(self, run: Run) -> str:
+        """The task that a run executes. One that was asked in words goes on with the task of the decision they name: a
+        program that cannot send on a child begins another."""
+        is_asked = run.parent_session and run.prompt and not run.packet
+        named = run.prompt.decision_id if is_asked and run.prompt else None
+        return self._decided.get(named or "", run.task_id)
+
+    def decide(self, decision_id: str, task_id: str) -> set[str]:
+        """A decision about a task is known. Returns the tasks that this concerns beside it."""
+        if self._decided.get(decision_id) == task_id:
+            return set()
+        runs = [ran for ran in self.all.values() if ran.run and ran.run.prompt]
+        again = [ran for ran in runs if ran.run and ran.run.prompt and ran.run.prompt.decision_id == decision_id]
+        concerned = [self.see(ran._replace(run=None)) for ran in again]
+        self._decided[decision_id] = task_id
+        return set[str]().union(*concerned, *map(self.see, again))
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -206,22 +225,22 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        if _keys(before) != _keys(run):
-            for key in _keys(before):
+        if self._keys(before) != self._keys(run):
+            for key in self._keys(before):
                 self._paths[key] = tuple(one for one in self._paths[key] if one != path)
-            for key in _keys(run):
+            for key in self._keys(run):
                 self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
             # Its requests belong to the task that it executes, if that is known.
-            concerned |= {one.task_id, one.session_id, self.executing.pop(one.session, one.session_id)}
+            concerned |= {self.task_of(one), one.session_id, self.executing.pop(one.session, one.session_id)}
             if runs := self.of_session(one.session):
-                self.executing[one.session] = runs[-1].task_id
-                concerned.add(runs[-1].task_id)
+                self.executing[one.session] = self.task_of(runs[-1])
+                concerned.add(self.executing[one.session])
         return concerned
 
-
-def _keys(run: Run | None) -> list[Texts]:
-    if not run:
-        return []
-    return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]
+    def _keys(self, run: Run | None) -> list[Texts]:
+        if not run:
+            return []
+        asked_by = "asked by", run.source, run.parent_session or ""
+        return [("task", self.task_of(run)), ("session", *run.session), asked_by]

@@ -100,11 +100,13 @@ class Tree:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                return [decision.task_id]
+                again = self.runs.decide(decision.decision_id, decision.task_id)
+                self._moved |= bool(again)
+                return {decision.task_id, *again}
             case Checked(path=path):
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
-                return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
+                return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
