@@ -76,4 +76,4 @@ async def test_what_is_folded_or_marked_is_told_in_front_and_beside() -> None:
     scene.returned("a.b", ago=30)
     async with stage(scene=scene, size=(140, 40)) as s:
         await s.press("g", "space")
-        assert "1/2" in row(s, " a ")
+        assert "1 of 2" in row(s, " a ")

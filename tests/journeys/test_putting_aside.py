@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.journeys.driver import Screen, journey
-from tests.journeys.made import FAILED, handoff, returned
+from tests.journeys.made import FAILED, SHOP, handoff, returned
 
 COUNTS = "· esc leave"
 
@@ -43,6 +43,15 @@ async def test_a_task_is_snoozed(screen: Screen) -> None:
     await screen.hides("1 needs you")
     await screen.type("/is:snoozed", "enter")
     await screen.shows("1 found")
+
+
+@journey(SHOP)
+async def test_keys_behind_a_question_answer_it(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.api", "api")
+    screen.press_ahead("w", "down", "enter", "j")
+    await screen.shows("Snoozed for 2 hours: “api”. Z undoes it.")
+    await screen.at("docs")
 
 
 OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+
 from tests.journeys.driver import Screen, journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
@@ -93,6 +96,18 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) ->
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
+    await screen.shows("2 tasks", "1 needs you")
+    await screen.find("shop.ui")
+    await screen.press("?")
+    await screen.shows("Put aside")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await asyncio.sleep(4.0)
+    await screen.press("escape")
+    await screen.shows("1 new")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
 async def test_f_follows_what_changes(screen: Screen) -> None:
     await screen.shows("2 tasks")
     await screen.find("shop.api")
@@ -142,9 +157,23 @@ DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in 
 async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
-    assert "30/30" in screen.row("plan")
+    assert "30 of 30" in screen.row("plan")
 
 
 @journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
 async def test_a_row_has_the_id_as_it_is(screen: Screen) -> None:
     await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))
+
+
+STEPS = {
+    **{f"{name}.handoff.json": handoff(name) for name in ("web", "web.a", "web.b")},
+    "web.a.return.md": returned("SUCCESS", "web.a", "Done.", ""),
+    "web.b.todos.md": "- [x] read\n- [-] write\n- [ ] test\n",
+}
+
+
+@journey(STEPS, size=(140, 30))
+async def test_todos_and_tasks_below_are_counted_apart(screen: Screen) -> None:
+    for width in (140, 80, 60):
+        await screen.resize(width, 24)
+        await screen.until(lambda: "1 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,7 +45,8 @@ def model(text: str, name: str = NAME) -> HandoffPacket:
 
 def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
     subject = Subject("w", changes.get("task_id", PACKET["task_id"]), changes.get("attempt", 1), None, None)
-    return handoff_problems(station(), subject, name, text.replace(ID, subject.decision_id))
+    task = replace(station(), task_id=subject.task_id)
+    return handoff_problems(task, subject, name, text.replace(ID, subject.decision_id))
 
 
 @pytest.mark.parametrize("name", [NAME, "x.handoff.md"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import zip_longest
 from random import Random
 from typing import NamedTuple
@@ -112,6 +113,7 @@ class Answering(NamedTuple):
 class Running(NamedTuple):
     """A session goes on, is asked for a task or not, and its program writes down what became of a call."""
 
+    program: str
     session: str
     state: RunState
     asked_for: str | None
@@ -134,6 +136,7 @@ requestings = st.builds(
 answerings = st.builds(Answering, numbers, st.sampled_from(OF_REQUESTS), st.sampled_from(Stage), st.booleans())
 runnings = st.builds(
     Running,
+    st.sampled_from(["agents", "agents", "others"]),
     st.sampled_from(["s1", "s2"]),
     st.sampled_from(RunState),
     st.sampled_from([None, "a", "d"]),
@@ -214,7 +217,7 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
         stages = [*Stage].index(step.stage) + 1
         expires_at = 1_008.0 if step.expires else None
         return decided("a", step.action, at, stages, seq=seq, name=f"r-{step.number}", expires_at=expires_at)
-    known = permits.setdefault(step.session, [])
+    known = permits.setdefault(f"{step.program}:{step.session}", [])
     if step.permit is not None:
         shown, allowed, by = step.permit
         known.append(Permit(f"call-{len(known)}", "Bash", shown, allowed, by, at))
@@ -234,7 +237,7 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
         process_gone=step.is_gone,
         tokens=seq,
     )
-    return Ran(seq, at, f"agents:{step.session}", run)
+    return Ran(seq, at, f"{step.program}:{step.session}", replace(run, source=step.program))
 
 
 def interleaved(events: list[Event], order: list[int]) -> list[Event]:

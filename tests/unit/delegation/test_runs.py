@@ -6,9 +6,22 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.events import ROOT, Recorder, child, handoff, message, outline, ran, returned, todos, tree_of
+from tests.unit.delegation.events import (
+    ROOT,
+    Recorder,
+    child,
+    decided,
+    handoff,
+    message,
+    outline,
+    ran,
+    returned,
+    todos,
+    tree_of,
+)
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Checked, Claim, Event, Ran, Tick, Verdict
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import Basis, State, Task
@@ -131,6 +144,26 @@ def test_a_retry_in_a_new_session_is_the_next_attempt_of_its_packet() -> None:
         task = tree_of(order).tasks["t"]
         assert [(one.number, one.session_id, one.state) for one in task.attempts] == expected
         assert (task.parent_id, task.state) == ("root", State.COMPLETED)
+
+
+def test_two_programs_that_use_one_task_id_have_two_tasks() -> None:
+    ours = child("s1", prompt=PACKET, started_at=200.0)
+    first, theirs = (replace(one, source="others", started_at=90.0) for one in (ROOT, ours))
+    events = [Ran(at, 0.0, f"{run.source}:{run.session_id}", run) for at, run in enumerate((ours, theirs, first, ROOT))]
+    aborted = decided("t#agents", Action.ABORT, 300.0)
+    for order in itertools.permutations((*events, aborted)):
+        tree = tree_of(order)
+        assert {task.task_id: task.parent_id for task, _ in tree.preorder()} == {
+            "root": None,
+            "t": "root",
+            "root#agents": None,
+            "t#agents": "root#agents",
+        }
+        assert (tree.tasks["t"].state, tree.tasks["t#agents"].state) == (State.WORKING, State.CANCELED)
+    # Only one program has it now.
+    tree.apply(Ran(9, 0.0, "others:s1", None))
+    assert [one.session_id for one in tree.tasks["t"].attempts] == ["s1"]
+    assert "t#agents" not in tree.tasks
 
 
 def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:

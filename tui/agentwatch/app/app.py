@@ -496,7 +496,6 @@ class AgentwatchApp(App[None]):
         elif not self.screen.is_modal:
             await Review(self, task_ids, action).open(action)
 
-    @work(group="aside", exclusive=True)
     async def action_aside(self, how: str) -> None:
         """Acknowledge the selected task or group, or what the filter finds; snooze a task; or take back the last."""
         from agentwatch.app.acknowledging import put_aside  # not for the first frame

@@ -425,7 +425,7 @@ def handoff_problems(
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
-    wanted = {"task_id": subject.task_id, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
+    wanted = {"task_id": task.shared_id, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
     if goes_to_fitter(task, mode):
         wanted |= {"task_id": fitter_id(task), "attempt": 1}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]

@@ -78,13 +78,14 @@ class Question(NamedTuple):
     over: frozenset[str] = frozenset()
     carried_out: frozenset[str] = frozenset()
     is_final: bool = False
+    program: str = ""  # that of the task, where other programs may use its id
 
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
             # Else an agent could take what was said to a program for what was said to it.
             not record.request
-            and self.task_id in (None, record.task_id)
+            and (self.task_id is None or record.task_id in (self.task_id, f"{self.task_id}#{self.program}"))
             and self.attempt in (None, record.attempt)
             and (not self.returns or record.return_sha256 in self.returns or reports)
             and (record.handoff_sha256 in (None, self.handoff_sha256 or record.handoff_sha256) or reports)

@@ -121,7 +121,7 @@ def title(task: Task) -> str:
     name = basename(task_id) or task_id
     if parent and task_id.startswith(parent + "."):
         name = task_id[len(parent) + 1 :]
-    elif task_id in (packet and packet.task_id, result and result.task_id):
+    elif task.shared_id in (packet and packet.task_id, result and result.task_id):
         # A document itself gives this id: then a slash in it separates nothing.
         name = task_id
     elif run:

@@ -174,13 +174,17 @@ def find_links(
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, file, first_seq = task.place
         first_seq = named[task_id][0] if first_seq is None else first_seq
+        # An id is that of its own program's task, if there is one.
+        program = f"#{asked_by[0][0]}" if asked_by else ""
+        stated = f"{stated}{program}" if stated and f"{stated}{program}" in tasks else stated
         if stated == task_id:
             yield task, (None, Basis.NONE, finding_of(SELF_PARENT, task_id, file), first_seq)
             continue
         # The longest dotted prefix of its id that is a task.
-        prefix = task_id.rpartition(".")[0]
+        prefix = task_id.removesuffix(program).rpartition(".")[0]
         while prefix and prefix not in tasks:
             prefix = prefix.rpartition(".")[0]
+        prefix = f"{prefix}{program}" if f"{prefix}{program}" in tasks else prefix
         enclosing = None
         while directory and enclosing is None:
             directory = dirname(directory)

@@ -125,7 +125,8 @@ class Run:
 
     @property
     def task_id(self) -> str:
-        """That of the packet handed over, else the id of the session. A human's session is its own task."""
+        """That of the packet handed over, else the id of the session, which is a human's own task. `Runs.task_of` tells
+        it from that of another program."""
         packet = self.packet
         return (packet.task_id if packet else None) or self.session_id
 
@@ -150,13 +151,12 @@ class Run:
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last."""
+    """The todo that was begun last, of those that are not as `before`, else the one that was ticked last."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
-    ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
-    if ticked is not None and (before is not None or begun is None):
-        return Activity(at, ActivityKind.TODO, about=ticked[:LONGEST_DOING], over=True)
-    return Activity(at, ActivityKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
+    status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
+    is_over = status is TodoStatus.DONE
+    return Activity(at, ActivityKind.TODO, about=moved[status][:LONGEST_DOING], over=is_over) if status else None
 
 
 def packet_in(message: Message | None) -> Handoff | None:
@@ -174,11 +174,10 @@ class Runs:
         self._paths: dict[Texts, Texts] = {}
         self._decided: dict[str, str] = {}  # by decision, the task that it is about
 
-    def task_of(self, run: Run) -> str:
-        """The task that a run executes. One that was asked in words goes on with the task of the decision they name: a
-        program that cannot send on a child begins another."""
-        is_asked = run.parent_session and run.prompt and not run.packet
-        named = run.prompt.decision_id if is_asked and run.prompt else None
+    def _named_by(self, run: Run) -> str:
+        """The task that a run was asked for. One that was asked in words goes on with the task of the decision that
+        they name: a program that cannot send on a child begins another."""
+        named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
         return self._decided.get(named or "", run.task_id)
 
     def decide(self, decision_id: str, task_id: str) -> set[str]:
@@ -196,9 +195,21 @@ class Runs:
         ran = self.all.get(key)
         return ran.run if ran else None
 
+    def _first(self, task_id: str) -> str:
+        """The program that used an id first: its task has it bare."""
+        return next((ran.run.source for ran in self._of("task", task_id) if ran.run), "")
+
+    def task_of(self, run: Run) -> str:
+        """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
+        named = self._named_by(run)
+        return named if self._first(named) in ("", run.source) else f"{named}#{run.source}"
+
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
-        return self._of("task", task_id)
+        bare, _, program = task_id.rpartition("#")
+        ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
+        known = ((ran, ways[one]) for one in ways for ran in self._of("task", one))
+        return [ran for ran, source in known if ran.run and ran.run.source == source]
 
     def _of(self, *key: str) -> list[Ran]:
         runs = (self.all[one] for one in self._paths.get(key, ()))
@@ -232,15 +243,18 @@ class Runs:
                 self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            # Its requests belong to the task that it executes, if that is known.
-            concerned |= {self.task_of(one), one.session_id, self.executing.pop(one.session, one.session_id)}
-            if runs := self.of_session(one.session):
-                self.executing[one.session] = self.task_of(runs[-1])
-                concerned.add(self.executing[one.session])
+            same = [other.run for other in self._of("task", self._named_by(one)) if other.run]
+            # Where programs use one id, which of them has it bare may be different now.
+            for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
+                # Its requests belong to the task that it executes, if that is known.
+                concerned |= {self._named_by(each), each.session_id, self.executing.pop(each.session, each.session_id)}
+                if runs := self.of_session(each.session):
+                    self.executing[each.session] = self.task_of(runs[-1])
+                    concerned.add(self.executing[each.session])
         return concerned
 
     def _keys(self, run: Run | None) -> list[Texts]:
         if not run:
             return []
         asked_by = "asked by", run.source, run.parent_session or ""
-        return [("task", self.task_of(run)), ("session", *run.session), asked_by]
+        return [("task", self._named_by(run)), ("session", *run.session), asked_by]

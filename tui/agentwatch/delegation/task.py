@@ -293,6 +293,11 @@ class Task:
         return self.task_id[len(self.scope) :]
 
     @property
+    def shared_id(self) -> str:
+        """The same as its own program calls it: a task of another one may have that id, too."""
+        return self.own_id.removesuffix(f"#{self.run.source}" if self.run else "")
+
+    @property
     def called(self) -> str:
         """Its name in a row, in which nothing looks like our mark between a workspace and its task."""
         return self.title.replace("›", ">")

@@ -62,7 +62,9 @@ class _Case(NamedTuple):
         done = frozenset(one.decision_id for one in before if one.did == SENT_BACK and one.decision_id)
         held = takewhile(lambda entry: entry.kind == _HELD, self.row)
         digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
-        question = Question(child.task_id, returns=digests, since=child.attempt.number, carried_out=done)
+        program = child.attempt.run.source if child.attempt.run else ""
+        since = child.attempt.number
+        question = Question(child.task_id, program=program, returns=digests, since=since, carried_out=done)
         try:
             return self.asker.wait(question, seconds), ""
         except KeyProblemError as error:

@@ -102,6 +102,9 @@ def help_blocks(commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, s
     if views:
         saved = zip(map(key_label, commands["views"].keys), views[:VIEWS], strict=False)
         yield from _section("Your views", [(key, clean(": ".join(view), 200)) for key, view in saved])
+    yield from _section(
+        "In a row", [("━━── 4/6", "Todos of the task that are done."), ("2 of 5", "Tasks below it that are completed.")]
+    )
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
 
 

@@ -296,27 +296,29 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         yield Part(left(whole, width), needs)
     elif task.answers_in_prose:
         yield Part(left("no return", width), palette.states["state-stale"])
-    else:
+    elif width:
         yield from _progress(task, state, width)
 
 
 def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
-    """How far the work is. A count alone is as wide as it is, so that it ends where the others end."""
+    """How far the work is: a bar and `4/6` of todos, `2 of 5` of the tasks below. A count is as wide as it is, so that
+    it ends where the others end."""
     below, palette = task.below, state.palette
     style = palette.muted if _is_quiet(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
-        if width <= 2 * _BAR:
-            # The bar gives way to the activity.
-            yield Part(clip(f"{done}/{total}", width), style)
-        else:
-            filled = round(_BAR * done / total) if total else 0
-            yield Part("━" * filled, style or palette.states[LOOKS[task.state].color])
-            yield Part("─" * (_BAR - filled), palette.muted)
-            yield Part(right(f"{done}/{total}", width - _BAR), style)
+        # The bar gives way to the activity.
+        bar = _BAR if width > 2 * _BAR else _BAR // 2
+        words = clip(f"{done}/{total}", width - bar - 1)
+        filled = round(bar * done / total) if total else 0
+        yield Part("━" * filled, style or palette.states[LOOKS[task.state].color])
+        yield Part("─" * (bar - filled), palette.muted)
+        yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
     elif below is not None and (state.row.folded or task.state.is_open):
         # Of a folded one, how many are verified and contradicted, where there is room.
-        count = Part(clip(f"{below.states[State.COMPLETED]:,}/{below.tasks:,}", width), style)
+        done, total = below.states[State.COMPLETED], below.tasks
+        ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
+        count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
         told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])
         known = [
             Part(f" {glyph}{below.verdicts[verdict]:,}", ink) for glyph, verdict, ink in told if below.verdicts[verdict]
