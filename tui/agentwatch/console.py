@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -87,13 +86,19 @@ def say_pages(lines: Iterable[Sequence[Part | str]]) -> None:
 
 def _is_paged(text: str) -> bool:
     """Whether a pager has shown a text."""
+    import shlex
+    import signal
     import subprocess
 
+    # ctrl+c is for the pager, which gives the terminal back as it was.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less -R"))
         subprocess.run(pager, input=text, text=True, errors="replace", check=False)  # noqa: S603  the operator's own word
     except (OSError, ValueError, IndexError):
         return False
+    finally:
+        signal.signal(signal.SIGINT, before)
     return True
 
 
