@@ -29,12 +29,11 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.text import clean, exact, quoted, say
+from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
 from agentwatch.view.looks import look
-from agentwatch.view.plain import shown
-from agentwatch.view.times import ago, clock, duration, stands_since
+from agentwatch.view.times import ago, clock, duration
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -206,7 +205,7 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
 
 
 def _heading(task: Task, now: float) -> list[Part | str]:
-    face, since = look(task), stands_since(task)
+    face, since = look(task), task.since
     age = "" if since is None else f" {duration(now - since)}"
     name = f" {exact(task.task_id, 200)}", STRONG
     return [(face.glyph, face.color), name, f"  attempt {task.attempt}, ", (face.word, face.color), (age, MUTED)]

@@ -10,16 +10,15 @@ from typing import Any, Final
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
-from agentwatch.delegation.task import Task, sums_of
+from agentwatch.delegation.task import Shown, Task, sums_of
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, quoted
+from agentwatch.text import clean, complain, quoted, summary
 from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
-from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for
 
 _LEVELS: Final = 40
@@ -76,7 +75,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
 
 def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
     """The line of a task, in the words of the screen."""
-    face, since = look(task), stands_since(task)
+    face, since = look(task), task.since
     name = summary(f"{chain} · {task.title}" if chain else task.title, 80)
     yield "  " * min(depth, _LEVELS)
     yield face.glyph, face.color
@@ -97,7 +96,7 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
 def _activity(task: Task, tasks: Mapping[str, Task]) -> str:
     """What a task does, or for how many others it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
-    if task.stale:
+    if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
     waiting = waits_for(task, tasks)
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
