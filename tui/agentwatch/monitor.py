@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.store import Inbox
+    from agentwatch.requests.inbox import Inbox
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
@@ -439,8 +439,9 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """The return breaks its contract and was seen in this run: what the history recalls was reported before. That an
-    artifact is missing may have come out only now."""
+    """The return breaks its contract, is no history, and was seen in this run: what is recalled was reported before.
+    That an artifact is missing may have come out only now."""
     returned = task.latest.returned
-    is_new = returned is not None and returned.seq >= 0
-    return (is_new and task.own_state is State.INVALID) or bool(missing_artifacts(task))
+    if returned is None or task.past:
+        return False
+    return (returned.seq >= 0 and task.own_state is State.INVALID) or bool(missing_artifacts(task))
