@@ -148,11 +148,11 @@ def _log(
 def _print_batch(batch: Batch, printer: _Printer) -> int:
     """Print what the relay of a host knows of the past of a workspace."""
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
-    last = [one for one in batch.events if isinstance(one, Checked | Lost)]
-    past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
-    printer.print([*story(past, time.time()), *last])
+    lost = [one for one in batch.events if isinstance(one, Lost)]
+    past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
+    printer.print([*story(past, time.time()), *lost])
     code = report_problems(batch.health.problems)
-    return ExitCode.UNREACHED if any(isinstance(one, Lost) for one in last) else code
+    return ExitCode.UNREACHED if lost else code
 
 
 class _Printer:
