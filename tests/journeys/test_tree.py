@@ -39,7 +39,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
     await screen.press("left")
     await screen.at("shop")
     await screen.press("h")
-    await screen.shows("▸ ◐ shop")
+    await screen.shows("▸ ◇ shop")
     await screen.press("l", "right")
     await screen.at("plan")
 
@@ -163,4 +163,4 @@ STEPS = {
 async def test_todos_and_tasks_below_are_counted_apart(screen: Screen) -> None:
     for width in (140, 80, 60):
         await screen.resize(width, 24)
-        await screen.until(lambda: "1 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))
+        await screen.until(lambda: "0 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

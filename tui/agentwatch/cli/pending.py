@@ -202,7 +202,7 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
 
 
 def _heading(task: Task) -> str:
-    return f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
+    return f"{task.shown.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:

@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Counted, State, Task
+from agentwatch.delegation.task import Counted, Shown, State, Task
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
@@ -121,29 +121,21 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 # Sums
 
-SILENT: Final = "silent"
-FALSE: Final = "false"
 VERIFIED: Final = "verified"
 ASKING: Final = "asking"
 
 Present = Counter[str]
-"""How many tasks are what: in each state, and silent, false, verified and asking. A false or silent one is not in its
-state, and a silent one is counted no more once it is past."""
+"""How many tasks are what: as they are shown, and verified and asking."""
 
 
 def present_in(counts: Mapping[Counted, int]) -> Present:
     """Sums over tasks."""
     present = Present()
     for one, count in counts.items():
-        if one.verdict is Verdict.CONTRADICTED:
-            present[FALSE] += count
-        elif one.silent is None:
-            present[one.state] += count
-        elif not one.silent:
-            present[SILENT] += count
+        present[one.shown] += count
         if one.verdict is Verdict.VERIFIED:
             present[VERIFIED] += count
-        if one.waits_as is not None:
+        if one.asks:
             present[ASKING] += count
     return present
 
@@ -171,7 +163,7 @@ class Tally(NamedTuple):
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        words = [word for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
+        words = [shown for shown in reversed(Shown) if self.present[shown]]
         if len(words) == 1 and self.present[words[0]] == self.tasks and not self.present[ASKING]:
             return f", {'all ' if self.tasks > 1 else ''}{words[0]}"
         return "".join(f" · {self.present[word]:,} {word}" for word in words)

@@ -367,7 +367,7 @@ class MainScreen(MonitorScreen[None]):
             self.post_message(Missing("There is no task yet."))
         else:
             self._go_to_tree()
-            self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
+            self.filter_bar.seek(self.sought.stepped(totals.shown, step, asks=totals.needs_operator > 0))
 
     @property
     def _views(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:
@@ -126,5 +126,4 @@ def _waiting(task: Task, now: float) -> str:
     """Since when it asks; where that runs out, how long it can still be answered."""
     if (until := _runs_out(task)) is not None:
         return f"{duration(max(until - now, 0.0))} left"
-    since = stands_since(task)
-    return "" if since is None else duration(now - since)
+    return "" if task.since is None else duration(now - task.since)

@@ -18,11 +18,11 @@ from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, r
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import State, Task
-from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, waits_for
 
 _STEP: Final = 2
@@ -91,8 +91,7 @@ class RowState(NamedTuple):
 
 def age_of(task: Task, now: float) -> str:
     """Since when it is as its row says, at `now` (seconds since the epoch)."""
-    since = stands_since(task)
-    return duration(None if since is None else now - since)
+    return duration(None if task.since is None else now - task.since)
 
 
 def decided_of(task: Task, now: float) -> str | None:
@@ -190,8 +189,8 @@ def _is_quiet(task: Task) -> bool:
     is past, was acknowledged, or cannot be reached."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
-    has_ended = task.state in (State.COMPLETED, State.CANCELED)
-    return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
+    has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
+    return has_ended and not (task.needs_operator or task.answers_in_prose)
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
@@ -253,9 +252,8 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
-    if task.stale:
-        is_gone = task.run is not None and task.run.process_gone
-        return _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
+    if task.shown in (Shown.SILENT, Shown.GONE):
+        return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
     return "" if waits_for(task, tasks) else words
 
 
@@ -311,12 +309,12 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         bar = _BAR if width > 2 * _BAR else _BAR // 2
         words = clip(f"{done}/{total}", width - bar - 1)
         filled = round(bar * done / total) if total else 0
-        yield Part("━" * filled, style or palette.states[LOOKS[task.state].color])
+        yield Part("━" * filled, style or palette.states[LOOKS[task.shown].color])
         yield Part("─" * (bar - filled), palette.muted)
         yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
     elif below is not None and (state.row.folded or task.state.is_open):
         # Of a folded one, how many are verified and contradicted, where there is room.
-        done, total = below.states[State.COMPLETED], below.tasks
+        done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
         told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])
