@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.delegation.task import Shown, Task, sums_of
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
@@ -76,12 +76,10 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
 
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
-    if found is not None:
-        yield f"{sums_of(found.matches.values()).tasks:,} found."
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} cannot be reached."
     from agentwatch.report.account import verdict_of  # what needs JSON needs no report
 
-    yield verdict_of(monitor.tree, len(monitor.problems))
+    yield verdict_of(monitor.tree, len(monitor.problems), found=None if found is None else found.matches.values())
     if files := len({placed.path for placed in monitor.tree.notices}):
         yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."

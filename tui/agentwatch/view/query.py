@@ -145,6 +145,13 @@ def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
     return None if name is None else text + name[size:]
 
 
+def offered_terms() -> Iterator[str]:
+    """Each term that can be written without knowing the tasks."""
+    yield from (f"state:{word}" for word in (*reversed(Shown), _NEEDS_YOU.partition(":")[2]))
+    yield from (f"is:{word}" for word in _WORDS)
+    yield from (f"since:{word}" for word in _SPANS)
+
+
 def _terms(written: str) -> Iterator[Term]:
     """The term that is written, none where nothing is. Raises WrongTermError."""
     match = _KEYED.fullmatch(written)
@@ -201,11 +208,11 @@ _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     "needs-you": attrgetter("needs_operator"),
     "contradicted": attrgetter("contradicted"),
     "stale": attrgetter("stale"),
-    "verified": lambda task: task.verdict is Verdict.VERIFIED,
+    "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
     "decided": decision_of,
     "retried": lambda task: task.attempt > 1,
-    "open": attrgetter("state.is_open"),
-    "ended": lambda task: not task.state.is_open,
+    "open": attrgetter("shown.is_open"),
+    "ended": lambda task: not task.shown.is_open,
     "inferred": attrgetter("inferred"),
     "deleted": attrgetter("deleted"),
     "session": attrgetter("is_session"),
