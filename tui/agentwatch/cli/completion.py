@@ -134,5 +134,6 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     if name == "task":
         tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Those that need the operator come first where the shell keeps the order.
-        return [(one.task_id, f"{one.shown.word}: {one.title}") for one in sorted(tasks, key=lambda one: one.ask is None)]
+        first = sorted(tasks, key=lambda one: one.ask is None)
+        return [(one.task_id, f"{one.shown.word}: {one.title}") for one in first]
     return []

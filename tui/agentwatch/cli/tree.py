@@ -43,6 +43,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query, tree.now) if query else None
+    rows = found and found.rows
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
@@ -52,7 +53,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=None if found is None else found.shown):
             if isinstance(row.row_id, Group):
-                say(f"{row.row_id.name}  {order.tally(row.row_id).words(tree.now)[0]}")
+                say(f"{row.row_id.name}  {order.tally(row.row_id, rows).words(tree.now)[0]}")
             else:
                 task = tree.tasks[row.row_id]
                 say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
@@ -80,6 +81,6 @@ def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
         yield f"{clean(monitor.host)} cannot be reached."
     from agentwatch.report.account import verdict_of  # what needs JSON needs no report
 
-    yield verdict_of(monitor.tree, len(monitor.problems), found=None if found is None else found.matches.values())
+    yield verdict_of(monitor.tree, len(monitor.problems), found=found and found.rows.values())
     if files := len({placed.path for placed in monitor.tree.notices}):
         yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."

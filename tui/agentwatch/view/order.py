@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Counted, Shown, State, Task
+from agentwatch.delegation.task import Counted, Shown, State, Task, sums_of
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
@@ -204,7 +204,8 @@ class Order:
         """By run, why it stands where it does, and its rank there."""
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
-        self._tallies: dict[Group, Tally] = {}
+        self._tallies: dict[tuple[Group, bool], Tally] = {}
+        self._found: Mapping[str, Task] | None = None
         self._now = -inf
         self.is_settled = False
         """Whether the first look is over: from then on nothing moves because of a sign of life."""
@@ -294,14 +295,28 @@ class Order:
                 pending += [(child, depth + 1, row_id) for child in reversed(children)]
         return rows
 
-    def tally(self, group: Group) -> Tally:
-        """The content of a group."""
-        runs = [task for one in self.groups[group] if (task := self._tree.tasks.get(one)) is not None]
-        if group not in self._tallies:
-            counts = Counter[Counted](run.kind for run in runs if run.kind is not None)
-            for below in (run.below for run in runs if run.below is not None):
-                counts.update(below.counts)
-            unreviewed = len(self._tree.past_questions()) if group is Group.HISTORY else 0
-            since = min((run.alive_at or 0.0 for run in runs), default=0.0)
-            self._tallies[group] = Tally(group, len(runs), sum(counts.values()), unreviewed, present_in(counts), since)
-        return self._tallies[group]
+    def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
+        """The content of a group: all of it, or of the tasks that were `found`."""
+        if found is not None and found is not self._found:
+            self._found, self._tallies = found, {}
+        key = group, found is None
+        if key not in self._tallies:
+            runs = [task for name in self.groups[group] if (task := self._tree.tasks.get(name)) is not None]
+            each = [self._counts_in(run, found) for run in runs]
+            counts = Counter[Counted]()
+            for one in each:
+                counts.update(one)
+            open_ = self._tree.past_questions() if group is Group.HISTORY else []
+            unreviewed = sum(found is None or task.task_id in found for task in open_)
+            since = min((run.alive_at or 0.0 for run, some in zip(runs, each, strict=True) if some), default=0.0)
+            self._tallies[key] = Tally(
+                group, sum(map(bool, each)), counts.total(), unreviewed, present_in(counts), since
+            )
+        return self._tallies[key]
+
+    def _counts_in(self, run: Task, found: Mapping[str, Task] | None) -> Counter[Counted]:
+        if found is not None:
+            return sums_of(one for one, _ in self._tree.preorder([run.task_id]) if one.task_id in found).counts
+        counts = Counter[Counted](run.below.counts if run.below else ())
+        counts.update([run.kind] if run.kind else ())
+        return counts

@@ -17,6 +17,7 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
+from agentwatch.view.order import end_of_chain
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
 
@@ -95,16 +96,19 @@ class Query(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The tasks that match a query, in preorder, and the ids of these and of all above them."""
+    """The tasks that match a query, in preorder; those that have their rows, by id; and the ids of all that match and
+    of all above them."""
 
     matches: Mapping[str, Task]
+    rows: Mapping[str, Task]
     shown: Set[str]
 
 
 def found_in(tree: Tree, query: Query, now: float) -> Found:
     """The tasks that a query finds at a moment (epoch seconds)."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, now)}
-    return Found(matches, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
+    rows = {end: tree.tasks[end] for end in (end_of_chain(tree.tasks, task_id) for task_id in matches)}
+    return Found(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
 
 
 def parse(text: str) -> Query:
@@ -201,8 +205,9 @@ _ALIKE: Final = {
     "error": Shown.FAILED,
     "rejected": Shown.FAILED,
     "cancelled": Shown.CANCELED,
+    "your-turn": Shown.IDLE,
 }
-"""The states in the words of other programs and protocols (A2A)."""
+"""The states in the words of the screen, and of other programs and protocols (A2A)."""
 _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "needs-you": attrgetter("needs_operator"),
