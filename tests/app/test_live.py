@@ -120,6 +120,14 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert "words\n    Done.\n" in read[1]
 
 
+async def test_at_its_end_it_says_why_it_cannot_be_read(tmp_path: Path) -> None:
+    async with live(tmp_path, lambda one: one.words(0, 3)) as one:
+        await one.until_shown("following")
+        one.path.unlink()
+        await one.s.until(lambda: "following" not in one.s.text() and "gone" in one.s.text())
+        assert "word 2" in one.s.text()
+
+
 async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path: Path) -> None:
     async with live(tmp_path, lambda one: one.words(0, 20)) as one:
         await one.until_shown("word 19")
@@ -148,6 +156,11 @@ def test_a_mark_says_what_a_line_is_and_how_it_came_out() -> None:
         "⊘ Bash make": call._replace(outcome=Outcome.REFUSED, result=""),
         "◐ Bash make": call._replace(outcome=Outcome.OPEN, result=""),
         "› make": Step((0, 0), EntryKind.PROMPT, NOW, about="make"),
+        "✓ Edit …/src/billing/export/form.tsx  → The file": call._replace(
+            tool="Edit",
+            about="/opt/shop/src/billing/export/form.tsx",
+            result="The file was changed as it was asked for",
+        ),
         "· make": Step((0, 0), EntryKind.THOUGHT, NOW, about="make"),
         "! make": Step((0, 0), EntryKind.NOTE, NOW, about="make"),
     }

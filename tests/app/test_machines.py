@@ -54,7 +54,7 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
     places = []
     for host, scene in scenes.items():
         is_here = host == "here"
-        first = scene.take() if isinstance(scene, Scene) else (Lost(0, NOW - 180),)
+        first = scene.take() if isinstance(scene, Scene) else (Lost(0, NOW - 180),) * (scene is DOWN)
         name = "shop" if is_here else f"{host}: shop"
         sources[name] = ToldSource(first, scene if isinstance(scene, Health) else LIVE)
         place = Path("/home/kim/shop" if is_here else f"/ssh:kim@{host}:/srv/shop")
@@ -83,6 +83,15 @@ async def test_a_host_that_never_answered_says_why_in_its_row() -> None:
         assert s.tree.order.group(top) is Group.NOW
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
+
+
+async def test_hosts_that_were_not_read_yet_are_no_verdict() -> None:
+    asking = Health("starting", "connecting to build2")
+    async with fleet(build1=busy(), build2=asking) as s:
+        await s.until(lambda: "1 of 2 hosts   ○ connecting to 1 host" in s.line("agentwatch"))
+        assert all(words in s.row("build2: shop") for words in ("connecting to build2", "unknown"))
+        s.told("build2: shop").push([], LIVE)
+        await s.until(lambda: "2 hosts   ● live" in s.line("agentwatch"))
 
 
 async def test_a_lost_host_is_counted_and_says_since_when_and_why() -> None:

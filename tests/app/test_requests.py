@@ -137,8 +137,10 @@ async def test_one_that_cannot_be_answered_here_says_where(tmp_path: Path) -> No
 
 async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -> None:
     command = "touch a \x1b[2J[bold]b[/]\n╔═ ◆ Allow ═╗\n" + "y" * 9_000 + "END"
-    async with asking(tmp_path, permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”")) as (s, _):
+    call = permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”", beside=(Given("cwd", '"/x"'),))
+    async with asking(tmp_path, call) as (s, _):
         dialog = await open_it(s)
+        assert "besides the call it is given “cwd”" in s.words
         lines = dialog.query_one(Page).lines
         assert all("┊" in line for line in lines)
         assert "[bold]b[/]" in lines[0]

@@ -12,7 +12,7 @@ from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
 
 READY = "◆ ctrl+s records this decision"
-EARLY = "read it first: ctrl+s counts in a moment"
+EARLY = "ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
 BLOCKED = {"auth.handoff.json": handoff("shop.auth"), "auth.return.json": blocked("shop.auth", "Which flow?")}
 MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"\n'}
@@ -47,9 +47,26 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
 async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.press("n")
-    screen.press_ahead("r", "ctrl+s")
+    screen.press_ahead("r", "a", "ctrl+s", "b")
+    await screen.shows("too early, nothing is recorded: ctrl+s", "note ab")
     await screen.shows("Retry", READY)
     assert not decisions(screen.workspace)
+
+
+@journey({**SHOP, **MODES})
+async def test_no_key_behind_one_that_decides_is_lost(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.plan", "plan")
+    screen.press_ahead("r", "x", "j")
+    await screen.at("api")
+    assert [words[:19] for words in screen.told] == ["Retry “shop.plan”: ", "Abort “shop.plan”: "]
+    screen.press_ahead("R", "ctrl+n", "ctrl+n", "f3", "f6", *"abc")
+    await screen.shows("3 of 3", "◆ ↑ Escalate", "note abc")
+    screen.press_ahead("f2", *"def")
+    await screen.shows("note def", READY)
+    screen.press_ahead("ctrl+s", "j", "j")
+    await screen.shows("recorded, delivered.")
+    await screen.at("auth")
 
 
 @journey(FAILED)
@@ -200,6 +217,16 @@ async def test_a_review_of_what_was_marked(screen: Screen) -> None:
     assert "of 3" not in screen.text()
     await screen.press("escape")
     await screen.hides("◆ ↻ Retry")
+    await screen.find("shop.auth", "auth")
+    await screen.press("m", "R")
+    await screen.shows("1 of 2")
+    await screen.press("ctrl+n")
+    await screen.shows("2 of 2")
+    await screen.press("escape")
+    await screen.hides("2 of 2")
+    # Nothing was decided: the marks stay.
+    assert "◆" in screen.row("api")
+    assert "◆" in screen.row("auth")
 
 
 @journey(FAILED)
@@ -286,11 +313,11 @@ async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gon
 @journey(FAILED)
 async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
-    await screen.shows(EARLY)
     begun = last = time.monotonic()
     gaps = list[float]()
-    while last < begun + 1.5 and EARLY in screen.words():
+    await screen.press("n", "r")
+    await screen.shows(EARLY)
+    while last < begun + 2.5 and EARLY in screen.words():
         await screen.press("ctrl+s")
         gaps.append(time.monotonic() - last)
         last += gaps[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.journeys.driver import Screen, journey
-from tests.journeys.made import FAILED, handoff, returned
+from tests.journeys.made import FAILED, SHOP, handoff, returned
 
 COUNTS = "· esc leave"
 
@@ -45,16 +45,32 @@ async def test_a_task_is_snoozed(screen: Screen) -> None:
     await screen.shows("1 found")
 
 
+@journey(SHOP)
+async def test_keys_behind_a_question_answer_it(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.api", "api")
+    screen.press_ahead("w", "down", "enter", "j")
+    await screen.shows("Snoozed for 2 hours: “api”. Z undoes it.")
+    await screen.at("docs")
+
+
 OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}
+
+
+def inks(screen: Screen, text: str) -> set[object]:
+    """The colours in which this is written."""
+    strips = screen.pilot.app.screen._compositor.render_strips()
+    return {part.style.color for strip in strips for part in strip if part.style and part.text == text}
 
 
 @journey(OLD)
 async def test_what_was_there_before_is_history(screen: Screen) -> None:
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
+    assert inks(screen, "✗ ") == inks(screen, "▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
-    await screen.shows("NOW", "new")
-    await screen.press("H", "enter")
-    await screen.hides("old0")
+    await screen.shows("NOW", "new", "▸ HISTORY")
+    await screen.at("new")
+    assert "old0" not in screen.text()
     await screen.press("H")
     await screen.shows("old0", "old1", "old2")
 

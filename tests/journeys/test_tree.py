@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from tests.journeys.driver import Screen, journey, write
@@ -49,6 +50,7 @@ async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
     await screen.shows(" plan ", " one ")
     await screen.press("C")
     await screen.hides(" plan ", " one ")
+    await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
     await screen.press("E")
     await screen.shows(" plan ", " one ")
 
@@ -95,12 +97,29 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) ->
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
+    await screen.shows("2 tasks", "1 needs you")
+    await screen.find("shop.ui")
+    await screen.press("?")
+    await screen.shows("Put aside")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await asyncio.sleep(4.0)
+    await screen.press("escape")
+    await screen.shows("1 new")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
 async def test_f_follows_what_changes(screen: Screen) -> None:
     await screen.shows("2 tasks")
     await screen.find("shop.api")
     await screen.press("f")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.at("shop.ui")
+    await screen.shows("1 new")
+    await asyncio.sleep(2.5)
+    assert "1 new" in screen.text()
+    await screen.press("f")
+    await screen.hides("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")
@@ -120,7 +139,14 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
 
 
-@journey(SHOP)
+@journey(FAILED, size=(80, 20))
+async def test_c_copies_a_path_and_covers_no_key(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("c")
+    await screen.shows("Copied the path of api.return.md: ", "Needs you ✗ shop.api retry?", "r retry", "? keys")
+
+
+@journey(SHOP, size=(80, 20))
 async def test_a_click_in_the_strip_goes_to_the_task(screen: Screen) -> None:
     await screen.shows("answer: Which flow is in scope?", "retry? the child", "a claim is false", "3 need you")
     await screen.click("answer: Which flow is in scope?")

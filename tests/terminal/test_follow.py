@@ -129,6 +129,7 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         made.write_text("made")
         change = following.change()
         assert (change["after"], change["contradicted"]) == ("completed", False)
+        assert change["reason"] == "a claim was false, and none is any more"
         assert following.end() == (130, "")
 
 
@@ -160,7 +161,7 @@ def test_it_ends_when_nobody_reads_any_more(workspace: Path, environment: dict[s
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline()
+        assert b"Z  first look: 1 task, oldest 20" in process.stdout.readline()
         process.stdout.close()
         assert process.wait(DEADLINE) == 0
         assert process.stderr.read() == b""

@@ -79,3 +79,9 @@ def test_what_a_denial_ends_is_said_before() -> None:
     also = "a denial ends 1 other open request of its session, too"
     assert denial_words(request(ends_turn=True, words=True, ends_others=1)) == [also, f"a denial without words {ends}"]
     assert denial_words(question(ends_turn=True)) == [f"a denial {ends}"]
+
+
+@pytest.mark.parametrize(("questions", "more"), [(1, ""), (2, " (+1 more question)"), (3, " (+2 more questions)")])
+def test_an_ask_counts_the_questions_behind_the_first(questions: int, more: str) -> None:
+    asked = question(queries=question().queries * questions)
+    assert tree_of([ran(session()), requested(asked)]).tasks["s1"].ask == f"answer: Which store?{more}"

@@ -7,11 +7,12 @@ from enum import IntEnum
 
 class ExitCode(IntEnum):
     """Those of the commands about decisions. NOT: problems were found, or it was not wanted, or is not allowed;
-    UNASKED: the task asks nothing, so that waiting would never end."""
+    UNREACHED: another machine could not be; UNASKED: the task asks nothing, so that waiting would never end."""
 
     DONE = 0
     NOT = 1
     PENDING = 3
+    UNREACHED = 3
     EXPIRED = 4
     REFUSED = 5
     TAKEN = 6

@@ -19,6 +19,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.disk import spellings
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -73,13 +74,14 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
+        self.spellings: Sequence[str] = () if host else spellings(workspace)
         if not host:
             watch_workspace(workspace)
         # Its path on its own machine, as far as that is known, and what a command line calls it.
         self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, rules_of(settings, history_before), host=host)
         self.tree = self._new_tree()
-        self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
+        self.health = Health("starting", f"connecting to {host}" if host else "reading the workspace")
         self.complaints: list[str] = []
         self.shelf: Acknowledgements | None = None
         self.clerk: DecisionWatcher | None = None
@@ -125,6 +127,11 @@ class Monitor:
     def shelves(self) -> list[Acknowledgements]:
         """All in which something can be put aside."""
         return [] if self.shelf is None else [self.shelf]
+
+    @property
+    def connecting(self) -> int:
+        """How many hosts have said nothing so far, though it is not known that they are off."""
+        return 0
 
     @property
     def notices(self) -> list[str]:
@@ -173,8 +180,8 @@ class Monitor:
             "requests": self.inbox,
             "codex": self._codex,
         }
-        place = str(state_directory(self.workspace))
-        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        told = [(name, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
 
     # What the operator decides
 

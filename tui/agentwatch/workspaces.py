@@ -36,13 +36,15 @@ _TITLE: Final = 30  # characters up to which the header names all workspaces; be
 
 class Place(NamedTuple):
     """A workspace to be watched, and the name of its top row. One that `comes` goes when it is not found any more; one
-    that `waits` has its row once something in it is not past. `host`: another machine, as the operator calls it."""
+    that `waits` has its row once something in it is not past. `host`: another machine, as the operator calls it, or a
+    server of so many `hosts`."""
 
     workspace: Path
     name: str | None = None
     comes: bool = False
     waits: bool = False
     host: str = ""
+    hosts: int = 1
 
 
 class Places(NamedTuple):
@@ -125,6 +127,11 @@ class _Part:
     def is_lost(self) -> bool:
         return self.monitor.tree.lost_since is not None
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether it is on a host that has said nothing of it so far."""
+        return bool(self.place.host) and not self.is_lost and self.monitor.health.mode == "starting"
+
 
 class Workspaces(Monitor):
     """Watches the workspaces at `places`; `finds`, called again and again, say which others there are."""
@@ -166,10 +173,16 @@ class Workspaces(Monitor):
             local = f"{super().title} + {many}" if names else super().title
         elif len(local) > _TITLE:
             local = many
-        hosts = {part.place.host for part in parts} - {""}
-        lost = {part.place.host for part in parts if part.is_lost}
-        count = plural(len(hosts), "host") if hosts else ""
-        return " + ".join(filter(None, (local, f"{len(hosts - lost):,} of {count}" if hosts & lost else count)))
+        hosts = {part.place.host: part.place.hosts for part in parts if part.place.host}
+        unknown = {part.place.host: part.place.hosts for part in parts if part.is_lost or part.is_unread}
+        total, read = sum(hosts.values()), sum(hosts.values()) - sum(unknown.values())
+        count = plural(total, "host") if hosts else ""
+        return " + ".join(filter(None, (local, f"{read:,} of {count}" if unknown else count)))
+
+    @property
+    def connecting(self) -> int:
+        parts = self._parts.values()
+        return sum({part.place.host: part.place.hosts for part in parts if part.is_unread}.values())
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -298,8 +311,8 @@ class Workspaces(Monitor):
         parts = list(self._parts.values())
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
         known = [(part.place, _health_of(part)) for part in parts]
-        # What comes with others is read behind them.
-        seen = [health for place, health in known if not place.comes or health.mode != "starting"]
+        # What comes with others, or is elsewhere, is read behind them.
+        seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]
         if known:
             self.health = together(seen or [health for _, health in known])
         elif self._places is not None:
@@ -313,9 +326,7 @@ def has_row(task: Task) -> bool:
 
 def _why(part: _Part) -> str:
     """Why nothing is known of a workspace on another machine, or nothing yet; "" where all is well."""
-    health = part.monitor.health
-    is_known = not part.is_lost and health.mode != "starting"
-    return "" if is_known or not part.place.host else health.detail
+    return part.monitor.health.detail if part.place.host and (part.is_lost or part.is_unread) else ""
 
 
 def _health_of(part: _Part) -> Health:

@@ -63,7 +63,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
 ) -> None:
     address = sshd.address("/~/shop").written
     assert run(["tree", "--json", address]) == 0
-    far = json.loads(capsys.readouterr().out)
+    (far,) = json.loads(capsys.readouterr().out)["workspaces"]
     assert (far["complete"], far["host"], {task["host"] for task in far["tasks"]}) == (True, "127.0.0.1", {"127.0.0.1"})
     assert far["workspace"] == str(sshd.home / "shop")
     assert on_host(sshd, monkeypatch, "tree", "--json", str(sshd.home / "shop")) == 0
@@ -91,7 +91,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
 def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
     sshd.stop()
     address = sshd.address("/~/shop").written
-    assert run(["tree", "--fail", address]) == 1
+    assert run(["tree", "--fail", address]) == 3
     said = capsys.readouterr()
     assert said.out.startswith("127.0.0.1 cannot be reached. ")
     assert "127.0.0.1 cannot be reached: " in said.err

@@ -14,6 +14,7 @@ from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
 from agentwatch.remote.protocol import signed, unpack
+from agentwatch.sources import Health
 
 
 def passes(host: Host, screen: Screen, seconds: float) -> None:
@@ -181,6 +182,21 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last() -> None:
     assert screen.document() == host.document()
     # The same run of the relay: nothing was told twice.
     assert sum(isinstance(one, Seen) for one in screen.events) == 3
+
+
+def test_who_is_slow_to_connect_has_its_whole_time_to_answer() -> None:
+    host, time = MemoryEnd(), Time()
+    screen = Screen(MemoryLink(host), time)
+    time.at += 19
+    screen.host.tick()
+    assert (screen.told, screen.health) == ([], Health("starting", "connecting to build1"))
+    screen.link.connect()
+    time.at += 19
+    screen.host.tick()
+    assert screen.told == []
+    time.at += 2
+    screen.host.tick()
+    assert (screen.told, screen.health.detail) == (["Lost"], "build1 cannot be reached: it does not answer")
 
 
 def test_a_clock_of_no_year_of_ours_has_to_be_set() -> None:

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.broker import new_key
@@ -46,7 +45,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_host_with_a_distrusted_or_new_key_is_not_believed(box: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def seen() -> tuple[list[str], str]:
         run(["tree", "--json", "box"])
-        tree: dict[str, Any] = json.loads(capsys.readouterr().out)
+        (tree,) = json.loads(capsys.readouterr().out)["workspaces"]
         return [task["task_id"] for task in tree["tasks"]], " ".join(one["message"] for one in tree["problems"])
 
     assert seen() == (["shop.api"], "")
@@ -59,7 +58,7 @@ def test_a_host_with_a_distrusted_or_new_key_is_not_believed(box: Path, capsys: 
     config = Keys().directory.parent / "config.toml"
     config.write_text(config.read_text().replace("box =", "other ="))
     run(["tree", "--json", "other"])
-    assert json.loads(capsys.readouterr().out)["tasks"] == []
+    assert json.loads(capsys.readouterr().out)["workspaces"][0]["tasks"] == []
     config.write_text(config.read_text().replace("other =", "box ="))
     assert run(["keys", "trust", noted.public.text, "--name", "box", "--host"]) == 0
     capsys.readouterr()

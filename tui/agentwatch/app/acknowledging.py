@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -80,21 +80,36 @@ class ChoiceScreen(ModalScreen[int | None]):
 
 
 async def put_aside(app: AgentwatchApp, how: str) -> None:
-    """Acknowledge or snooze the selected task, or more, or take the latest of both back. Run it in a worker."""
+    """Acknowledge or snooze the selected task, or more, or take the latest of both back. The next key goes to the
+    question that this asks."""
     task = app.monitor.tree.tasks.get(app.task_id or "")
+    if how == "undo":
+        await _try(app, _undo(app))
+    elif how == "acknowledge":
+        await _acknowledge(app, task)
+    elif task is None:
+        app.say("No task is selected.")
+    elif task.question is None or task.past:
+        app.say(f"{_name(task)} asks nothing that could be snoozed.")
+    else:
+        await _snooze(app, task)
+
+
+async def _try(app: AgentwatchApp, act: Awaitable[None]) -> None:
     try:
-        if how == "undo":
-            await _undo(app)
-        elif how == "acknowledge":
-            await _acknowledge(app, task)
-        elif task is None:
-            app.say("No task is selected.")
-        elif task.question is None or task.past:
-            app.say(f"{_name(task)} asks nothing that could be snoozed.")
-        else:
-            await _snooze(app, task)
+        await act
     except AcknowledgeError as error:
         app.complain(clean(str(error), 300))
+
+
+async def _ask(app: AgentwatchApp, screen: ChoiceScreen, act: Callable[[int], Awaitable[None]]) -> None:
+    """Ask a question, and act on the number of the answer."""
+
+    async def go_on(chosen: int | None) -> None:
+        if chosen is not None:
+            await _try(app, act(chosen))
+
+    await app.push_screen(screen, go_on)
 
 
 async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
@@ -121,11 +136,13 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
         app.say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
         return
     note = "It asks no more, and is new no more, until it changes. This approves nothing and reaches no agent."
-    chosen = await app.push_screen_wait(ChoiceScreen("Acknowledge", list(offers), note))
-    if chosen is not None:
+
+    async def record(chosen: int) -> None:
         words, name = list(offers)[chosen], new_name()
         await _record(app, offers[words], lambda shelf, own: shelf.acknowledge(own, name))
         app.notify(f"Acknowledged {words}. Z undoes it.", markup=False)
+
+    await _ask(app, ChoiceScreen("Acknowledge", list(offers), note), record)
 
 
 async def _snooze(app: AgentwatchApp, task: Task) -> None:
@@ -139,11 +156,13 @@ async def _snooze(app: AgentwatchApp, task: Task) -> None:
         "until it changes": None,
     }
     note = "It asks again then, or when it changes. This reaches no agent."
-    chosen = await app.push_screen_wait(ChoiceScreen(f"Snooze {_name(task)}", list(ways), note))
-    if chosen is not None:
+
+    async def record(chosen: int) -> None:
         words, until = list(ways.items())[chosen]
         await _record(app, marks, lambda shelf, own: shelf.snooze(own, until))
         app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False)
+
+    await _ask(app, ChoiceScreen(f"Snooze {_name(task)}", list(ways), note), record)
 
 
 async def _undo(app: AgentwatchApp) -> None:

@@ -75,6 +75,7 @@ _EXIT_CODES: Final = (
     "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
     " (tree: with --fail), 2 wrong usage"
 )
+OF_HOSTS: Final = f"{_EXIT_CODES}, 3 a host that could not be reached"
 _DATA: Final = "\0"
 """Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
 _END: Final = "-\0"

@@ -15,28 +15,28 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
+from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
-from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
+from agentwatch.delegation.asks import HAVE_FAILED, request_words
+from agentwatch.delegation.events import Checked, Event, Gone, Lost, Reached, Ruled, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
-from agentwatch.state import state_directory
+from agentwatch.state import first_watched, state_directory
 from agentwatch.text import clean, complain, exact, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, state_words
+from agentwatch.view.words import doing_words, plural, state_words
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
@@ -78,8 +78,9 @@ class LoggedRequestDoc(Document):
         flag("--follow -f", "go on with each change as it happens, until ctrl+c"),
         argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
     ),
-    argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
+    argument("--since", "TIME", "only what happened in this time: 90m, 12h, 7d", type=seconds),
     SESSION,
+    exit_codes=OF_HOSTS,
 )
 def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
@@ -102,7 +103,8 @@ def _log(
     """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, and
     with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
-    history, inbox, source = History(state), inbox_of(workspace), source_of(workspace, settings, sessions=sessions)
+    history, inbox = History(state), inbox_of(workspace)
+    source = source_of(workspace, settings, sessions=sessions, dates=True)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
@@ -120,14 +122,20 @@ def _log(
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    printer.print(story([*events, *inbox.look(), *decisions.look(writes=False)], time.time()))
     inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
+    if recalled.events:
+        watched_at = first_watched(state)
+        if watched_at is not None:
+            printer.fold_first_look(watched_at, watched_at - settings.history_after)
+    else:
+        printer.fold_first_look(time.time(), time.time())
+    events += decisions.look(writes=False)
+    printer.print_all(events, inspector)
     if options.follow:
         source.remember(recalled.files, recalled.watched_at)
         complain_of(problems)
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
-    printer.print(inspector.check(printer.unchecked(inspector)))
     if not events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}")
     return report_problems(problems)
@@ -139,7 +147,8 @@ def _print_batch(batch: Batch, printer: _Printer) -> int:
     last = [one for one in batch.events if isinstance(one, Checked | Lost)]
     past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
     printer.print([*story(past, time.time()), *last])
-    return report_problems(batch.health.problems)
+    code = report_problems(batch.health.problems)
+    return ExitCode.UNREACHED if any(isinstance(one, Lost) for one in last) else code
 
 
 class _Printer:
@@ -151,13 +160,53 @@ class _Printer:
         # As the screen does: a task outlives its files.
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
+        self._events: list[Event] = []  # those that were printed with all their verdicts
+        self._look_at, self._old_before = math.inf, -math.inf
+        self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
+        self._old_tasks: set[str] = set()
+
+    def fold_first_look(self, at: float, before: float) -> None:
+        """Files were looked at first `at` a time: those that are older than `before` are told in one line."""
+        if not self._as_json:
+            self._look_at, self._old_before = at, before
+
+    def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
+        """Print what these change in the order of time, with the verdicts on their returns."""
+        self._events += events
+        tree = Tree(self.tree.rules)
+        tree.apply(*self._events)
+        self.print(story([*events, *inspector.check(inspector.news_of(tree, tree.tasks))], time.time()))
+        self._changes.touched.clear()
+        if self._old_tasks:
+            self.print_first_look()
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        for change in [*self._changes.apply(events)]:
-            task = self.tree.tasks.get(change.task_id)
-            if task is None or (task.alive_at or self._since) >= self._since:
-                say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
+        for event in events:
+            if event.at >= self._look_at and self._old_tasks:
+                self.print_first_look()
+            changes = self._changes.after(self.tree.apply(event), event.at)
+            if event.at < self._old_before:
+                if isinstance(event, Seen):
+                    self._old.setdefault(event.path, event.at)
+                if isinstance(event, Seen | Gone | Checked) and event.path in self._old:
+                    self._old_tasks.update(one.task_id for one in changes)
+                    continue
+            for change in changes:
+                if change.at >= self._since:
+                    say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
+
+    def print_first_look(self) -> None:
+        """Print what was there before anybody watched, in one line."""
+        tasks = [task for task_id in self._old_tasks if (task := self.tree.tasks.get(task_id)) is not None]
+        words = [plural(len(tasks), "task")]
+        failed, false = sum(one.state in HAVE_FAILED for one in tasks), sum(one.contradicted for one in tasks)
+        words += [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
+        if tasks and self._look_at >= self._since:
+            oldest = (iso(min(self._old.values())) or "-")[:10]
+            say(f"{iso(self._look_at)}  first look: {', '.join(words)}, oldest {oldest}")
+        self._old_tasks.clear()
+        self._look_at, self._old_before = math.inf, -math.inf
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""
@@ -175,8 +224,7 @@ def _follow(
     """Print what has changed since the history was written, then what changes from now on, and each false claim; each
     new problem is told on stderr. Returns when nobody reads the output any more."""
     batches, checked = SimpleQueue[Batch](), SimpleQueue[Sequence[Checked]]()
-    missed, is_starting = list[Event](), True
-    inspector.start(checked.put)
+    missed, is_starting, is_first = list[Event](), True, True
     source.start(batches.put)
     try:
         while _is_read():
@@ -188,13 +236,19 @@ def _follow(
                 complain_of([problem for problem in health.problems if problem not in told])
                 told = health.problems
             missed += news()
-            if not is_starting:
-                # The time that passes ends a decision that nobody reads.
-                printer.print([*missed, Tick(0, time.time())])
-                missed.clear()
-                inspector.want(printer.unchecked(inspector))
-                while not checked.empty():
-                    printer.print(checked.get())
+            if is_starting:
+                continue
+            if is_first:
+                printer.print_all(missed, inspector)
+                inspector.start(checked.put)
+            else:
+                printer.print(missed)
+            # The time that passes ends a decision that nobody reads.
+            printer.print([Tick(0, time.time())])
+            missed, is_first = [], False
+            inspector.want(printer.unchecked(inspector))
+            while not checked.empty():
+                printer.print(checked.get())
     finally:
         source.stop()
         inspector.stop()

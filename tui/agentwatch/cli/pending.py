@@ -28,10 +28,9 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.text import clean, exact, quoted, say
+from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.plain import shown
 from agentwatch.view.times import ago, clock
 
 
@@ -101,6 +100,7 @@ class PendingsDoc(view.Document):
     """`agentwatch pending A B --json`."""
 
     schema_version: Literal[1]
+    complete: bool
     workspaces: list[PendingDoc]
 
 
@@ -108,7 +108,8 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
+    exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage, 3 a host could not"
+    " be reached",
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
-from agentwatch.cli.command import PLACES, SESSION, argument, command
-from agentwatch.cli.shared import subjects_of, worktrees_of
+from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
+from agentwatch.cli.shared import subjects_of, unreached, worktrees_of
 from agentwatch.config import load
 from agentwatch.report.face import FORMATS, Reported, past_of, write_report
 
@@ -16,6 +16,7 @@ from agentwatch.report.face import FORMATS, Reported, past_of, write_report
     argument("--format", None, "default: by the ending of FILE, else md", choices=tuple(FORMATS)),
     argument("--output", "FILE", "default: standard output"),
     SESSION,
+    exit_codes=OF_HOSTS,
 )
 def report(options: Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
@@ -26,4 +27,5 @@ def report(options: Namespace) -> int:
             workspace = one.place.workspace
             past = one.fleet.source(workspace).scan().events if one.fleet else past_of(workspace)
             reported.append(Reported(one.scan(), past, worktrees))
-    return write_report(reported, options.format, options.output, now=time.time())
+    code = write_report(reported, options.format, options.output, now=time.time())
+    return max(code, *(unreached(one.monitor) for one in reported))

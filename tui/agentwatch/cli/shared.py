@@ -123,8 +123,8 @@ def print_workspaces(
     alone, also its worktrees.
 
     Of several, each has its path above it, or its name where it is on a host. As JSON they are one document, in which
-    each task names its workspace; the documents of worktrees stand in that of the one that was asked for. Returns the
-    highest exit code.
+    each task names its workspace, and so is one on a host; the documents of worktrees stand in that of the one that was
+    asked for. Returns the highest exit code.
     """
     documents, codes = list[dict[str, Any]](), [0]
     with subjects_of(options.paths or ["."], load(), options.session) as asked:
@@ -134,16 +134,22 @@ def print_workspaces(
             if not options.json and len(subjects) > 1:
                 name = one.place.name if one.fleet else None
                 say(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
-            codes.append(print_one(one.scan(open_desk), options, documents.append))
+            codes += [print_one(monitor := one.scan(open_desk), options, documents.append), unreached(monitor)]
     if options.json:
-        is_one = len(asked) == 1
+        is_one = len(asked) == 1 and asked[0].fleet is None
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
-        several = {"schema_version": 1, "workspaces": documents}
+        complete = all(document["complete"] for document in documents)
+        several = {"schema_version": 1, "complete": complete, "workspaces": documents}
         say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
     for complaint in complaints:
         complain(clean(complaint))
     return max(codes)
+
+
+def unreached(monitor: Monitor) -> int:
+    """The exit code of a command that has told what was seen: it says whether a host could not be reached."""
+    return ExitCode.DONE if monitor.tree.lost_since is None else ExitCode.UNREACHED
 
 
 def report_problems(problems: Sequence[Problem]) -> int:

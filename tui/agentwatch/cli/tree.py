@@ -6,15 +6,14 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
+from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, say
+from agentwatch.text import clean, say, summary
 from agentwatch.view.order import Group, Order, chain_name
-from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.words import in_line, plural, question_at, why_at
 
@@ -30,6 +29,7 @@ _LEVELS: Final = 40
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     SESSION,
+    exit_codes=OF_HOSTS,
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""

@@ -247,7 +247,7 @@ class Files:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
+        self._directories = defaultdict[str, list[_File]](list)  # by the directory of their slots
         self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, int] = {}  # by files that are gone, the `seq` of that
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
@@ -277,7 +277,8 @@ class Files:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
         placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
-        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+        of_none = (self._files[path] for path in self._paths.get(None, ()))
+        for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
             # Other programs write reports, too.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):
@@ -291,7 +292,7 @@ class Files:
         near = slot(path)
         if event:
             self._unread[path] = near, event
-        for file in self._directories.get(near[0], {}).values():
+        for file in self._directories.get(near[0], ()):
             if file.slot == near:
                 self._concerned |= dict.fromkeys(file.tasks)
 
@@ -312,7 +313,7 @@ class Files:
         self.refuse(path, None)
         if not (file := self._files.get(path)):
             file = self._files[path] = _File(path, slot(path), intern(dirname(path)))
-            self._directories[file.slot[0]][path] = file
+            self._directories[file.slot[0]].append(file)
         self._touch(file)
         self._gone.pop(path, None)
         if self._heirs.pop(path, None):
@@ -347,13 +348,14 @@ class Files:
         around = self._directories[file.slot[0]]
         if gone.undone:
             self._give(file, ())
-            del self._files[path], around[path]
+            del self._files[path]
+            around.remove(file)
             self._gone.pop(path, None)
             self._heirs = {one: heir for one, heir in self._heirs.items() if path not in (one, heir)}
         elif path not in self._gone:
             self._assign_changed()
             self._changed[file.slot[0]], self._gone[path] = None, gone.seq
-            for one in around.values():
+            for one in around:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 
@@ -390,7 +392,7 @@ class Files:
 
     def _assign_changed(self) -> None:
         for directory in self._changed:
-            files = self._directories[directory].values()
+            files = self._directories[directory]
             handoffs = defaultdict[tuple[object, ...], list[_Given]](list)
             others = Counter[tuple[object, str]]()
             for file in files:

@@ -117,19 +117,6 @@ class Below:
     tokens: int = 0  # used by all attempts
     active_at: float = 0.0  # the last sign of life
 
-    def add(self, task: Task) -> None:
-        """Count a task itself."""
-        if task.kind:
-            self.counts[task.kind] += 1
-        self.tokens += task.tokens or 0
-        self.active_at = max(self.active_at, task.updated_at)
-
-    def merge(self, other: Below) -> None:
-        """Count what another one does."""
-        self.counts.update(other.counts)
-        self.tokens += other.tokens
-        self.active_at = max(self.active_at, other.active_at)
-
     def count(self, key: Callable[[Counted], T]) -> Counter[T]:
         """How many tasks have each of what they are asked for."""
         found = Counter[T]()
@@ -460,9 +447,13 @@ class Task:
         return self.result.progress if self.result else None
 
 
-def sums_of(tasks: Iterable[Task]) -> Below:
-    """The sums over some tasks, each counted for itself."""
-    sums = Below()
-    for task in tasks:
-        sums.add(task)
+def sums_of(tasks: Iterable[Task], *, deep: bool = False) -> Below:
+    """The sums over some tasks, each counted for itself, or `deep`, with those below it."""
+    tasks = [*tasks]
+    tokens, active_at = sum(task.tokens or 0 for task in tasks), max([task.updated_at for task in tasks], default=0.0)
+    sums = Below(Counter(task.kind for task in tasks if task.kind), tokens, active_at)
+    for below in [task.below for task in tasks if task.below] if deep else ():
+        sums.counts.update(below.counts)
+        sums.tokens += below.tokens
+        sums.active_at = max(sums.active_at, below.active_at)
     return sums

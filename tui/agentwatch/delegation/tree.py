@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Sh
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
+
+_counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
 
 
 class _Fitter(NamedTuple):
@@ -304,10 +307,9 @@ class Tree:
 
     def _sum_up(self, touched: set[str]) -> set[str]:
         """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed = set[str]()
-        sums = defaultdict[str | None, Below](Below)
+        changed, tasks = set[str](), self.tasks
         for task in reversed(self._order):
-            below = sums.pop(task.task_id, None)
+            below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below, before = below, (task.shown, task.since)
                 self._update(task)
@@ -315,11 +317,7 @@ class Tree:
                 if task.parent_id and before != (task.shown, task.since):
                     # Since when one above waits or works depends on it.
                     touched.add(task.parent_id)
-            above = sums[task.parent_id]
-            above.add(task)
-            if below:
-                above.merge(below)
-        self.totals = sums[None]
+        self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
 
@@ -353,7 +351,7 @@ class Tree:
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
         verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
-        counted = Counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
+        counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 
     # What is asked of a tree
@@ -361,7 +359,7 @@ class Tree:
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        return min((task.due for task in self.tasks.values()), default=math.inf)
+        return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -501,15 +499,15 @@ class JoinedTree(Tree):
     def _join(self) -> None:
         """Work out what is true of all trees together."""
         trees = self._trees.values()
-        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         if [*self._trees] == [""]:
             # The usual one: what is true of it is known.
             tree = self._trees[""]
-            self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
+            self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:
+            self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
             self.totals = sums_of(self.tasks.values())
             self._line_up()
 

@@ -16,14 +16,19 @@ from agentwatch.delegation.tree import Tree
 def story(events: Iterable[Event], now: float) -> list[Event]:
     """Observations in the order of their times: a run as it was at each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
+    seen_until = lost_at = float("-inf")
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
         for one in _moments(event, now):
             at = one.at
-            if not isinstance(one, Tick):
-                # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
-                key = one.path if isinstance(one, Ran | Decided | Requested) else ""
-                latest[key] = at = max(at, latest.get(key, at))
+            if path := getattr(one, "path", ""):
+                latest[path] = at = max(at, latest.get(path, at))
+            if isinstance(one, Seen):
+                # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
+                at = max(at, lost_at)
+                seen_until = max(seen_until, at)
+            elif isinstance(one, Gone):
+                lost_at = at = max(at, seen_until)
             timed.append((at, one))
     # What was decided about a request is known when it ends.
     timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
@@ -154,11 +159,13 @@ class StateChanges:
         changes: list[Change] = []
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             task, known = tasks.get(task_id), self._known.pop(task_id, None)
-            before, number = known[:2] if known is not None else (None, 0)
+            before, number, was_false = known[:3] if known is not None else (None, 0, False)
             if task is not None:
                 now = self._known[task_id] = task.state, task.attempt, task.contradicted, task.is_accepted
                 if known != now:
                     why = task.question or task.why if task.contradicted else task.why
+                    if was_false and known is not None and (*known[:2], False) == now[:3]:
+                        why = "a claim was false, and none is any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
             elif known is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))

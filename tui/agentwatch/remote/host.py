@@ -46,6 +46,7 @@ from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
+from agentwatch.view.words import plural
 from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ _LARGEST_RESULT: Final = 4 * MEBIBYTE
 LARGEST_ANSWER: Final = 16 * MEBIBYTE
 """Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
 _MOST_PARTS: Final = 1_024
+_CONNECT_SECONDS: Final = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
 SCAN_SECONDS: Final = 30.0  # A command waits no longer for a host
 MOST_NEWS: Final = 256 * MEBIBYTE
 """Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
@@ -111,7 +113,8 @@ class RemoteHost:
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
         self._epoch = ""  # The run of the relay that answers
-        self._began_at, self._began_steady = clock(), steady()
+        self._began_at, self.began_steady = clock(), steady()
+        self._answers_by = self.began_steady + _CONNECT_SECONDS  # A host that was not heard by then is lost
         self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
@@ -169,10 +172,15 @@ class RemoteHost:
         """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
         steady = self.steady()
         if self.heard_at is None:
-            is_lost = self._state.words or steady >= self._began_steady + self._link.answers_in
+            is_lost = self._state.words or steady >= self._answers_by
         else:
             is_lost = not self.is_alive or steady >= self._down_steady + _GRACE_SECONDS
         return (self.heard_at or self._began_at) if is_lost or self._verifier.why else None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, be it without an answer."""
+        return self._state.up
 
     @property
     def why(self) -> str:
@@ -238,6 +246,9 @@ class RemoteHost:
 
     def _change(self, state: LinkState) -> None:
         with self.lock:
+            if state.up:
+                # Whoever is slow to connect has its whole time to answer.
+                self._answers_by = self.steady() + self._link.answers_in
             self._state = state
             self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
             self._ask(is_due=True)
@@ -386,14 +397,18 @@ class RemoteSource(Source):
 
     def scan(self) -> Batch:
         """All that is known of it, once the host has looked at everything; waits for that, at most half a minute."""
-        until = self.host.steady() + SCAN_SECONDS
+        until = max(self.host.began_steady + SCAN_SECONDS, self.host.steady() + _TICK_SECONDS)
         self.host.hold(self)
         with self._news:
-            while self.host.steady() < until and not (
-                self._is_settled or self._missing or self.host.lost_since is not None
-            ):
+            while not (is_known := self._is_settled or self._missing or self.host.lost_since is not None):
+                if self.host.steady() >= until:
+                    break
                 self._news.wait(0.1)
-            return self._next(now=True)
+            batch = self._next(now=True)
+            if is_known:
+                return batch
+            late = Problem(FILES, "", f"{self.host.label} has not told all of it in {SCAN_SECONDS:.0f} seconds")
+            return batch._replace(health=health_of("live", "", [*batch.health.problems, late]))
 
     def content(self, digest: str) -> str | None:
         return self.host.ask(self.workspace_id, "text", digest)
@@ -547,7 +562,8 @@ class RemoteSource(Source):
     def _standing(self) -> Health:
         """How well it is seen."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
-        known = standing.health if standing is not None else Health("starting", f"asking {label}")
+        starting = Health("starting", f"{'connecting to' if self.host.heard_at is None else 'reading'} {label}")
+        known = standing.health if standing is not None else starting
         is_lost = self.host.lost_since is not None
         if why := self.host.why if is_lost else self._missing:
             words = f"{label} cannot be reached: {why}" if is_lost else f"{label}: {why}"
@@ -557,9 +573,24 @@ class RemoteSource(Source):
                 words += f"; {summary} when it was heard last" if summary else ""
             return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
         if not self._has_begun:
-            return Health("starting", f"asking {label}")
+            return starting
         dropped = (Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(self._dropped))
         return health_of(known.mode, known.detail, [*dropped, *known.problems])._replace(notices=known.notices)
+
+
+class BrokerSource(RemoteSource):
+    """A NATS server of whose hosts none has said a word yet."""
+
+    def __init__(self, host: RemoteHost, server: str, count: int) -> None:
+        super().__init__(host, "\0")
+        self._server, self._count = server, count
+
+    def _standing(self) -> Health:
+        if self.host.lost_since is None:
+            return Health("starting", f"connecting to {plural(self._count, 'host')}")
+        why = f"no host that is trusted here has spoken there yet: `agentwatch relay --nats {self._server}` on it"
+        words = f"{self._server}: {why}" if self.host.is_connected else self.host.why
+        return Health("degraded", words, (Problem(FILES, "", words),))
 
 
 def _shifted(value: Any, by: float, name: str = "") -> Any:
@@ -578,11 +609,12 @@ def _shifted(value: Any, by: float, name: str = "") -> Any:
 
 
 class _Known(NamedTuple):
-    """A workspace: its host, by what the host knows it, and its address."""
+    """A workspace: its host, by what the host knows it, and its address; `unheard` hosts of a server that is one."""
 
     host: RemoteHost
     name: str
     written: str
+    unheard: int = 0
 
 
 class Fleet:
@@ -595,6 +627,8 @@ class Fleet:
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
+        self._servers: dict[str, list[RemoteHost]] = {}
+        """By address, the hosts of a server all of whose hosts are asked for."""
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
         hubs: dict[str, NatsHub] = {}
@@ -621,7 +655,7 @@ class Fleet:
 
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
         with needing(*FLEET):
-            from agentwatch.remote.nats import NatsHub, login_of
+            from agentwatch.remote.nats import NatsHub, login_of, shown
         trusted = self._trusted()
         if not trusted or (address.host and address.host not in trusted):
             who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
@@ -631,11 +665,14 @@ class Fleet:
             )
         if address.server not in hubs:
             hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
+        server = shown(address.server)
         for name in [address.host] if address.host else trusted:
             if name not in self._brokered:
                 host = RemoteHost(hubs[address.server].link(trusted[name]), name, key=trusted[name])
                 host.hold(self)
-                self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
+                self._brokered[name] = _Known(host, address.path, f"{server}/{name}")
+            if not address.host:
+                self._servers.setdefault(server, []).append(self._brokered[name].host)
 
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
@@ -663,7 +700,7 @@ class Fleet:
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
         places = list(self._fixed)
-        for label, (host, wanted, written) in self._brokered.items():
+        for label, (host, wanted, written, _) in self._brokered.items():
             own = Path(f"/nats:{label}")
             if host.hello is not None:
                 # The host's words: only what can be an id leads to no directory of this machine.
@@ -675,6 +712,11 @@ class Fleet:
                 # Any other may be another broker's.
                 self._known[own] = _Known(host, wanted, written)
                 places.append(Place(own, label, comes=True, host=label))
+        for server, hosts in self._servers.items():
+            if all(one.hello is None for one in hosts):
+                own = Path(f"/nats:{server}")
+                self._known[own] = _Known(hosts[0], "", server, unheard=len(hosts))
+                places.append(Place(own, server, comes=True, host=server, hosts=len(hosts)))
         return Places(places)
 
     def found(self) -> Places:
@@ -690,15 +732,15 @@ class Fleet:
 
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
-        host, name, _ = self._known[place]
-        source = RemoteSource(host, name)
+        host, name, written, unheard = self._known[place]
+        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name)
         self._sources.append(source)
         return source
 
     def directory(self, place: Path) -> str:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
-        host, name, _ = self._known[place]
-        known = host.hello.workspaces if host.hello is not None else ()
+        host, name, _, unheard = self._known[place]
+        known = host.hello.workspaces if host.hello is not None and not unheard else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:

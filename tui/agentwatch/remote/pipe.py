@@ -65,7 +65,7 @@ class Link(ABC):
 
     screen: str = ""
     """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
-    answers_in: float = 20.0  # Seconds that a host may take to answer at first; ssh alone may take 15 to connect
+    answers_in: float = 20.0  # Seconds that a host may take to answer at first, once it is connected
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:

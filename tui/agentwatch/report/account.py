@@ -102,7 +102,8 @@ class Account:
     def name(self) -> str:
         """The name of the workspace, with its host where that is another machine."""
         name = PurePath(self.workspace).name or self.workspace
-        return f"{self.tree.host}: {name}" if self.tree.host else name
+        host = self.tree.host
+        return f"{host}: {name}" if host and not host.endswith(name) else host or name
 
     @property
     def rows(self) -> list[TaskLine]:
@@ -200,7 +201,7 @@ def _sentences(
         yield f"{summary.tasks + summary.past:,} found{': ' * bool(states)}{', '.join(states)}{past}."
     elif states:
         yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
-    else:
+    elif past or tree.lost_since is None:
         yield f"No new tasks{past}." if past else "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."

@@ -314,9 +314,10 @@ class TreeDoc(Document):
 
 
 class TreesDoc(Document):
-    """`agentwatch tree A B --json`."""
+    """`agentwatch tree A B --json`, and of one workspace on another machine."""
 
     schema_version: Literal[1]
+    complete: bool
     workspaces: list[TreeDoc]
 
 

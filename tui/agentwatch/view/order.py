@@ -3,7 +3,7 @@
 A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
 last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
 that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And what is held stays, such as the run under the operator's cursor.
+again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
+from itertools import groupby
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -142,7 +143,7 @@ def present_in(counts: Mapping[Counted, int]) -> Present:
 
 class Tally(NamedTuple):
     """The content of a group: its runs, their tasks, how many open questions of the history were never reviewed, and
-    what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+    what its tasks are. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
 
     group: Group
     runs: int
@@ -155,8 +156,7 @@ class Tally(NamedTuple):
         """The words of its heading, in several lengths, the fullest first."""
         runs = plural(self.runs, "run")
         tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
-        is_old = self.since > 0 and self.group in (Group.EARLIER, Group.HISTORY)
-        dated = f"{tasks} since {day(self.since, now)}" if is_old else tasks
+        dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
         return f"{dated}{self._more()}", dated, runs
 
     def _more(self) -> str:
@@ -204,6 +204,8 @@ class Order:
         """By run, why it stands where it does, and its rank there."""
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
+        self._roots: Sequence[str] = ()
+        """Those of which the groups were made: a tree that hangs tasks elsewhere has others."""
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
@@ -218,7 +220,7 @@ class Order:
             above = tasks[one].parent_id
             if above is None or tasks[above].workspace:
                 self._place(one, now)
-        self._groups = None
+        self._tallies = {}
 
     def tick(self, now: float) -> None:
         """Time has passed, or has gone back: runs may stand elsewhere."""
@@ -236,15 +238,18 @@ class Order:
 
     def _place(self, one: str, now: float) -> None:
         run, before = self._tree.tasks.get(one), self._places.get(one)
-        if run is None or (before is not None and one in self._held):
+        if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
-        # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
-        # long ago.
+        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
+        # reached.
         if asks(run):
-            tier = 3 if not _is_lively(run, now) else 0 if is_working else 1
+            tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 2 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+        # What is held goes up with what it asks, for it would stand below what does not.
+        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+            return
         why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
             self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
@@ -255,11 +260,12 @@ class Order:
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The ids of the runs of each group in their order."""
-        if self._groups is None:
-            self._groups, self._tallies = {group: [] for group in GROUPS}, {}
-            for one in self._sorted(self._tree.roots):
-                self._groups[self._places[one][0][0]].append(one)
+        """The ids of the runs of each group in their order; another object where rows came, went or moved."""
+        if self._groups is None or self._roots is not self._tree.roots:
+            self._roots = self._tree.roots
+            by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
+            self._groups = {group: list[str]() for group in GROUPS} | {group: [*runs] for group, runs in by_group}
+            self._tallies = {}
         return self._groups
 
     def group(self, run: str) -> Group | None:
@@ -284,11 +290,10 @@ class Order:
             children: Sequence[str] = ()
             if isinstance(row_id, Group):
                 children = groups[row_id]
-            else:
-                while (below := _continued(tasks, task := tasks[row_id])) is not None:
-                    chain, row_id = (*chain, row_id), below.task_id
-                if task.children:
-                    children = visible(self._sorted(task.children) if task.workspace else task.children)
+            elif (task := tasks[row_id]).children:
+                while (below := _continued(tasks, task)) is not None:
+                    chain, row_id, task = (*chain, row_id), below.task_id, below
+                children = visible(self._sorted(task.children) if task.workspace else task.children)
             folded = row_id in folds if children else None
             rows.append(Row(row_id, above, depth, folded, chain))
             if folded is False:
@@ -301,22 +306,16 @@ class Order:
             self._found, self._tallies = found, {}
         key = group, found is None
         if key not in self._tallies:
-            runs = [task for name in self.groups[group] if (task := self._tree.tasks.get(name)) is not None]
-            each = [self._counts_in(run, found) for run in runs]
-            counts = Counter[Counted]()
-            for one in each:
-                counts.update(one)
-            open_ = self._tree.past_questions() if group is Group.HISTORY else []
-            unreviewed = sum(found is None or task.task_id in found for task in open_)
-            since = min((run.alive_at or 0.0 for run, some in zip(runs, each, strict=True) if some), default=0.0)
-            self._tallies[key] = Tally(
-                group, sum(map(bool, each)), counts.total(), unreviewed, present_in(counts), since
-            )
+            tree, ids = self._tree, self.groups[group]
+            runs = [task for one in ids if (task := tree.tasks.get(one)) is not None]
+            open_ = tree.past_questions() if group is Group.HISTORY else []
+            sums = sums_of(runs, deep=True)
+            if found is not None:
+                each = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
+                runs = [run for run, those in zip(runs, each, strict=True) if those]
+                sums = sums_of(one for those in each for one in those)
+                open_ = [task for task in open_ if task.task_id in found]
+            is_old = group in (Group.EARLIER, Group.HISTORY)
+            since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
+            self._tallies[key] = Tally(group, len(runs), sums.tasks, len(open_), present_in(sums.counts), since)
         return self._tallies[key]
-
-    def _counts_in(self, run: Task, found: Mapping[str, Task] | None) -> Counter[Counted]:
-        if found is not None:
-            return sums_of(one for one, _ in self._tree.preorder([run.task_id]) if one.task_id in found).counts
-        counts = Counter[Counted](run.below.counts if run.below else ())
-        counts.update([run.kind] if run.kind else ())
-        return counts

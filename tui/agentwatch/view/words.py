@@ -15,8 +15,7 @@ from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.standing import is_handing_on
 from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import quoted
-from agentwatch.view.plain import shown, summary
+from agentwatch.text import quoted, shown, summary
 from agentwatch.view.times import ago, clock, iso, span
 
 if TYPE_CHECKING:

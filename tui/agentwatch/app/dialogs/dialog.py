@@ -76,6 +76,8 @@ _TALL: Final = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
 _LEAST: Final = 30, 10
 """Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
+_PATIENCE: Final = 1.0
+"""Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 _QUOTED: Final = 13
@@ -399,7 +401,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._armed_at = math.inf
         """When its key counts, by the clock that nobody sets; before it was seen, it hears nothing."""
         self._trouble = ""
-        self._is_recording = self._is_read = False
+        self._is_recording = self._is_read = self._was_early = False
         self._note = _input(case.form.spec.placeholder, "note")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
@@ -496,8 +498,9 @@ class DecisionScreen(ModalScreen[End | Action]):
             self._document.remake(self._note.value)
         self.look()
 
-    def _arm(self) -> None:
-        """The moment in which the key does not count begins, or begins again: it is in sight now."""
+    def _arm(self, *, early: bool = False) -> None:
+        """The moment in which the key does not count begins; again where it was pressed too `early`."""
+        self._was_early = early or (self._was_early and not self._is_armed)
         self._armed_at = self._app.steady() + ARMING_SECONDS
         # Timers of Textual may go off half a millisecond early.
         self.set_timer(ARMING_SECONDS + 0.001, self.look)
@@ -538,6 +541,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         change = self.case.change(self._app.clock())
         if trouble := self._trouble or (change and f"{change} {self.case.advice}"):
             return Content.styled(f"✗ {trouble}", "bold $text-error")
+        if self._was_early and not self._is_armed:
+            return Content.styled("◌ too early, nothing is recorded: ctrl+s counts in a moment", "$text-warning")
         if missing := self._missing():
             return Content.styled(f"○ not yet: {missing.reason}", "$text-warning")
         if not self._is_armed:
@@ -582,21 +587,23 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     # Recording
 
-    def action_record(self) -> None:
-        """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing."""
+    async def action_record(self) -> None:
+        """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing; the next one
+        waits until this has come to its end, for a while."""
         if self._is_recording:
             return
         if not self._is_armed:
-            self._arm()
+            self._arm(early=True)
             return
         self._trouble = ""
-        if self.case.change(self._app.clock()) is None:
-            if (missing := self._missing()) is None:
-                self._is_recording = True
-                self._record()
-            else:
-                self._go_to(missing.key)
+        is_same, missing = self.case.change(self._app.clock()) is None, self._missing()
+        if is_same and missing is not None:
+            self._go_to(missing.key)
+        self._is_recording = is_same and missing is None
         self.look()
+        if self._is_recording:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._record().wait()), _PATIENCE)
 
     @work
     async def _record(self) -> None:
@@ -629,7 +636,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         is_changed = self.case.change(self._app.clock()) is not None or not self._is_armed
         if not is_sound or is_changed or self._missing() is not None:
             return None
-        return await self.case.sign(shown_text, self._note.value.strip())
+        return await self.case.sign(shown_text, note.strip())
 
     async def _open_key(self) -> bool:
         """Unlock the key that signs, with the passphrase that was typed; False where that is missing. Raises

@@ -55,16 +55,21 @@ class Header(LineWidget):
         mode, detail = ("degraded", self.failure) if self.failure else (monitor.health.mode, monitor.health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
         now, present = self.counted()
+        if connecting := monitor.connecting if mode in ("live", "starting") else 0:
+            mode = "starting"
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
         title = Part(clip(shown(monitor.title), max(width // 5, 8)), palette.muted)
         # By the room alone: the mark stays where it is when the gaps behind it become tight.
         program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
         place, sign = [Part(" "), title, Part("  ")], Part(mark, style)
-        health = [sign, Part(f" {mode}", palette.muted if mode == "live" else style)]
+        word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
+        health = [sign, Part(f" {word}", palette.muted if mode == "live" else style)]
         total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
-        total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
-        counts, wide = (self._counts(gap, present, palette) for gap in (" ", "   "))
+        if tasks or not connecting:
+            total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
+        notices = len(monitor.tree.notices) + len(monitor.messages)
+        counts, wide = (self._counts(gap, present, notices, palette) for gap in (" ", "   "))
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
@@ -86,7 +91,7 @@ class Header(LineWidget):
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]
 
-    def _counts(self, gap: str, present: Present, palette: Palette) -> Parts:
+    def _counts(self, gap: str, present: Present, notices: int, palette: Palette) -> Parts:
         """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
         parts: Parts = []
         for key in _COUNTED:
@@ -95,7 +100,7 @@ class Header(LineWidget):
                 words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
                 parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
-        if notices := len(self._monitor.tree.notices) + len(self._monitor.messages):
+        if notices:
             parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 

@@ -31,8 +31,8 @@ _TITLE: Final = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
-_PULSE: Final = 28
-"""Cells for title and activity from which a title gives way to the activity."""
+_NAME: Final = 0.4
+"""How much of the cells for title and activity a title keeps beside an activity that needs the rest."""
 _LEAST: Final = 5
 """Cells behind a title in which something can be said."""
 
@@ -48,9 +48,9 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> Columns:
-        """The columns of a tree that is `width` cells wide: the wide layout from 100 on, else the narrow one."""
-        if width < 100:
-            return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 64 else 4)
+        """The columns of a tree that is `width` cells wide: the wide layout from 120 on, else the narrow one."""
+        if width < 120:
+            return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 46 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
@@ -66,7 +66,7 @@ class Columns(NamedTuple):
     @property
     def has_activity(self) -> bool:
         """Whether titles give way to the activity."""
-        return self.state > 0 and self.room >= _PULSE
+        return self.state > 0
 
 
 class RowState(NamedTuple):
@@ -157,7 +157,7 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
         state.mark,
         *_guides(state),
         _arrow(state),
-        Part(face.glyph + " ", palette.muted if is_lost else color),
+        Part(face.glyph + " ", palette.muted if is_lost or task.past else color),
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
@@ -201,15 +201,16 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     # A chain is named by its task; its agent comes behind.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}" if task.attempt > 1 else ""
-    words = _activity(task, state, tasks)
+    words = _activity(task, state, tasks) or _reason(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
-    title_room = start - 1 if words and columns.has_activity else room
+    title_room = max(int(room * _NAME), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    words, nearest = words or _reason(task, state, tasks), used + 2 - (used + 1 == start)
-    whole = _joined(_program(task), words)
-    if not words or nearest + cell_len(whole) <= room:
+    nearest = used + 2 - (used + 1 == start)
+    # The program, or the agent, where there is room for all of it.
+    whole = _joined(_program(task), words) or ("" if columns.agent else _agent_of(task))
+    if nearest + cell_len(whole) <= room:
         words = whole
     # Blanks behind the title are given to the words.
     start = max(min(start, room - cell_len(words)), nearest)
@@ -257,14 +258,14 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     return "" if waits_for(task, tasks) else words
 
 
-def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
-    """For how many a task waits, or why it failed, else its agent; no title gives way to it."""
-    result, words = task.result, "" if state.columns.agent else _agent_of(task)
+def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
+    """For how many a task waits, or why it failed."""
+    result = task.result
     if waiting := waits_for(task, tasks):
-        words = f"waits for {waiting:,}"
-    elif task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
-        words = summary((result.summary if result else "") or code)
-    return words
+        return f"waits for {waiting:,}"
+    if task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
+        return summary((result.summary if result else "") or code)
+    return ""
 
 
 def _agent_of(task: Task) -> str:
