@@ -294,15 +294,7 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error, as safely as `say`; at a terminal, lines are wrapped by words."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        import shutil
-        import textwrap
-
-        wrap = textwrap.TextWrapper(
-            shutil.get_terminal_size().columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-        text = "\n".join(map(wrap.fill, text.splitlines()))
+    """Print to standard error, as safely as `say`."""
     _write(sys.stderr, text)
 
 
