@@ -149,6 +149,9 @@ async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
     await screen.press("g", "x")
     await screen.shows("Abort", "“shop”", "ended, with 2 open tasks below it: 1 blocked, 1 submitted")
     assert "retries" not in screen.text()
+    await screen.resize(60, 20)
+    await screen.shows("○ yes, end it and the 2 open tasks below it", "not yet: say yes", "^s record esc leave")
+    await screen.resize(140, 40)
     await screen.type("Not needed.")
     assert (await record(screen))["action"] == "abort"
     await screen.until(lambda: "canceled" in screen.row("shop"))
