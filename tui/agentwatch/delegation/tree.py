@@ -18,7 +18,7 @@ from agentwatch.delegation.events import Aside, Checked, Decided, Event, Request
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, State, Task, sums_of
+from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -103,7 +103,9 @@ class Tree:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                return [decision.task_id]
+                again = self.runs.decide(decision.decision_id, decision.task_id)
+                self._moved |= bool(again)
+                return {decision.task_id, *again}
             case Checked(path=path):
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
@@ -306,14 +308,17 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed, tasks = set[str](), self.tasks
+        """Sum up from the bottom up, and update the tasks touched or with other sums. Returns their ids."""
+        changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
+            if task.task_id not in stale:
+                continue
             below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below, before = below, (task.shown, task.since)
                 self._update(task)
                 changed.add(task.task_id)
+                stale.add(task.parent_id)
                 if task.parent_id and before != (task.shown, task.since):
                     # Since when one above waits or works depends on it.
                     touched.add(task.parent_id)
@@ -350,7 +355,7 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
-        verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+        verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 

@@ -120,7 +120,7 @@ class AttemptCase:
             return "The return has changed since you opened this."
         if subject.handoff_sha256 != seen.handoff_sha256:
             return "The handoff has changed since you opened this."
-        return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
+        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding is not None else None
 
     def facts(self, now: float) -> Iterator[Fact]:
         """The facts of the frame."""
@@ -538,7 +538,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if self._is_recording:
             return Content("recording…")
         change = self.case.change(self._app.clock())
-        if trouble := self._trouble or (change and f"{change} {self.case.advice}"):
+        # By now it may be known what became of a decision that nobody answered for.
+        if trouble := (change and f"{change} {self.case.advice}") or self._trouble:
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if self._was_early and not self._is_armed:
             return Content.styled("◌ too early, nothing is recorded: ctrl+s counts in a moment", "$text-warning")
@@ -777,10 +778,12 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
         action = Action.RESPOND if task.request is not None else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)
-    if monitor.clerk is None:
+    # The row of a host says why nothing can be decided there, too.
+    clerk = monitor.behind(task_id).clerk
+    if monitor.clerk is None or clerk is None:
         reason = "its workspace is not being watched yet"
-    elif monitor.clerk.desk.unreachable is not None:
-        reason = clean(monitor.clerk.desk.unreachable, 400)
+    elif clerk.desk.unreachable is not None:
+        reason = clean(clerk.desk.unreachable, 400)
     if reason is not None or monitor.clerk is None:
         return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
     if is_request:

@@ -254,9 +254,12 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
         parts.append(("decided", FAINT, words + receipt_line(decision, now)))
     name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
-    called = "" if task.title in task.own_id else clip(summary(task.title), width) + "  "
-    rest = clip_name(name, max(width - cell_len(called), 0))
-    yield Content.assemble((called, "bold"), (rest, FAINT if called else "bold"))
+    called = "" if task.title in task.own_id else clip(summary(task.title), width)
+    if called:
+        name = clip_name(name, width - cell_len(called) - 2)
+        yield Content.assemble((called, "bold"), "  " if name else "", (name, FAINT))
+    else:
+        yield Content.styled(clip_name(name, width), "bold")
     yield from _limited(_standing(task, now), width, 2 if is_roomy else 1)
     if is_roomy:
         yield Content("")
