@@ -87,12 +87,11 @@ class Seen(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The file is gone, or holds no document any more. `undone`: it never was there, for a replay went back."""
+    """The file is gone, or holds no document any more."""
 
     seq: int
     at: float
     path: str
-    undone: bool = False
 
 
 class Unreadable(NamedTuple):

@@ -343,22 +343,16 @@ class Files:
         if file.kind in (None, Handoff):
             self._give(file, self._tasks_for(file, {}, is_alone=False))
 
-    def forget(self, path: str, *, undone: bool) -> None:
-        """The file is gone; `undone`: it never was there."""
+    def forget(self, path: str) -> None:
+        """The file is gone."""
         self.refuse(path, None)
         if not (file := self._files.get(path)):
             return
         self._touch(file)
-        around = self._directories[file.slot[0]]
-        if undone:
-            self._give(file, ())
-            del self._files[path], around[path]
-            self._gone.pop(path, None)
-            self._heirs = {gone: heir for gone, heir in self._heirs.items() if path not in (gone, heir)}
-        elif path not in self._gone:
+        if path not in self._gone:
             self._assign_changed()
             self._changed[file.slot[0]] = self._gone[path] = None
-            for one in around.values():
+            for one in self._directories[file.slot[0]].values():
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 

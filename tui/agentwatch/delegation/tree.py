@@ -83,7 +83,7 @@ class Tree:
             case Seen():
                 self._files.see(event)
             case events.Gone(path=path):
-                self._files.forget(path, undone=event.undone)
+                self._files.forget(path)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
             case events.Unreadable():
