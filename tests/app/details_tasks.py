@@ -13,7 +13,7 @@ from agentwatch.app.widgets.details.tabs import View
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Return, Severity
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 
 NOW = 1_700_000_600.0
@@ -101,7 +101,7 @@ def case(
         f"the return says {result.reported_state}",
         NOW - 120,
     )
-    task.state = attempt.state = state
+    task.state, attempt.state, task.shown = state, state, Shown(state)
     task.ended_at = None if state.is_open else NOW - 120
     task.findings = [replace(finding, path=path) for finding in findings]
     task.retry = Retry(recommended=result.retry_recommended, hint=result.retry_hint)

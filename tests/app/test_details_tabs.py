@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
 from agentwatch.app.widgets.details.pane import head_lines
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
-from agentwatch.delegation.task import Below, Counted, State
+from agentwatch.delegation.task import Below, Counted, Shown, State
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
@@ -41,8 +41,8 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
 
 
 def with_children() -> Case:
-    one = case()
-    one.task.below = Below(Counter({Counted(State.COMPLETED): 2, Counted(State.FAILED): 1}))
+    one, shown = case(), {Shown.COMPLETED: 2, Shown.FAILED: 1}
+    one.task.below = Below(Counter({Counted(State(one), one): count for one, count in shown.items()}))
     return one
 
 

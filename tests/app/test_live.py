@@ -156,6 +156,11 @@ def test_a_mark_says_what_a_line_is_and_how_it_came_out() -> None:
         "⊘ Bash make": call._replace(outcome=Outcome.REFUSED, result=""),
         "◐ Bash make": call._replace(outcome=Outcome.OPEN, result=""),
         "› make": Step((0, 0), EntryKind.PROMPT, NOW, about="make"),
+        "✓ Edit …/src/billing/export/form.tsx  → The file": call._replace(
+            tool="Edit",
+            about="/opt/shop/src/billing/export/form.tsx",
+            result="The file was changed as it was asked for",
+        ),
         "· make": Step((0, 0), EntryKind.THOUGHT, NOW, about="make"),
         "! make": Step((0, 0), EntryKind.NOTE, NOW, about="make"),
     }

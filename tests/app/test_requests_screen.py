@@ -10,14 +10,12 @@ from tests.journeys.made import handoff
 
 from agentwatch.delegation.request import RequestKind
 
-SMALL, WIDE = (80, 24), (140, 40)
-
 
 async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> None:
     now = time.time()
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
-    async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=SMALL) as (s, _):
+    async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as (s, _):
         # The other one is newer, and waits for as long as it takes; so, too, where the cursor is on it.
         await s.until(lambda: "■ shop.ui  allow? Bash  git push" in s.text() and "1m left" in s.text())
         s.tree.select("shop.api")

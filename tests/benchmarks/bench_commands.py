@@ -56,5 +56,6 @@ def run() -> Iterator[Row]:
             before = _processor()
             read, took = interleaved([partial(walk_and_load, root), command], _ROUNDS)
             used = (_processor() - before) / _ROUNDS
+            goal = 5.0 if words == ["check"] else 10.0
             for what, figure in (("", took), (", of the processor", used)):
-                yield Row(f"{words[0]}, 5,000 tasks{what}", "os.walk, read, json.loads", read, figure, 10.0)
+                yield Row(f"{words[0]}, 5,000 tasks{what}", "os.walk, read, json.loads", read, figure, goal)

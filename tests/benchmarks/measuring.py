@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison: the figure and that of the reference, both in `unit`, their ratio, and the goal for it."""
+    """One comparison: the figure and that of the reference, both in `unit`, their ratio, and the goal for it, or for
+    the figure where that is `absolute`."""
 
     what: str
     reference: str
@@ -18,6 +19,7 @@ class Row:
     measured_ms: float
     goal: float | None = None
     unit: str = "ms"
+    absolute: bool = False
 
     @property
     def ratio(self) -> float:
@@ -25,7 +27,8 @@ class Row:
 
     @property
     def holds(self) -> str:
-        return "" if self.goal is None else "yes" if self.ratio <= self.goal else "NO"
+        figure = self.measured_ms if self.absolute else self.ratio
+        return "" if self.goal is None else "yes" if figure <= self.goal else "NO"
 
     def __str__(self) -> str:
         goal = f"{self.goal:.2f}" if self.goal is not None else ""

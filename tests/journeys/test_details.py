@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.journeys.driver import Screen, journey, write
-from tests.journeys.made import FAILED, SESSION, SHOP, child, handoff, returned, said, session
+from tests.journeys.made import FAILED, SESSION, SHOP, called, child, handoff, returned, said, session
 
 TABS = {
     "1": "asked Build the API.",
@@ -44,6 +44,20 @@ async def test_in_a_narrow_window_details_are_a_page(screen: Screen) -> None:
     await screen.shows("Overview", "asked Build the API.", "esc back")
     await screen.press("space", "pagedown", "end", "home", "escape")
     await screen.hides("Overview")
+
+
+@journey(FAILED, size=(120, 30))
+async def test_z_gives_the_details_the_whole_width(screen: Screen) -> None:
+    await screen.shows("Overview")
+    await screen.press("z")
+    await screen.hides("▌  ✗ shop.api")
+    await screen.shows("z whole width", "esc back", "Needs you ▌✗ shop.api")
+    await screen.press("4")
+    await screen.shows(TABS["4"])
+    await screen.press("z")
+    await screen.shows("▌  ✗ shop.api", TABS["4"])
+    await screen.press("z", "escape")
+    await screen.shows("▌  ✗ shop.api", TABS["4"], "enter open")
 
 
 @journey({**FAILED, "api.return.md": returned("DONE", more="", evidence="")})
@@ -126,10 +140,14 @@ async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
     await screen.press("2")
     await screen.shows("› Export the invoices.", "I read the totals first.", "◐ Bash npm test")
     cwd = str(screen.workspace)
+    text += called(time.time(), SESSION, cwd, "Edit", {"file_path": f"{cwd}/src/form.tsx"})
+    text += called(time.time(), SESSION, cwd, "Bash", {"command": f"cd {cwd} && ls '{cwd}/a b'"})
+    write(path, text)
+    await screen.shows("◐ Edit src/form.tsx", "◐ Bash cd . && ls 'a b'")
     text += said(time.time(), SESSION, cwd, {"type": "text", "text": "The cents differ."})
     write(path, text)
     await screen.shows("The cents differ.")
-    await screen.press("tab", "up", "up", "enter")
+    await screen.press("tab", *["up"] * 4, "enter")
     await screen.shows("I read the totals first.", "words", "esc back")
 
 

@@ -67,7 +67,7 @@ async def test_the_palette_runs_a_command_by_its_name(screen: Screen) -> None:
     await screen.type("collapse")
     await screen.shows("Collapse everything")
     await screen.press("enter")
-    await screen.shows("▸ ◐ shop")
+    await screen.shows("▸ ◇ shop")
     await screen.press("ctrl+p")
     await screen.shows("Search for commands")
     await screen.press("ctrl+c")

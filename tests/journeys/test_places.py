@@ -6,10 +6,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.journeys.driver import Screen, journey
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.history.recording import recording_lines
+from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
 from tests.unit.delegation.asking import decided, ran, request, requested, session
 from tests.unit.history.recorded import Workspace

@@ -57,13 +57,20 @@ async def test_keys_behind_a_question_answer_it(screen: Screen) -> None:
 OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}
 
 
+def inks(screen: Screen, text: str) -> set[object]:
+    """The colours in which this is written."""
+    strips = screen.pilot.app.screen._compositor.render_strips()
+    return {part.style.color for strip in strips for part in strip if part.style and part.text == text}
+
+
 @journey(OLD)
 async def test_what_was_there_before_is_history(screen: Screen) -> None:
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
+    assert inks(screen, "✗ ") == inks(screen, "▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
-    await screen.shows("NOW", "new")
-    await screen.press("H", "enter")
-    await screen.hides("old0")
+    await screen.shows("NOW", "new", "▸ HISTORY")
+    await screen.at("new")
+    assert "old0" not in screen.text()
     await screen.press("H")
     await screen.shows("old0", "old1", "old2")
 

@@ -40,7 +40,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
     await screen.press("left")
     await screen.at("shop")
     await screen.press("h")
-    await screen.shows("▸ ◐ shop")
+    await screen.shows("▸ ◇ shop")
     await screen.press("l", "right")
     await screen.at("plan")
 
@@ -50,6 +50,7 @@ async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
     await screen.shows(" plan ", " one ")
     await screen.press("C")
     await screen.hides(" plan ", " one ")
+    await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
     await screen.press("E")
     await screen.shows(" plan ", " one ")
 
@@ -114,6 +115,11 @@ async def test_f_follows_what_changes(screen: Screen) -> None:
     await screen.press("f")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.at("shop.ui")
+    await screen.shows("1 new")
+    await asyncio.sleep(2.5)
+    assert "1 new" in screen.text()
+    await screen.press("f")
+    await screen.hides("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")
@@ -133,7 +139,14 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
 
 
-@journey(SHOP)
+@journey(FAILED, size=(80, 20))
+async def test_c_copies_a_path_and_covers_no_key(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("c")
+    await screen.shows("Copied the path of api.return.md: ", "Needs you ✗ shop.api retry?", "r retry", "? keys")
+
+
+@journey(SHOP, size=(80, 20))
 async def test_a_click_in_the_strip_goes_to_the_task(screen: Screen) -> None:
     await screen.shows("answer: Which flow is in scope?", "retry? the child", "a claim is false", "3 need you")
     await screen.click("answer: Which flow is in scope?")
@@ -176,4 +189,4 @@ STEPS = {
 async def test_todos_and_tasks_below_are_counted_apart(screen: Screen) -> None:
     for width in (140, 80, 60):
         await screen.resize(width, 24)
-        await screen.until(lambda: "1 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))
+        await screen.until(lambda: "0 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

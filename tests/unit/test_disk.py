@@ -18,7 +18,6 @@ from agentwatch.disk import (
     Disk,
     LockedError,
     NotRegularError,
-    PrivateDirectory,
     open_dot_directory,
 )
 
@@ -63,17 +62,17 @@ def test_a_private_directory_is_made_again_where_it_is_gone(tmp_path: Path) -> N
         def fsync(self, descriptor: int) -> None:  # type: ignore[override]
             synced.append(descriptor)
 
-    place = PrivateDirectory(tmp_path / "a" / "b" / "c", Counting())
+    place, disk = tmp_path / "a" / "b" / "c", Counting()
     with pytest.raises(FileNotFoundError):
-        place.open()
-    place.make().close()
+        Directory.open(place, disk)
+    Directory.make(place, disk).close()
     assert (tmp_path / "a" / "b" / "c").stat().st_mode & 0o777 == 0o700
     assert len(synced) == 3
-    place.make().close()
-    place.open().close()
+    Directory.make(place, disk).close()
+    Directory.open(place, disk).close()
     assert len(synced) == 3
     (tmp_path / "a" / "b" / "c").rmdir()
-    place.make().close()
+    Directory.make(place, disk).close()
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
 

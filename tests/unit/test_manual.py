@@ -75,7 +75,7 @@ def _keys(value: object) -> Iterator[str]:
     """Those of all objects in it; states are counted by their names, which are no keys of ours."""
     for key, one in value.items() if isinstance(value, dict) else ():
         yield key
-        yield from () if key == "by_state" else _keys(one)
+        yield from () if key in ("by_state", "by_shown_state") else _keys(one)
     for one in value if isinstance(value, list) else ():
         yield from _keys(one)
 

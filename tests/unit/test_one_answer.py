@@ -20,7 +20,7 @@ from agentwatch.report.face import json_report
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import duration, ended_at, iso, stands_since
+from agentwatch.view.times import duration, ended_at, iso
 from tests.unit.delegation.test_interleaving import Step, applied, drawn_steps, record
 
 NOW = 1_100.0
@@ -52,7 +52,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -
             else:
                 assert details == duration(took.seconds) + (" so far" if took.so_far else "")
                 assert took.so_far == (ended is None)
-        assert age_of(task, NOW) == duration(None if (since := stands_since(task)) is None else NOW - since)
+        assert age_of(task, NOW) == duration(None if (since := task.since) is None else NOW - since)
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
         # A run that was decided about is drawn to its last sign of life, and waits from there on.
         if own and task.own_state not in (State.RETRYING, State.ESCALATED):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.query import complete, parse
 from tests.app.scenes import NOW, shop
@@ -39,7 +39,6 @@ def found(query: str) -> list[str]:
         ("state:failed,blocked", ["api", "security"]),
         ("state:needs-you", ["api", "security", "metrics"]),
         ("is:asks -state:failed", ["security", "metrics"]),
-        ("is:waiting", ["api", "security", "metrics"]),
         ("agent:audit,REVIEW", ["review", "security"]),
         ("-agent:code,planner,architect is:ended", ["review", "metrics"]),
         ("since:15s", ["checkout", "implement", "docs", "release"]),
@@ -68,9 +67,9 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
     [
         ("is:contradicted", task(verdict=Verdict.CONTRADICTED), task(verdict=Verdict.VERIFIED)),
         ("is:verified", task(verdict=Verdict.VERIFIED), task()),
-        ("is:silent", task(stale=True), task()),
+        ("is:silent", task(shown=Shown.SILENT), task(stale=True)),
         ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
-        ("is:gone", task(ran(process_gone=True), stale=True), task(ran(process_gone=False), stale=True)),
+        ("is:gone", task(shown=Shown.GONE), task(stale=True)),
         ("is:session", task(ran()), task(ran(parent_session="b"))),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
         ("source:codex", task(ran()), task(HANDED)),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
@@ -235,21 +235,6 @@ class Directory:
             self._disk.close(descriptor)
 
 
-class PrivateDirectory(NamedTuple):
-    """A directory that only the user can enter, not there until something is put into it."""
-
-    path: Path
-    disk: Disk = DISK
-
-    def open(self) -> Directory:
-        """Raises FileNotFoundError where it was never made, OSError for the rest."""
-        return Directory.open(self.path, self.disk)
-
-    def make(self) -> Directory:
-        """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        return Directory.make(self.path, self.disk)
-
-
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
     """`.agentwatch` in a workspace or a directory in it; with `make`, made, and left out of git. Raises OSError."""
     directory, path = Directory.open(workspace, disk), ""
@@ -277,6 +262,12 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
 def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
     """Whether others can do with it what `mode` says, or own it."""
     return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
+
+
+def spellings(workspace: Path) -> list[str]:
+    """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
+    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
+    return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:

@@ -19,6 +19,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.disk import spellings
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -73,6 +74,7 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
+        self.spellings: Sequence[str] = () if host else spellings(workspace)
         if not host:
             watch_workspace(workspace)
         # Its path on its own machine, as far as that is known, and what a command line calls it.
@@ -178,8 +180,8 @@ class Monitor:
             "requests": self.inbox,
             "codex": self._codex,
         }
-        place = str(state_directory(self.workspace))
-        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        told = [(name, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
 
     # What the operator decides
 

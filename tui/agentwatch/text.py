@@ -191,9 +191,53 @@ def whole(text: str) -> Iterator[Piece]:
                 yield Piece(line[start : start + LINE_LIMIT], begins=start == 0)
 
 
+def within(words: str, places: Iterable[str]) -> str:
+    """Words in which paths in a workspace begin there; `places` are its spellings."""
+    for place in places:
+        if len(place) > 1 and place in words:
+            path = rf"(?<![\w./~-]){re.escape(place)}(?:(/+)(?=[\w.@*\[{{$-])|/*(?![\w./-]))"
+            words = re.sub(path, lambda found: "" if found[1] else ".", words)
+    return words
+
+
 def quoted(text: str, limit: int = 80) -> str:
     """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
     return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
+
+
+# For one line of the screen
+
+# Variation selectors change the width of the character before them, and terminals do not agree how.
+_WITHOUT_SELECTORS: Final = dict.fromkeys(range(0xFE00, 0xFE10))
+
+# Only what can be nothing else: the asterisks of a glob stand beside a slash, a dot or a letter, and underscores belong
+# to names. No part can hold the character that ends it, so a failed match looks at each character twice at most.
+_MARKS: Final = (
+    r"(?<!`)(`{1,3})([^`]+)\1(?!`)"
+    r"""|(?<![^\s(\["':;,\u0080-\U0010ffff])"""
+    r"""(\*{2,3}|\*(?=[^*]*[^*\s/.]\*))(?=[\w"'“‘(\[`$#@])([^*]*[^*\s/])\3(?![0-9A-Za-z_*/])"""
+)
+_HEADING: Final = r"(?m)^[ \t]*#{1,6}[ \t]+"
+
+
+def shown(text: str, limit: int = 200) -> str:
+    """Foreign text for one line of the screen: safe, and of a width that terminals agree on."""
+    return clean(text, limit).translate(_WITHOUT_SELECTORS)
+
+
+def summary(text: str, limit: int = 200) -> str:
+    """The same for words that an agent may have written as Markdown: without its marks of emphasis, code and headings.
+
+    For summaries of one line (titles, asks, hints); a name that must be exact, such as an id, is `shown`.
+    """
+    text = text[: LINE_LIMIT + 1]
+    if "*" in text or "`" in text or "#" in text:
+        text = _unmarked(re.sub(_HEADING, "", text))
+    return shown(text, limit)
+
+
+def _unmarked(text: str) -> str:
+    return re.sub(_MARKS, lambda mark: (mark[2] or _unmarked(mark[4])).strip(" "), text)
 
 
 def words_of(error: BaseException) -> str:

@@ -94,7 +94,7 @@ class Machine:
 
 
 def short(document: Any) -> Any:
-    """A document without what is empty: null, false, 0, "", [] and {}."""
+    """A document without what is empty: null, false, 0, "", [] and {}. `counted` is there only where it is false."""
     if isinstance(document, Mapping):
-        return {key: shortened for key, value in document.items() if (shortened := short(value))}
+        return {key: shortened for key, value in document.items() if (shortened := short(value)) or key == "counted"}
     return [short(one) for one in document] if isinstance(document, list) else document

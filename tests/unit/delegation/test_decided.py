@@ -12,7 +12,6 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Seen, Tick
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.times import stands_since
 
 READ: Final = (Receipt(Stage.RECORDED, 1_010.0), Receipt(Stage.READ, 1_011.0))
 
@@ -52,7 +51,7 @@ def test_what_an_abort_above_ended_is_so_since_the_abort() -> None:
     retried = decided("a.c", Action.RETRY, 1_010.0, return_sha256=failed.digest)
     tree = tree_of([*made.events, blocked, failed, retried, made.decided(Action.ABORT)])
     assert outline(tree) == ["a canceled", "  a.b canceled", "  a.c canceled"]
-    assert {stands_since(task) for task in tree.tasks.values()} == {1_010.0}
+    assert {task.since for task in tree.tasks.values()} == {1_010.0}
 
 
 def test_a_decision_may_be_known_before_the_files_are() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos
+from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
@@ -113,7 +113,6 @@ class Answering(NamedTuple):
 class Running(NamedTuple):
     """A session goes on, is asked for a task or not, and its program writes down what became of a call."""
 
-    program: str
     session: str
     state: RunState
     asked_for: str | None
@@ -121,6 +120,7 @@ class Running(NamedTuple):
     permit: tuple[str, bool | None, Permitter] | None
     is_gone: bool | None = None
     begun_by: tuple[StartedBy, ...] = ()
+    program: str = "agents"
 
 
 numbers, calls = st.integers(0, 3), st.sampled_from(["ls", "rm"])
@@ -136,7 +136,6 @@ requestings = st.builds(
 answerings = st.builds(Answering, numbers, st.sampled_from(OF_REQUESTS), st.sampled_from(Stage), st.booleans())
 runnings = st.builds(
     Running,
-    st.sampled_from(["agents", "agents", "others"]),
     st.sampled_from(["s1", "s2"]),
     st.sampled_from(RunState),
     st.sampled_from([None, "a", "d"]),
@@ -144,6 +143,7 @@ runnings = st.builds(
     st.none() | st.tuples(calls, st.sampled_from([True, False, None]), st.sampled_from(Permitter)),
     st.sampled_from([None, False, True, True]),
     st.lists(st.sampled_from(StartedBy), max_size=3).map(tuple),
+    st.sampled_from(["agents", "agents", "others"]),
 )
 
 Live = Requesting | Answering | Running
@@ -373,3 +373,24 @@ def test_a_long_chain_in_any_order_counts_all_that_is_below() -> None:
     moved = see("0.json", handoff("n0", parent_task_id="n2999"))
     assert {"n0", "n2999"} <= tree.apply(moved)
     assert len(tree.roots) == 3_000, "a cycle is not followed"
+
+
+def test_a_batch_keeps_a_deleted_copy_with_the_file_that_it_became() -> None:
+    recorder = Recorder()
+    one, other = (recorder.seen(f"{name}.handoff.json", handoff(None)) for name in "xy")
+    named, gone = recorder.seen(other.path, handoff("a")), recorder.gone(one.path)
+    renamed = recorder.seen("z.handoff.json", handoff("b"))
+    cases = {
+        "a copy is named": [one, other._replace(digest=one.digest), gone._replace(seq=3), named._replace(seq=4)],
+        "a name after it": [
+            one,
+            gone,
+            renamed._replace(digest=one.digest),
+            renamed._replace(seq=7, document=handoff("c")),
+        ],
+        "twice in a row": [one, gone, other._replace(seq=5, digest=one.digest), recorder.gone(other.path)],
+    }
+    for case, events in cases.items():
+        tree = Tree()
+        tree.apply(*events)
+        assert tree_document(tree, "/w") == tree_document(tree_of(events), "/w"), case

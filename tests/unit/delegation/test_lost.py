@@ -11,7 +11,7 @@ from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import stands_since, took
+from agentwatch.view.times import took
 from agentwatch.view.words import why_at
 
 LOST = Lost(0, 1_030.0)
@@ -46,7 +46,7 @@ def test_what_was_at_work_is_unknown_and_what_has_ended_stays() -> None:
 def test_it_says_since_when_and_what_it_was() -> None:
     tree = tree_of([*shop(), LOST, Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
-    assert stands_since(a) == LOST.at, "a second loss is no news"
+    assert a.since == LOST.at, "a second loss is no news"
     words = "its host cannot be reached: nothing is known for 3m, and it was "
     assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
     so_far = took(a, a.latest, 1_210.0)

@@ -122,6 +122,7 @@ _ROWS: Final = (
     _row("live.search", "/", "search", "search", "pane", "details"),
     _row("live.pager", "p", "page_transcript", "pager", "pane", "details", "acts"),
     _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main", "details"),
+    _row("details.widen", "z", "widen", "whole width", "main", "details"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
     _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
     _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
@@ -206,7 +207,8 @@ needs.previous    Go to the previous task that needs you.
 unseen.next       Go to the next task that has ended, failed or changed its ask since you looked at it, the newest
                   first.
 unseen.previous   Go to the previous task that is new.
-follow            Follow what happens: the cursor goes to the task that changed last. Moving it yourself ends this.
+follow            Follow what happens: the cursor goes to the task that changed last, which stays new. Moving it
+                  yourself ends this.
 timeline          Show all tasks over time, who works and who waits; in the timeline, go back to the tree.
 notices           List the files that could not be read or belong to no task.
 
@@ -270,6 +272,7 @@ inspect           Look at the file of the selected claim, or at the command that
 live.search       In Live, beside the tree, too: show only the entries with some words; `esc` shows all again.
 live.pager        In Live: open the whole transcript in your `$PAGER`.
 tabs              Go to a tab of the details.
+details.widen     Give the details the whole width, or show the tree beside them again.
 inspect.switch    Switch between that file and its git diff since the handoff.
 compare.earlier   Compare earlier attempts.
 compare.later     Compare later attempts.

@@ -137,9 +137,8 @@ class AgentwatchApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
 
-    # Over the footer, whose words are always the same: no line that says something else is covered by one of a line.
     CSS = """
-    ToastRack { margin-bottom: 0; }
+    ToastRack { margin-bottom: 1; }
     Toast { background: $panel; color: $foreground; padding: 0 1; max-width: 80%; }
     Tooltip { background: $panel; color: $foreground; }
     CommandPalette SearchIcon { display: none; }
@@ -168,7 +167,7 @@ class AgentwatchApp(App[None]):
         self.when_shown: Callable[[], None] = lambda: None
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
-        """Called after the first scan."""
+        """Called when all that was there at first is read and checked."""
         self.notifier: Notifier | None = None
         """None until there is a monitor."""
         self.is_settled = False
@@ -329,7 +328,6 @@ class AgentwatchApp(App[None]):
         if not self.is_settled:
             self.is_settled = True
             self._show()
-            self.when_settled()
             self._load_screens()
 
     @work(exit_on_error=False)
@@ -337,6 +335,9 @@ class AgentwatchApp(App[None]):
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
         for name in ("screens.timeline", "screens.inspect", "screens.pages", "dialogs.dialog"):
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
+        while not self.monitor.is_settled:  # noqa: ASYNC110  its threads know nothing of the loop
+            await asyncio.sleep(_SETTLED)
+        self.when_settled()
 
     # The operator who looks elsewhere
 
@@ -520,7 +521,7 @@ class AgentwatchApp(App[None]):
             # another machine it is as `scp` takes it.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
-            self.notify(in_home(words), title="Copied", markup=False)
+            self.notify(f"Copied the path of {clean(file.name, 80)}: {in_home(words)}", markup=False)
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:

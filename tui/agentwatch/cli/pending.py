@@ -28,10 +28,9 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.text import clean, exact, quoted, say
+from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.plain import shown
 from agentwatch.view.times import ago, clock
 
 
@@ -204,7 +203,7 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
 
 
 def _heading(task: Task) -> str:
-    return f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
+    return f"{task.shown.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.delegation.task import Task, sums_of
+from agentwatch.delegation.task import Shown, Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, say
+from agentwatch.text import clean, say, summary
 from agentwatch.view.order import Group, Order, chain_name
-from agentwatch.view.plain import summary
 from agentwatch.view.query import Found, found_in, parse
-from agentwatch.view.words import in_line, plural, question_at, state_words, why_at
+from agentwatch.view.words import in_line, plural, question_at, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -64,10 +63,11 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
 
 
 def _line(task: Task, depth: int, chain: str, now: float) -> str:
+    name = f"{chain} · {task.title}" if chain else task.title
     parts = [
-        f"{'  ' * min(depth, _LEVELS)}{task.glyph} {summary(f'{chain} · {task.title}' if chain else task.title, 80)}",
-        state_words(task.state, contradicted=task.contradicted) + (", accepted" if task.is_accepted else ""),
-        f"(silent: {clean(why_at(task, now), 200)})" if task.stale else "",
+        f"{'  ' * min(depth, _LEVELS)}{task.shown.glyph} {summary(name, 80)}",
+        task.shown.word + (", accepted" if task.is_accepted else ""),
+        f"({clean(why_at(task, now), 200)})" if task.shown in (Shown.SILENT, Shown.GONE) else "",
         f"attempt {task.attempt}" if task.attempt > 1 else "",
         f"[{clean(task.agent, 40)}]" if task.agent else "",
         f"NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else "",

@@ -250,7 +250,9 @@ class ReceiptBook:
         """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
         records = list(records)
         receipts = {
-            one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
+            one.decision_id: {
+                Stage.RECORDED: Receipt(Stage.RECORDED, time_of(one.created_at).timestamp(), one.operator)
+            }
             for one in records
         }
         with suppress(OSError), Directory.open(self._own, self._disk) as directory:
@@ -292,10 +294,6 @@ def _read(directory: Directory, name: str) -> Claim:
     return Claim(False, "somebody", "")
 
 
-def _seconds(at: str) -> float:
-    return time_of(at).timestamp()
-
-
 def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Directory, *, claimed: bool) -> None:
     for name in sorted(directory.names())[:MOST]:
         match = _RECEIPT.match(name)
@@ -303,13 +301,13 @@ def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Director
             continue
         told, kind = receipts[match[1]], match[2]
         _, by, at = _read(directory, name)
-        if not at or _seconds(at) < told[Stage.RECORDED].at:
+        if not at or (told_at := time_of(at).timestamp()) < told[Stage.RECORDED].at:
             continue
         # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
         is_read = kind == CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
         taken_by = by if kind == CLAIM else ""
-        receipt = Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED, taken_by)
+        receipt = Receipt(stage, told_at, by, claimed or stage is Stage.ACTED, taken_by)
         held = told.get(stage, receipt)
         first = min(held, receipt, key=lambda one: (one.claimed, one.at))
         told[stage] = first._replace(taken_by=held.taken_by or taken_by)

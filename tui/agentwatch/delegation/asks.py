@@ -89,12 +89,6 @@ def own_state(task: Task) -> State:
     return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
-def decided_at(task: Task) -> float | None:
-    """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
-    decision = task.binding
-    return decision.at if decision and SPECS[decision.action].state == task.own_state else None
-
-
 def ended_at(attempt: Attempt) -> float | None:
     """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
@@ -136,26 +130,6 @@ def title(task: Task) -> str:
         directory = dirname(directory) if basename(directory) == task.agent else directory
         name = (basename(directory) or name) + separator + extra
     return exact(name if name.strip() else task_id)
-
-
-def silent_from(task: Task, seconds: float) -> float:
-    """When a working task has been silent for so long, with all below it; infinity if it waits, or does not work."""
-    if task.state is not State.WORKING:
-        return math.inf
-    if task.run and task.run.process_gone:
-        return -math.inf
-    waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
-    return math.inf if waits or task.alive_at is None else task.alive_at + seconds
-
-
-def state_with_below(task: Task) -> State:
-    """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
-    if task.inferred:
-        states = (one.state for one in task.below.counts) if task.below else ()
-        return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
-        return State.WORKING
-    return task.own_state
 
 
 def why(task: Task) -> str:
@@ -369,19 +343,10 @@ def gone_words(task: Task, when: str = "") -> str:
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
-    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once."""
-    if task.inferred or task.past or not is_process_gone(task):
+    """Whether a task whose process is gone asks what to do. A process may run many: the topmost one asks, once."""
+    if task.inferred or task.past or not task.gone:
         return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
-
-
-def is_process_gone(task: Task) -> bool:
-    """Whether a task works, and its process is gone."""
-    run = task.run
-    if not run or not run.process_gone or task.own_state is not State.WORKING:
-        return False
-    # A sign of the task itself, a minute after the last one of its session, says that somebody works on it.
-    return task.updated_at <= run.updated_at + 60.0
+    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Texts, TodoList
-from agentwatch.delegation.events import Seen, Unreadable
+from agentwatch.delegation.events import Gone, Seen, Unreadable
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, Task
 
@@ -253,9 +254,9 @@ class Files:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
+        self._directories = defaultdict[str, list[_File]](list)  # by the directory of their slots
         self._paths: dict[str | None, Texts] = {}  # by task
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, int] = {}  # by files that are gone, the `seq` of that
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
         self._unread: dict[str, tuple[Slot, Unreadable]] = {}
         # Since the last assignment
@@ -283,7 +284,8 @@ class Files:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
         placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
-        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+        of_none = (self._files[path] for path in self._paths.get(None, ()))
+        for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
             # Other programs write reports, too.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):
@@ -297,7 +299,7 @@ class Files:
         near = slot(path)
         if event:
             self._unread[path] = near, event
-        for file in self._directories.get(near[0], {}).values():
+        for file in self._directories.get(near[0], ()):
             if file.slot == near:
                 self._concerned |= dict.fromkeys(file.tasks)
 
@@ -318,7 +320,7 @@ class Files:
         self.refuse(path, None)
         if not (file := self._files.get(path)):
             file = self._files[path] = _File(path, slot(path), intern(dirname(path)))
-            self._directories[file.slot[0]][path] = file
+            self._directories[file.slot[0]].append(file)
         self._touch(file)
         self._gone.pop(path, None)
         if self._heirs.pop(path, None):
@@ -343,16 +345,17 @@ class Files:
         if file.kind in (None, Handoff):
             self._give(file, self._tasks_for(file, {}, is_alone=False))
 
-    def forget(self, path: str) -> None:
+    def forget(self, gone: Gone) -> None:
         """The file is gone."""
+        path = gone.path
         self.refuse(path, None)
         if not (file := self._files.get(path)):
             return
         self._touch(file)
         if path not in self._gone:
             self._assign_changed()
-            self._changed[file.slot[0]] = self._gone[path] = None
-            for one in self._directories[file.slot[0]].values():
+            self._changed[file.slot[0]], self._gone[path] = None, gone.seq
+            for one in self._directories[file.slot[0]]:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 
@@ -360,19 +363,25 @@ class Files:
 
     def assign(self) -> list[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
-        lost = [path for path in self._gone if path not in self._heirs] if self._changed else ()
+        lost = {path: at for path, at in self._gone.items() if path not in self._heirs} if self._changed else {}
         self._assign_changed()
-        there = [file for path, file in self._files.items() if path not in self._gone] if lost else ()
-        heirs = {file.versions[-1].digest: file.path for file in there}
-        for path in lost:
+        # By the digests of these: since when, until when, and where they were held.
+        held: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
+        for file in self._files.values() if lost else ():
+            ends = [*(version.seq for version in file.versions[1:]), self._gone.get(file.path, math.inf)]
+            for version, end in zip(file.versions, ends, strict=True):
+                if version.digest in held:
+                    held[version.digest].append((version.seq, end, file.path))
+        for path, at in lost.items():
             last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
-            # It was renamed to a file that holds its last content, if nothing else holds its task.
-            if last.digest in heirs and not any(
+            # It was renamed to the file that held its last content then or next, if nothing else holds its task.
+            heirs = [(max(since, at), other) for since, end, other in held[last.digest] if end > at]
+            if heirs and not any(
                 (isinstance(version.document, Handoff) and version.path not in self._gone)
                 or own_id(version.document) == task
                 for version in self.versions(task or "")
             ):
-                self._heirs[path] = heirs[last.digest]
+                self._heirs[path] = min(heirs)[1]
         for path in self._heirs:
             heir = path
             while heir in self._heirs:
@@ -383,7 +392,7 @@ class Files:
 
     def _assign_changed(self) -> None:
         for directory in self._changed:
-            files = self._directories[directory].values()
+            files = self._directories[directory]
             handoffs = defaultdict[tuple[object, ...], list[_Given]](list)
             others = Counter[tuple[object, str]]()
             for file in files:

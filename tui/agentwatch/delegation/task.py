@@ -16,36 +16,59 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
 
-class State(StrEnum):
-    """Where a task stands, least urgent first. `is_open`: it has not ended; somebody works on it, or waits for it."""
+class Shown(StrEnum):
+    """How a task stands on every face, least urgent first. `is_open`: somebody works on it, or waits for it."""
 
     glyph: str
+    word: str
     is_open: bool
     urgency: int
 
     CANCELED = "canceled", "–"
     COMPLETED = "completed", "✓"
+    IDLE = "idle", "◉", False, "your turn"  # a session that a human began and that has ended its turn
     PARTIAL = "partial", "◑"
+    FALSE = "false", "⚑"  # it says that it is done, and a claim is false
     UNKNOWN = "unknown", "?", True
     SUBMITTED = "submitted", "○", True
+    WAITING = "waiting", "◇", True  # for those below it, of whom nobody works
     WORKING = "working", "◐", True
     RETRYING = "retrying", "↻", True
     ESCALATED = "escalated", "↑", True
+    SILENT = "silent", "◌", True  # it works, and nothing was heard of it for too long
+    GONE = "gone", "⊘", True  # it worked, and its process is known to be gone
     BLOCKED = "blocked", "■", True
     FAILED = "failed", "✗"
     INVALID = "invalid", "‼"
 
-    def __new__(cls, value: str, glyph: str = "", is_open: bool = False) -> State:
-        state = str.__new__(cls, value)
-        state._value_ = value
-        state.glyph, state.is_open, state.urgency = glyph, is_open, len(cls.__members__)
-        return state
+    def __new__(cls, value: str, glyph: str = "", is_open: bool = False, word: str = "") -> Shown:
+        shown = str.__new__(cls, value)
+        shown._value_, shown.glyph, shown.word = value, glyph, word or value
+        shown.is_open, shown.urgency = is_open, len(cls.__members__)
+        return shown
+
+
+class State(StrEnum):
+    """Where a task stands by its files, runs and decisions, least urgent first."""
+
+    CANCELED = "canceled"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    UNKNOWN = "unknown"
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    RETRYING = "retrying"
+    ESCALATED = "escalated"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+    INVALID = "invalid"
+
+    def __init__(self, value: str) -> None:
+        self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
 AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 """States that say what goes on: while the host cannot be reached, nobody knows that."""
-
-CONTRADICTED = "contradicted"  # what a result whose claims are false waits as, in the place of its state
 
 _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 
@@ -79,9 +102,11 @@ class Counted(NamedTuple):
     """As what the sums above count a task."""
 
     state: State
-    waits_as: str | None = None  # its state, or `CONTRADICTED`, where it needs the operator
+    shown: Shown
+    asks: bool = False
     verdict: Verdict | None = None  # of a completed task, and of a contradicted one
-    silent: bool | None = None  # whether it is past, where it is stale
+    stale: bool = False
+    past: bool = False
 
 
 @dataclass(slots=True)
@@ -91,19 +116,6 @@ class Below:
     counts: Counter[Counted] = field(default_factory=Counter)
     tokens: int = 0  # used by all attempts
     active_at: float = 0.0  # the last sign of life
-
-    def add(self, task: Task) -> None:
-        """Count a task itself."""
-        if task.kind:
-            self.counts[task.kind] += 1
-        self.tokens += task.tokens or 0
-        self.active_at = max(self.active_at, task.updated_at)
-
-    def merge(self, other: Below) -> None:
-        """Count what another one does."""
-        self.counts.update(other.counts)
-        self.tokens += other.tokens
-        self.active_at = max(self.active_at, other.active_at)
 
     def count(self, key: Callable[[Counted], T]) -> Counter[T]:
         """How many tasks have each of what they are asked for."""
@@ -121,6 +133,10 @@ class Below:
         return self.count(lambda one: one.state)
 
     @property
+    def shown(self) -> Counter[Shown]:
+        return self.count(lambda one: one.shown)
+
+    @property
     def verdicts(self) -> Counter[Verdict | None]:
         """How many completed tasks are verified, and how many tasks are contradicted; None stands for all others."""
         return self.count(lambda one: one.verdict)
@@ -133,19 +149,16 @@ class Below:
     @property
     def stale(self) -> int:
         """Tasks that work and are silent, without those that are past."""
-        return self.count(lambda one: one.silent)[False]
+        return self.count(lambda one: one.stale and not one.past)[True]
 
     @property
     def needs_operator(self) -> int:
-        return self.count(lambda one: one.waits_as is not None)[True]
+        return self.count(lambda one: one.asks)[True]
 
     @property
-    def worst_waiting(self) -> str | None:
-        """The most urgent state that waits for someone, or `CONTRADICTED`."""
-        # A lie is more urgent than the results that claim it, and less than what has no result.
-        lie = State.PARTIAL.urgency + 0.5
-        words = [one.waits_as for one in self.counts if one.waits_as]
-        return max(words, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
+    def worst(self) -> Counted | None:
+        """The most urgent of those that wait for the operator."""
+        return max((one for one in self.counts if one.asks), key=lambda one: one.shown.urgency, default=None)
 
 
 @dataclass(slots=True)
@@ -252,6 +265,8 @@ class Task:
     deleted: bool = False  # none of its files is there any more
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
+    shown: Shown = Shown.SUBMITTED  # how every face shows it
+    since: float | None = None  # when it came to stand so; None where no sign is known
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
     is_checked: bool = False  # what that return claims was held against the evidence
@@ -260,7 +275,8 @@ class Task:
     question: str | None = None  # what is open about it, whether it still asks or not
     ask: str | None = None  # the question, where it is not past or put aside
     tokens: int | None = None  # used by all attempts together; None where no store tells
-    gone: bool = False  # it asks because it works and its process is gone
+    own_question: str | None = None  # the same, but for its process that is gone
+    gone: bool = False  # it works, and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
     seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
@@ -342,11 +358,6 @@ class Task:
     def contradicted(self) -> bool:
         """A claim of the return is false."""
         return self.verdict is Verdict.CONTRADICTED
-
-    @property
-    def glyph(self) -> str:
-        """One character for how it stands: contradicted and stale come before the state that they qualify."""
-        return "⚑" if self.contradicted else "◌" if self.stale else self.state.glyph
 
     @property
     def latest(self) -> Attempt:
@@ -436,9 +447,13 @@ class Task:
         return self.result.progress if self.result else None
 
 
-def sums_of(tasks: Iterable[Task]) -> Below:
-    """The sums over some tasks, each counted for itself."""
-    sums = Below()
-    for task in tasks:
-        sums.add(task)
+def sums_of(tasks: Iterable[Task], *, deep: bool = False) -> Below:
+    """The sums over some tasks, each counted for itself, or `deep`, with those below it."""
+    tasks = [*tasks]
+    tokens, active_at = sum(task.tokens or 0 for task in tasks), max([task.updated_at for task in tasks], default=0.0)
+    sums = Below(Counter(task.kind for task in tasks if task.kind), tokens, active_at)
+    for below in [task.below for task in tasks if task.below] if deep else ():
+        sums.counts.update(below.counts)
+        sums.tokens += below.tokens
+        sums.active_at = max(sums.active_at, below.active_at)
     return sums

@@ -6,21 +6,24 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import asks, events, links
+from agentwatch.delegation import asks, events, links, standing
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, Verdict, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
+from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, State, Task, sums_of
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
+
+_counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
 
 
 class _Fitter(NamedTuple):
@@ -83,7 +86,7 @@ class Tree:
             case Seen():
                 self._files.see(event)
             case events.Gone(path=path):
-                self._files.forget(path)
+                self._files.forget(event)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
             case events.Unreadable():
@@ -123,11 +126,11 @@ class Tree:
                 self._touched |= self.tasks.keys()
         return ()
 
-    def _due(self, task: Task, silent_from: float = math.inf) -> float:
+    def _due(self, task: Task, *times: float) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
         decided += self._decisions.get(task.task_id, {}).values()
         ends = (one.expires_at for one in decided if one and one.expires_at is not None)
-        return min((at for at in (silent_from, *ends) if at > self.now), default=math.inf)
+        return min((at for at in (*times, *ends) if at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -152,7 +155,7 @@ class Tree:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
-        task.requests, was_gone = requests, asks.is_process_gone(task)
+        task.requests, was_gone = requests, task.gone
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
@@ -174,7 +177,7 @@ class Tree:
         self._moved |= place != task.place
         task.place = place
         self._set_fitter(task_id)
-        if asks.is_process_gone(task) is not was_gone:
+        if task.gone is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
@@ -207,10 +210,10 @@ class Tree:
         more = *asks.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
         hidden = [one for one in unread if one.finding.rule.startswith("SRC") and is_under_contract(one.path)]
-        task.gone = False
-        task.question = asks.ask(task, self.rules.low_confidence)
+        task.gone = standing.is_process_gone(task)
+        task.own_question = asks.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
-            task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
+            task.own_question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
         if not task.inferred:
             line = self.rules.history_before
             task.past = asks.is_past(task, line) and all(one.at < line for one in hidden)
@@ -304,19 +307,17 @@ class Tree:
 
     def _sum_up(self, touched: set[str]) -> set[str]:
         """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed = set[str]()
-        sums = defaultdict[str | None, Below](Below)
+        changed, tasks = set[str](), self.tasks
         for task in reversed(self._order):
-            below = sums.pop(task.task_id, None)
+            below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
-                task.below = below
+                task.below, before = below, (task.shown, task.since)
                 self._update(task)
                 changed.add(task.task_id)
-            above = sums[task.parent_id]
-            above.add(task)
-            if below:
-                above.merge(below)
-        self.totals = sums[None]
+                if task.parent_id and before != (task.shown, task.since):
+                    # Since when one above waits or works depends on it.
+                    touched.add(task.parent_id)
+        self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
 
@@ -329,28 +330,28 @@ class Tree:
     def _update(self, task: Task) -> None:
         """Work out what follows for a task from those around it, and from the time."""
         rules = self.rules
-        task.state = asks.state_with_below(task)
+        task.state = standing.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
         if task.inferred:
             task.past = asks.is_past(task, rules.history_before)
-        silent_from = asks.silent_from(task, rules.stale_after)
+        silent_from = standing.silent_from(task, rules.stale_after)
         task.stale = self.now >= silent_from
-        task.due = self._due(task, silent_from)
+        ends = silent_from, task.updated_at + rules.stale_after, standing.idle_until(task)
+        task.due = self._due(task, *ends)
         task.title = asks.title(task)
         task.findings = (*task.own_findings, task.problem) if task.problem else task.own_findings
         task.why = asks.why(task)
-        if task.gone or not task.question:
-            # Where something else is open, that comes first.
-            task.gone = asks.asks_for_process(task, self.tasks.get(task.parent_id or ""))
-            task.question = asks.gone_words(task) if task.gone else None
+        asks_for_process = asks.asks_for_process(task, self.tasks.get(task.parent_id or ""))
+        task.question = task.own_question or (asks.gone_words(task) if asks_for_process else None)
         asks.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
-        waits_as = None if not task.ask else CONTRADICTED if task.contradicted else task.state
+        task.shown = standing.shown_of(task, self.now, rules.stale_after)
+        task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
-        counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
+        counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 
     # What is asked of a tree
@@ -358,7 +359,7 @@ class Tree:
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        return min((task.due for task in self.tasks.values()), default=math.inf)
+        return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -480,10 +481,12 @@ class JoinedTree(Tree):
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
-            top.own_state = asks.state_with_below(top)
+            top.own_state = standing.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
             top.past = asks.is_past(top, tree.rules.history_before)
+            top.shown = standing.shown_of(top, tree.now, tree.rules.stale_after)
+            top.since = standing.since_of(top, [tree.tasks[one] for one in tree.roots])
         self._join()
         return keys
 
@@ -496,15 +499,15 @@ class JoinedTree(Tree):
     def _join(self) -> None:
         """Work out what is true of all trees together."""
         trees = self._trees.values()
-        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         if [*self._trees] == [""]:
             # The usual one: what is true of it is known.
             tree = self._trees[""]
-            self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
+            self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:
+            self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
             self.totals = sums_of(self.tasks.values())
             self._line_up()
 

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from sys import intern
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
+from agentwatch.delegation.run import Run
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
@@ -36,7 +38,7 @@ _Judged = tuple[Verdict, str]
 class Request(NamedTuple):
     """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds,
     `handoff_at` that of the handoff as it is now. `stored`: it is no file but a session's. `former` are the names under
-    which it lay before; `gone`: it is not there any more. `changed_since` says what others changed since a time."""
+    which it lay before; `gone`: it is not there any more. `runs` are those of its agent, and of the agents it asked."""
 
     stated: Sequence[Stated]
     returned_name: str
@@ -47,7 +49,7 @@ class Request(NamedTuple):
     stored: bool = False
     former: tuple[str, ...] = ()
     gone: bool = False
-    changed_since: Callable[[float], str] = lambda _: ""
+    runs: tuple[Run, ...] = ()
 
 
 class Result(NamedTuple):
@@ -67,10 +69,17 @@ class _Handed(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace, in a worker thread. Disk and git are asked anew in each round."""
+    """Checks claims in one workspace, in a worker thread. Disk and git are asked anew in each round. `by_others` says
+    what was changed by other than some runs between two times."""
 
-    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
-        self._root, self._git_seconds = os.path.realpath(workspace), git_seconds
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        git_seconds: float = SECONDS,
+        by_others: Callable[[Sequence[Run], float, float], str] = lambda *_: "",
+    ) -> None:
+        self._root, self._git_seconds, self._by_others = os.path.realpath(workspace), git_seconds, by_others
         self._has_git, self._without_git = False, ""
         self._view: GitView | None = None
         self._elsewhere: Callable[[str], str]
@@ -90,7 +99,10 @@ class Checker:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
         except NoRepositoryError as error:
             self._has_git, self._without_git = True, str(error)
-        return [self._result(request) for request in requests]
+        results = [self._result(request) for request in requests]
+        self._place.cache_clear()
+        self._look.cache_clear()
+        return results
 
     def _result(self, request: Request) -> Result:
         """The verdicts on all that a return states."""
@@ -106,7 +118,8 @@ class Checker:
             return self._judge_file(claim, one, request, handed)
         if claim.verdict is not _YES or claim.call is None:
             return claim
-        change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
+        change = self._changed(claim.call.at, request)
+        change = change or self._by_others(request.runs, claim.call.at, request.returned_at)
         detail = f"outdated: {claim.detail}; after that {change}"
         return claim._replace(verdict=_OPEN, detail=detail) if change else claim
 
@@ -178,7 +191,8 @@ class Checker:
             verdict, detail, is_missing = _OPEN, f"missing here, but {place}", False
         if there != path:
             detail = f"moved since, to {there}: {detail}"
-        return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
+        # Interned, for many claims have one of a few reasons.
+        return claim._replace(verdict=verdict, detail=intern(detail), file=to_path(there), is_missing=is_missing)
 
     def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
         kind = ClaimKind(one.claim.kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_document
@@ -52,11 +53,12 @@ Lines = tuple[int, int] | None
 
 
 def _file(kind: ClaimKind, path: str, excuse: str = "", lines: Lines = None, *, is_about: bool = False) -> Stated:
-    return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
+    # Interned, as below: one path stands in several places of a return, and in many returns.
+    return Stated(Claim(kind, intern(path), Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
 
 
 def _text(kind: ClaimKind, text: str, why: str, verdict: Verdict = Verdict.UNVERIFIABLE) -> Stated:
-    return Stated(Claim(kind, text, verdict, why))
+    return Stated(Claim(kind, intern(text), verdict, intern(why)))
 
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request, Result
-    from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
+    from agentwatch.evidence.log import TranscriptOf
 
 _LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS: Final = (1.0, 60.0)
+_FIRST_SECONDS: Final = 0.02  # that a return is on the screen before the interpreter checks it
 _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
@@ -68,7 +69,6 @@ class Inspector(Background[Sequence[Checked]]):
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
-        self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
@@ -124,6 +124,8 @@ class Inspector(Background[Sequence[Checked]]):
                 if self._stopped:
                     return
                 targets, self._wanted = list(self._wanted.values()), {}
+            # The screen shows first that the return has come.
+            time.sleep(_FIRST_SECONDS)
             let_others_work()
             began = time.thread_time()
             if not targets:
@@ -152,11 +154,14 @@ class Inspector(Background[Sequence[Checked]]):
     def check(self, targets: Sequence[Target]) -> list[Checked]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
         from agentwatch.evidence.checker import Checker
+        from agentwatch.evidence.log import WorkspaceLogs
 
         asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
         if not asked:
             return []
-        self._checker = self._checker or Checker(self._workspace)
+        if self._checker is None:
+            logs = WorkspaceLogs(self._runs, self._transcript_of)
+            self._checker = Checker(self._workspace, by_others=logs.changed)
         news: list[Checked] = []
         for (target, request), result in zip(asked, self._checker.check([one for _, one in asked]), strict=True):
             known, returned = self._known.get(target.task_id), target.returned
@@ -173,7 +178,7 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import WorkspaceLogs, read_log
+        from agentwatch.evidence.log import read_log
 
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
         gone = not self._is_there(returned)
@@ -182,8 +187,7 @@ class Inspector(Background[Sequence[Checked]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        workspace, runs, until = str(self._workspace), target.runs, returned.at
-        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
+        workspace, runs = str(self._workspace), target.runs
         log = read_log(runs, self._transcript_of) if runs else None
         handoff_name = handoff.path if handoff is not None else None
         stated = claims_of(
@@ -205,7 +209,7 @@ class Inspector(Background[Sequence[Checked]]):
             stored=returned.stored,
             former=target.former,
             gone=gone,
-            changed_since=lambda at: logs.changed(runs, at, until),
+            runs=runs,
         )
 
     def _runs(self) -> list[Run]:

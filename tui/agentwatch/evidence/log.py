@@ -178,12 +178,12 @@ class WorkspaceLogs:
         self._runs, self._transcript_of = runs, transcript_of
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 
-    def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
+    def changed(self, own: Iterable[Run], since: float, until: float) -> str:
         """Changes by other than the `own` runs in a span of time, in words; "" for none."""
-        mine, last = {run.session for run in own}, math.inf if until is None else until
+        mine = {run.session for run in own}
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
-            if run.session in mine or is_over or run.started_at > last:
+            if run.session in mine or is_over or run.started_at > until:
                 continue
             known = self._changes.get(run.session)
             if known is None or known[0] != run:
@@ -196,6 +196,6 @@ class WorkspaceLogs:
                 return "another agent was at work, and no log tells what it did"
             # A command may have changed a file at any time until it was over.
             for began, over, change in known[1]:
-                if began <= last and over > since:
+                if began <= until and over > since:
                     return f"another agent: {change}"
         return ""

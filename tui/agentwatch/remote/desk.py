@@ -47,7 +47,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.decisions.service import DecisionService, operator_name, require_waiting
-from agentwatch.disk import PrivateDirectory
+from agentwatch.disk import Directory
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
@@ -179,6 +179,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 _ROUNDING: Final = timedelta(seconds=5)
 """A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
+_REFUSED: Final = "refused"
 _LARGEST: Final = 64 * 1024
 
 _OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
@@ -358,7 +359,7 @@ def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
 def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
     """Raises RefusedError where it was refused before, and OSError."""
     try:
-        with _refusals(desk).open() as directory:
+        with Directory.open(desk.state / _REFUSED, desk.disk) as directory:
             data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
     except FileNotFoundError:
         return
@@ -375,7 +376,7 @@ def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> De
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
     def write() -> None:
-        with _refusals(desk).make() as directory:
+        with Directory.make(desk.state / _REFUSED, desk.disk) as directory:
             directory.replace(f"{_digest(signed.text)}.json", json.dumps(fields).encode())
 
     trust = desk.keys.trust()
@@ -385,10 +386,6 @@ def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> De
         held = desk.ledger.read(trust).latest.get(signed.draft.decision_id)
         refused.record = desk.ledger.bytes_of(held).decode() if held is not None else None
     raise refused
-
-
-def _refusals(desk: DecisionService) -> PrivateDirectory:
-    return PrivateDirectory(desk.state / "refused", desk.disk)
 
 
 def _digest(text: str) -> str:

@@ -15,14 +15,14 @@ from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Attempt, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view import words
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
 from agentwatch.view.requests import standing_words
-from agentwatch.view.times import Took, span, stands_since, took
+from agentwatch.view.times import Took, span, took
 from agentwatch.view.words import plural
 
 
@@ -61,6 +61,7 @@ class Summary(NamedTuple):
 
     tasks: int
     by_state: dict[State, int]
+    by_shown_state: dict[Shown, int]
     needs_operator: int
     verified: int
     contradicted: int
@@ -144,10 +145,11 @@ def summary_of(tree: Tree) -> Summary:
     return Summary(
         tasks=now.tasks,
         by_state={state: now.states[state] for state in State if now.states.get(state)},
+        by_shown_state={shown: now.shown[shown] for shown in Shown if now.shown.get(shown)},
         needs_operator=now.needs_operator,
         verified=now.verdicts.get(Verdict.VERIFIED, 0),
         contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
-        unchecked=sum(task.state is State.COMPLETED and task.verdict is None and not task.shares_row for task in tasks),
+        unchecked=sum(one.shown is Shown.COMPLETED and not one.verdict and not one.shares_row for one in tasks),
         stale=now.stale,
         past=tree.totals.tasks - now.tasks,
     )
@@ -155,11 +157,13 @@ def summary_of(tree: Tree) -> Summary:
 
 def _attention(tree: Tree) -> Iterator[Attention]:
     silent = [
-        one for one in tree.tasks.values() if one.stale and not (one.past or one.shares_row or one.needs_operator)
+        one
+        for one in tree.tasks.values()
+        if one.shown in (Shown.SILENT, Shown.GONE) and not (one.past or one.shares_row or one.needs_operator)
     ]
     for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
         ask = task.ask or "it works and gives no sign of life: check whether it still runs"
-        yield Attention(task.task_id, ask, stands_since(task), task.open_below)
+        yield Attention(task.task_id, ask, task.since, task.open_below)
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
@@ -182,12 +186,12 @@ def verdict_of(tree: Tree, unseen: int, asking_there: int = 0) -> str:
 def _sentences(tree: Tree, unseen: int, asking_there: int) -> Iterator[str]:
     summary, history = summary_of(tree), words.history_words(tree)
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
-    checked["contradicted"] = summary.by_state.get(State.COMPLETED, 0) - sum(checked.values())
-    about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
+    checked["contradicted"] = summary.by_shown_state.get(Shown.COMPLETED, 0) - sum(checked.values())
+    inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
     states = []
-    for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency):
-        inside = ", ".join(f"{number:,} {word}" for word, number in about.get(state, {}).items() if number)
-        states.append(f"{count:,} {state}{f' ({inside})' if inside else ''}")
+    for shown, count in sorted(summary.by_shown_state.items(), key=lambda item: -item[0].urgency):
+        about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
+        states.append(f"{count:,} {shown}{about}")
     past = f", and {summary.past:,} of history" if summary.past else ""
     if states:
         yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."

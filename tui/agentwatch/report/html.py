@@ -75,14 +75,14 @@ def html(account: Account) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    states = sorted(account.summary.by_state.items(), key=lambda item: -item[0].urgency)
+    shown = sorted(account.summary.by_shown_state.items(), key=lambda item: -item[0].urgency)
     return fill(
         package.joinpath("page.html").read_text(encoding="utf-8"),
         policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
         style=Html(style),
         name=clean(account.name, 200),
         verdict=account.verdict,
-        counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in states],
+        counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in shown],
         sections=_sections(account, axis),
         when=utc(account.generated_at),
     )
@@ -119,9 +119,7 @@ def _color(look: Look) -> str:
 
 
 def _state(line: TaskLine) -> Html:
-    """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    looks = dict.fromkeys((look(line.task), LOOKS[line.task.state]))
-    return fill('<span class="state">$looks</span>', looks=map(badge, looks))
+    return fill('<span class="state">$look</span>', look=badge(look(line.task)))
 
 
 # The page

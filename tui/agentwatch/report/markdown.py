@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import LINE_LIMIT, clean, exact
-from agentwatch.view.looks import LOOKS, look
+from agentwatch.view.looks import look
 from agentwatch.view.times import utc
 from agentwatch.view.words import plural
 
@@ -91,8 +91,8 @@ def _branch(line: TaskLine) -> str:
 
 
 def _state(line: TaskLine) -> str:
-    shown, behind = look(line.task), LOOKS[line.task.state]
-    return f"{shown.glyph} {shown.word}" + ("" if shown == behind else f" ({behind.word})")
+    shown = look(line.task)
+    return f"{shown.glyph} {shown.word}"
 
 
 def _details(account: Account, room: int) -> Iterator[str]:

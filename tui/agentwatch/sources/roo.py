@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.disk import spellings
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, spellings
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds

@@ -16,11 +16,11 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
-from agentwatch.view.times import ended_at, iso, stands_since
+from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import (
     A2AState,
     Agreement,
@@ -228,6 +228,7 @@ class TaskDoc(Document):
     host: str | None
     state: State
     known_state: State
+    shown_state: Shown
     lost_since: Time
     a2a_state: A2AState
     a2a_status: A2AStatusDoc
@@ -269,6 +270,7 @@ class TaskDoc(Document):
     runtime: RuntimeDoc
     limitations: list[str]
     decision: DecidedDoc | None
+    counted: bool = True
 
 
 class NowDoc(Document):
@@ -283,6 +285,7 @@ class NowDoc(Document):
 class SummaryDoc(Document):
     tasks: int
     by_state: dict[str, int]
+    by_shown_state: dict[str, int]
     now: NowDoc
     needs_operator: int
     stale: int
@@ -336,6 +339,7 @@ def tree_document(
     summary = SummaryDoc.of(
         tree.totals,
         **_counts(tree.totals),
+        by_shown_state={shown.value: count for shown, count in sorted(tree.totals.shown.items())},
         now=NowDoc.of(now, **_counts(now)),
         past=tree.totals.tasks - now.tasks,
         acknowledged=sum(task.acknowledged for task in tasks),
@@ -376,7 +380,7 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
 
 def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] | None = None) -> TaskDoc:
     """One task; `depth` is how many are above it."""
-    result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst_waiting, stands_since(task)
+    result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
     in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
     model, mode = model_of(result.model, task.run), mode_of(result.mode, task.packet)
@@ -386,18 +390,18 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
         depth=depth,
         group=None if task.parent_id is not None else group_of(task, tree.now, tree.rules.history_before),
         host=task.host or None,
+        shown_state=task.shown,
         a2a_state=a2a,
         a2a_status={"state": f"TASK_STATE_{in_1_0}", **({"timestamp": stamp} if (stamp := iso(since)) else {})},
         objective=task.packet.objective if task.packet else None,
         progress=task.progress and dict(zip(("done", "total"), task.progress, strict=True)),
         why=why_at(task, tree.now),
         requests=[request_document(one) for one in task.requests],
-        since=since,
         updated_at=task.updated_at or task.alive_at,
         activity=activity_document(task.doing, tree.now),
         tokens_below=task.below.tokens if task.below else None,
         cost=cost_of(task, prices or {}),
-        worst_below=str(worst) if worst else None,
+        worst_below=worst and ("contradicted" if worst.shown is Shown.FALSE else worst.state),
         attempts=[_attempt(task, attempt) for attempt in task.attempts],
         runtime=RuntimeDoc(
             model_reported=model.reported,
@@ -415,6 +419,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
             claimed_by=decision.receipt.taken_by or None,
         ),
         **{name: getattr(result, name) for name in _OF_RETURN},
+        **({} if task.kind else {"counted": False}),
     )
 
 

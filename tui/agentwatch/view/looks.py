@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
 from agentwatch.delegation.events import Claim, Verdict, merged
 from agentwatch.delegation.request import RequestKind
-from agentwatch.delegation.task import Attempt, Below, State, Task
+from agentwatch.delegation.task import Attempt, Below, Shown, State, Task
 
 
 class Look(NamedTuple):
@@ -18,13 +19,21 @@ class Look(NamedTuple):
     color: str
 
 
-STALE: Final = Look("◌", "silent", "state-stale")
-LOOKS: Final = {
+_COLORS: Final = {
     # A theme has one colour for what nobody knows.
-    state: Look(state.glyph, state.value, STALE.color if state is State.UNKNOWN else f"state-{state.value}")
-    for state in State
+    Shown.UNKNOWN: "stale",
+    Shown.SILENT: "stale",
+    Shown.GONE: "failed",
+    Shown.FALSE: "contradicted",
+    Shown.WAITING: "submitted",
+    Shown.IDLE: "partial",
 }
-CONTRADICTED: Final = Look("⚑", "false", "state-contradicted")
+LOOKS: Final[Mapping[str, Look]] = {
+    shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
+}
+"""By what is shown, or the state of an attempt."""
+STALE: Final = LOOKS[Shown.SILENT]
+CONTRADICTED: Final = LOOKS[Shown.FALSE]
 
 VERDICTS: Final = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
@@ -65,24 +74,19 @@ ASKS: Final = {
 
 
 def look(task: Task) -> Look:
-    """The look of a task: contradicted and silent come before the state that they qualify."""
+    """The look of a task, by what is shown, and by the kind of its request."""
     request = task.request
-    if request is not None and request.waits_for_operator and task.state is State.BLOCKED:
+    if request is not None and request.waits_for_operator and task.shown is Shown.BLOCKED:
         return ASKS[request.kind]
-    if task.contradicted:
-        return CONTRADICTED
-    return STALE if task.stale else LOOKS[task.state]
+    return LOOKS[task.shown]
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """The look of an attempt; what qualifies the task, or is seen of it below, shows on its last one."""
-    is_seen_below = attempt.state is State.SUBMITTED or task.own_state is State.CANCELED
-    if attempt is task.latest and (task.contradicted or task.stale or is_seen_below):
-        return look(task)
-    return LOOKS[attempt.state]
+    """The look of an attempt: that of the task, for its last one, but for what was decided about it since."""
+    is_decided = task.binding is not None and task.own_state is not State.CANCELED
+    return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
 
 def worst_look(below: Below) -> Look | None:
     """The look of the worst that waits for somebody below; None where nothing does."""
-    worst = below.worst_waiting
-    return CONTRADICTED if worst == Verdict.CONTRADICTED else None if worst is None else LOOKS[State(worst)]
+    return LOOKS[below.worst.shown] if below.worst else None

@@ -3,7 +3,7 @@
 A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
 last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
 that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And what is held stays, such as the run under the operator's cursor.
+again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
+from itertools import groupby
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Counted, State, Task
+from agentwatch.delegation.task import Counted, Shown, State, Task, sums_of
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
@@ -121,36 +122,28 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 # Sums
 
-SILENT: Final = "silent"
-FALSE: Final = "false"
 VERIFIED: Final = "verified"
 ASKING: Final = "asking"
 
 Present = Counter[str]
-"""How many tasks are what: in each state, and silent, false, verified and asking. A false or silent one is not in its
-state, and a silent one is counted no more once it is past."""
+"""How many tasks are what: as they are shown, and verified and asking."""
 
 
 def present_in(counts: Mapping[Counted, int]) -> Present:
     """Sums over tasks."""
     present = Present()
     for one, count in counts.items():
-        if one.verdict is Verdict.CONTRADICTED:
-            present[FALSE] += count
-        elif one.silent is None:
-            present[one.state] += count
-        elif not one.silent:
-            present[SILENT] += count
+        present[one.shown] += count
         if one.verdict is Verdict.VERIFIED:
             present[VERIFIED] += count
-        if one.waits_as is not None:
+        if one.asks:
             present[ASKING] += count
     return present
 
 
 class Tally(NamedTuple):
     """The content of a group: its runs, their tasks, how many open questions of the history were never reviewed, and
-    what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+    what its tasks are. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
 
     group: Group
     runs: int
@@ -163,15 +156,14 @@ class Tally(NamedTuple):
         """The words of its heading, in several lengths, the fullest first."""
         runs = plural(self.runs, "run")
         tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
-        is_old = self.since > 0 and self.group in (Group.EARLIER, Group.HISTORY)
-        dated = f"{tasks} since {day(self.since, now)}" if is_old else tasks
+        dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
         return f"{dated}{self._more()}", dated, runs
 
     def _more(self) -> str:
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        words = [word for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
+        words = [shown for shown in reversed(Shown) if self.present[shown]]
         if len(words) == 1 and self.present[words[0]] == self.tasks and not self.present[ASKING]:
             return f", {'all ' if self.tasks > 1 else ''}{words[0]}"
         return "".join(f" · {self.present[word]:,} {word}" for word in words)
@@ -212,6 +204,8 @@ class Order:
         """By run, why it stands where it does, and its rank there."""
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
+        self._roots: Sequence[str] = ()
+        """Those of which the groups were made: a tree that hangs tasks elsewhere has others."""
         self._tallies: dict[Group, Tally] = {}
         self._now = -inf
         self.is_settled = False
@@ -225,7 +219,7 @@ class Order:
             above = tasks[one].parent_id
             if above is None or tasks[above].workspace:
                 self._place(one, now)
-        self._groups = None
+        self._tallies = {}
 
     def tick(self, now: float) -> None:
         """Time has passed, or has gone back: runs may stand elsewhere."""
@@ -243,15 +237,18 @@ class Order:
 
     def _place(self, one: str, now: float) -> None:
         run, before = self._tree.tasks.get(one), self._places.get(one)
-        if run is None or (before is not None and one in self._held):
+        if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
-        # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
-        # long ago.
+        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
+        # reached.
         if asks(run):
-            tier = 3 if not _is_lively(run, now) else 0 if is_working else 1
+            tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 2 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+        # What is held goes up with what it asks, for it would stand below what does not.
+        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+            return
         why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
             self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
@@ -262,11 +259,12 @@ class Order:
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The ids of the runs of each group in their order."""
-        if self._groups is None:
-            self._groups, self._tallies = {group: [] for group in GROUPS}, {}
-            for one in self._sorted(self._tree.roots):
-                self._groups[self._places[one][0][0]].append(one)
+        """The ids of the runs of each group in their order; another object where rows came, went or moved."""
+        if self._groups is None or self._roots is not self._tree.roots:
+            self._roots = self._tree.roots
+            by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
+            self._groups = {group: list[str]() for group in GROUPS} | {group: [*runs] for group, runs in by_group}
+            self._tallies = {}
         return self._groups
 
     def group(self, run: str) -> Group | None:
@@ -291,11 +289,10 @@ class Order:
             children: Sequence[str] = ()
             if isinstance(row_id, Group):
                 children = groups[row_id]
-            else:
-                while (below := _continued(tasks, task := tasks[row_id])) is not None:
-                    chain, row_id = (*chain, row_id), below.task_id
-                if task.children:
-                    children = visible(self._sorted(task.children) if task.workspace else task.children)
+            elif (task := tasks[row_id]).children:
+                while (below := _continued(tasks, task)) is not None:
+                    chain, row_id, task = (*chain, row_id), below.task_id, below
+                children = visible(self._sorted(task.children) if task.workspace else task.children)
             folded = row_id in folds if children else None
             rows.append(Row(row_id, above, depth, folded, chain))
             if folded is False:
@@ -304,12 +301,12 @@ class Order:
 
     def tally(self, group: Group) -> Tally:
         """The content of a group."""
-        runs = [task for one in self.groups[group] if (task := self._tree.tasks.get(one)) is not None]
+        ids = self.groups[group]
         if group not in self._tallies:
-            counts = Counter[Counted](run.kind for run in runs if run.kind is not None)
-            for below in (run.below for run in runs if run.below is not None):
-                counts.update(below.counts)
+            runs = [task for one in ids if (task := self._tree.tasks.get(one)) is not None]
+            sums = sums_of(runs, deep=True)
             unreviewed = len(self._tree.past_questions()) if group is Group.HISTORY else 0
-            since = min((run.alive_at or 0.0 for run in runs), default=0.0)
-            self._tallies[group] = Tally(group, len(runs), sum(counts.values()), unreviewed, present_in(counts), since)
+            is_old = group in (Group.EARLIER, Group.HISTORY)
+            since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
+            self._tallies[group] = Tally(group, len(runs), sums.tasks, unreviewed, present_in(sums.counts), since)
         return self._tallies[group]

@@ -14,11 +14,11 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.times import seconds_of
-from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, is_on_its_way
+from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
 
 _Holds = Callable[[Task, float], Any]
 """Whether it is true of a task at a moment (epoch seconds)."""
@@ -84,7 +84,7 @@ class Query(NamedTuple):
         """Whether the task itself is looked for, at a moment (epoch seconds)."""
         return all(term.holds(task, now) for term in self.terms)
 
-    def stepped(self, states: Iterable[State], by: int, *, asks: bool) -> str:
+    def stepped(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
         """The query that follows: its state is the next of none, what needs the operator where somebody `asks`, and
         each of the states, urgent first."""
         steps = ["", *([_NEEDS_YOU] if asks else [])]
@@ -183,33 +183,25 @@ def _check(key: str, value: str) -> _Holds:
 # What a term can say of a task
 
 
-def _in_state(state: State) -> Callable[[Task], bool]:
-    return lambda task: task.state is state
-
-
-def _waits(task: Task) -> bool:
-    decision = decision_of(task)
-    return task.needs_operator or task.waits_for_work or (decision is not None and is_on_its_way(decision))
+def _is_shown(shown: Shown) -> Callable[[Task], bool]:
+    return lambda task: task.shown is shown
 
 
 _ALIKE: Final = {
-    "in-progress": State.WORKING,
-    "done": State.COMPLETED,
-    "success": State.COMPLETED,
-    "error": State.FAILED,
-    "rejected": State.FAILED,
-    "cancelled": State.CANCELED,
+    "in-progress": Shown.WORKING,
+    "done": Shown.COMPLETED,
+    "success": Shown.COMPLETED,
+    "error": Shown.FAILED,
+    "rejected": Shown.FAILED,
+    "cancelled": Shown.CANCELED,
 }
 """The states in the words of other programs and protocols (A2A)."""
 _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
-    **{state.value: _in_state(state) for state in reversed(State)},
+    **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "needs-you": attrgetter("needs_operator"),
     "contradicted": attrgetter("contradicted"),
-    "silent": attrgetter("stale"),
-    "false": attrgetter("contradicted"),
     "stale": attrgetter("stale"),
     "verified": lambda task: task.verdict is Verdict.VERIFIED,
-    "waiting": _waits,
     "decided": decision_of,
     "retried": lambda task: task.attempt > 1,
     "open": attrgetter("state.is_open"),
@@ -218,14 +210,13 @@ _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     "deleted": attrgetter("deleted"),
     "session": attrgetter("is_session"),
     "past": attrgetter("past"),
-    "gone": lambda task: task.stale and task.run is not None and task.run.process_gone,
     "unseen": lambda task: not task.seen,
     "acknowledged": attrgetter("acknowledged"),
     "snoozed": attrgetter("snoozed"),
     "asks": attrgetter("needs_operator"),
     "history": attrgetter("past"),
     "new": lambda task: not task.seen,
-    **{name: _in_state(state) for name, state in _ALIKE.items()},
+    **{name: _is_shown(shown) for name, shown in _ALIKE.items()},
     A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
 }

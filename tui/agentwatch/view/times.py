@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentwatch.delegation import asks as standing
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.task import Attempt, Shown, Task
 
 _YEAR: Final = 365 * 86_400
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
@@ -35,24 +35,12 @@ def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
     ended = ended_at(task, attempt)
     if ended is not None:
         return Took(ended - attempt.started_at)
-    goes_on = attempt is task.latest and (task.own_state.is_open or task.waits_for_work)
+    if attempt is not task.latest or not (task.own_state.is_open or task.waits_for_work):
+        return None
+    if task.shown in (Shown.SILENT, Shown.GONE) and task.since is not None:
+        return Took(task.since - attempt.started_at)
     known = now if task.lost_since is None else min(task.lost_since, now)
-    return Took(known - attempt.started_at, so_far=True) if goes_on else None
-
-
-def stands_since(task: Task) -> float | None:
-    """Since when it is as every face says: the tool it is in, the question, the decision, the end; None where no sign
-    is known."""
-    if task.state is State.UNKNOWN:
-        return task.lost_since
-    if task.needs_operator or task.stale:
-        return task.alive_at if task.ended_at is None else task.ended_at
-    if (decided := standing.decided_at(task)) is not None:
-        return decided
-    if (doing := task.doing) is not None:
-        return doing.at
-    since = task.latest.started_at if task.state.is_open else task.ended_at
-    return task.alive_at if since is None else since
+    return Took(known - attempt.started_at, so_far=True)
 
 
 def duration(seconds: float | None) -> str:

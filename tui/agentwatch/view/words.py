@@ -12,10 +12,10 @@ from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.delegation.standing import is_handing_on
 from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import quoted
-from agentwatch.view.plain import shown, summary
+from agentwatch.text import quoted, shown, summary
 from agentwatch.view.times import ago, clock, iso, span
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def why_at(task: Task, now: float) -> str:
 def question_at(task: Task, now: float) -> str:
     """The open question of a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
-    if task.gone and task.alive_at is not None and now >= task.alive_at:
-        return gone_words(task, ago(task.alive_at, now))
+    if task.gone and not task.own_question and task.question and task.since is not None and now >= task.since:
+        return gone_words(task, ago(task.since, now))
     return task.ask or task.question or ""
 
 
@@ -124,8 +124,6 @@ def answer(attempt: Attempt) -> str | None:
 
 # Work that goes on
 
-_HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
-"""Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 _PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
 
 
@@ -142,9 +140,7 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
     """How many tasks right below a working one it waits for; 0 where it does something itself."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
-    doing = task.doing
-    is_call = doing is None or (doing.kind is ActivityKind.TOOL and not doing.over)
-    if doing is not None and not (is_call and doing.what.casefold() in _HAND_ON):
+    if not is_handing_on(task.doing):
         return 0
     return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
 

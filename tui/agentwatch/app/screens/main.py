@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
-_ROOMY: Final = 140
-"""Columns from which the tree is the wider one: the details keep what their columns need."""
 _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 _OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
@@ -82,13 +80,13 @@ class MainScreen(MonitorScreen[None]):
     MainScreen DetailsPane { display: none; height: 1fr; padding: 0 1; }
     MainScreen.-page DetailsPane { display: block; }
     MainScreen.-page #left, MainScreen.-page NeedsYou { display: none; }
-    MainScreen.-wide #left { width: 10fr; padding-top: 1; }
+    MainScreen.-page.-wide NeedsYou.-asks { display: block; }
+    MainScreen.-wide #left { width: 15fr; padding-top: 1; }
     MainScreen.-wide DetailsPane {
-        display: block; width: 10fr; padding: 1 1 0 1;
+        display: block; width: 13fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
-    MainScreen.-wide.-roomy #left { width: 15fr; }
-    MainScreen.-wide.-roomy DetailsPane { width: 13fr; }
+    MainScreen.-wide.-page DetailsPane { border: none; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen #empty { display: none; height: 1fr; padding: 1 2; }
@@ -138,9 +136,10 @@ class MainScreen(MonitorScreen[None]):
     def on_mount(self) -> None:
         self._go_to_tree()
         self._show_place()
-        self.needs_you.fit()
+        self._fit_strip()
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
+        self.watch(self.task_tree, "row_count", self._fit_strip)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
 
@@ -166,7 +165,9 @@ class MainScreen(MonitorScreen[None]):
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
-        if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
+        # Nobody says that the operator looks at what the cursor follows.
+        is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
+        if task is not None and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
             # It is seen once it stays selected from one second to the next.
@@ -178,7 +179,7 @@ class MainScreen(MonitorScreen[None]):
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
-        self.needs_you.fit()
+        self._fit_strip()
         self._show_emptiness()
         if self.task_id in event.changed:
             self.show_details()
@@ -207,12 +208,18 @@ class MainScreen(MonitorScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.width)
         self.call_after_refresh(self.show_details)
-        self.needs_you.fit()
+        self._fit_strip()
         self._show_emptiness()
 
+    def _fit_strip(self) -> None:
+        """Give who asks the lines that the tree has left."""
+        others = self.header, self.footer, self.filter_bar
+        taken = self.task_tree.row_count + sum(one.display for one in others) + self.has_class("-wide")
+        self.needs_you.fit(self.size.height - taken)
+
     def _fit(self, width: int, *, update: bool = True) -> None:
-        is_page = self._is_in_details and width < _WIDE
-        for name, is_so in {"-wide": width >= _WIDE, "-roomy": width >= _ROOMY, "-page": is_page}.items():
+        is_page = self._is_in_details and (width < _WIDE or (self.has_class("-wide") and self.has_class("-page")))
+        for name, is_so in {"-wide": width >= _WIDE, "-page": is_page}.items():
             self.set_class(is_so, name, update=update)
 
     @property
@@ -240,6 +247,7 @@ class MainScreen(MonitorScreen[None]):
 
     def _is_on(self, command_id: str) -> bool:
         return {
+            "details.widen": self.has_class("-page"),
             "follow": self.task_tree.follows,
             "filter": len(self.sought.terms) > int(self.sought.step is not None),
             "filter.state": self.sought.step is not None,
@@ -248,15 +256,18 @@ class MainScreen(MonitorScreen[None]):
 
     def is_useless(self, command_id: str) -> bool:
         tree = self._monitor.tree
+        if command_id == "notices":
+            return not (tree.notices or self._monitor.messages)
+        if command_id in _OF_TABS:
+            return self.details is None or command_id not in self.details.offered
         useless = {
             "focus.next": not self.has_class("-wide"),
-            "notices": not (tree.notices or self._monitor.messages),
+            "details.widen": not self.has_class("-wide"),
             "views": not self._views,
             "back": not (self.sought or self._is_in_details),
             "needs.next": not tree.totals.needs_operator,
             "unseen.next": not tree.unseen,
-        } | dict.fromkeys(_OF_TABS, True)
-        useless |= dict.fromkeys(self.details.offered if self.details is not None else (), False)
+        }
         return useless.get(command_id, False) or super().is_useless(command_id)
 
     # Commands
@@ -284,6 +295,15 @@ class MainScreen(MonitorScreen[None]):
             self.details.activate(number)
             if not self.has_class("-wide"):
                 await self.action_open()
+
+    async def action_widen(self) -> None:
+        """Give the details the whole width, or what they had."""
+        if self.has_class("-wide") and self.has_class("-page"):
+            self.remove_class("-page")
+        elif not self.has_class("-page"):
+            await self.action_open()
+            self.set_class(self._is_in_details, "-page")
+        self.footer.redraw()
 
     def _go_to_tree(self) -> None:
         self.remove_class("-page")
@@ -367,7 +387,7 @@ class MainScreen(MonitorScreen[None]):
             self.post_message(Missing("There is no task yet."))
         else:
             self._go_to_tree()
-            self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
+            self.filter_bar.seek(self.sought.stepped(totals.shown, step, asks=totals.needs_operator > 0))
 
     @property
     def _views(self) -> dict[str, str]:

@@ -7,15 +7,15 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from agentwatch.view.plain import shown, summary
+from agentwatch.text import shown, summary
 
 __all__ = ["clip", "clip_name", "clip_sentence", "left", "right", "shown", "summary"]
 
 _BOTH_ENDS: Final = 12
 """Cells from which there is room for both ends of a name."""
 
-_PATH: Final = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"
-"""The folders of a path of three parts and more."""
+_FOLDERS: Final = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"
+"""Those of a path of three parts and more."""
 _LEAST_OF_SENTENCE: Final = 2 / 3
 """How much of the room must be left for a sentence to be cut between two words."""
 
@@ -28,9 +28,20 @@ def clip(text: str, width: int) -> str:
 
 
 def clip_sentence(text: str, width: int) -> str:
-    """The same for a sentence: paths lose their folders first, then it is cut between two words if that leaves most."""
-    if cell_len(text) > width:
-        text = re.sub(_PATH, "…/", text)
+    """The same for a sentence: paths lose their first folders, then it is cut between two words if that leaves most."""
+    more = cell_len(text) - width
+
+    def shorten(found: re.Match[str]) -> str:
+        nonlocal more
+        if more <= 0:
+            return found[0]
+        ways = ["…" + found[0][one.start() :] for one in re.finditer("/", found[0])]
+        saved = [len(found[0]) - len(way) for way in ways]
+        at = next((at for at, cells in enumerate(saved) if cells >= more), -1)
+        more -= saved[at]
+        return ways[at]
+
+    text = re.sub(_FOLDERS, shorten, text)
     cut = clip(text, width)
     body = cut.removesuffix("…")
     if cut == text or not body or text[len(body)].isspace():

@@ -10,25 +10,19 @@ from rich.cells import cell_len
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.task import State
-from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
-from agentwatch.view.order import FALSE, SILENT, VERIFIED, Present, present_in
+from agentwatch.delegation.task import Shown
+from agentwatch.view.looks import LOOKS
+from agentwatch.view.order import VERIFIED, Present, present_in
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-# The states that go on first, then those that went wrong; those that are over come last.
-_GOING_ON: Final = (State.UNKNOWN, State.SUBMITTED, State.RETRYING, State.ESCALATED)
-_WRONG: Final = (State.BLOCKED, State.FAILED, State.INVALID, State.PARTIAL)
-_COUNTED: Final[tuple[tuple[Look, str], ...]] = (
-    (LOOKS[State.WORKING], State.WORKING),
-    (STALE, SILENT),
-    *((LOOKS[state], state) for state in (*_GOING_ON, *_WRONG)),
-    (CONTRADICTED, FALSE),
-    (LOOKS[State.COMPLETED], State.COMPLETED),
-    (LOOKS[State.CANCELED], State.CANCELED),
-)
+# Those that go on first, then those that went wrong; those that are over come last.
+_GOING_ON: Final = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
+_DECIDED: Final = (Shown.RETRYING, Shown.ESCALATED)
+_WRONG: Final = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
+_COUNTED: Final = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
 _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
 _ROOMY: Final = 100
@@ -74,7 +68,8 @@ class Header(LineWidget):
         total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
         if tasks or not connecting:
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
-        counts, wide = (self._counts(gap, present, palette) for gap in (" ", "   "))
+        notices = len(monitor.tree.notices) + len(monitor.messages)
+        counts, wide = (self._counts(gap, present, notices, palette) for gap in (" ", "   "))
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
@@ -92,16 +87,16 @@ class Header(LineWidget):
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]
 
-    def _counts(self, gap: str, present: Present, palette: Palette) -> Parts:
+    def _counts(self, gap: str, present: Present, notices: int, palette: Palette) -> Parts:
         """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
         parts: Parts = []
-        for face, key in _COUNTED:
+        for key in _COUNTED:
             if count := present[key]:
-                verified = present[VERIFIED] if key == State.COMPLETED else 0
-                words = f" {face.word}" if face is CONTRADICTED else f" ({verified:,} verified)" if verified else ""
+                face, verified = LOOKS[key], present[VERIFIED] if key is Shown.COMPLETED else 0
+                words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
                 parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
-        if notices := len(self._monitor.tree.notices) + len(self._monitor.messages):
+        if notices:
             parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 

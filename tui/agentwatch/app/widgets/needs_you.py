@@ -13,16 +13,16 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
 _TALL: Final = 30
-"""Lines of screen from which the strip may take more than one."""
+"""Lines of screen from which the strip may take more than one, and has a line of its own above it."""
 _LINES: Final = 6
-"""Lines that it takes at most, and no more than one of ten of the screen's."""
+"""Lines that it takes at most: one of ten of the screen's, or, of those that nobody else needs, one of six."""
 _LONGEST_NAME: Final = 36
 """Cells of a name at most, and no more than a quarter of the screen's."""
 _ROOMY: Final = 60
@@ -43,6 +43,7 @@ class NeedsYou(LineWidget):
         self._tree = tree
         self._clock = clock
         self._sought = Query()
+        self._spare = 0
         self.shown: list[str] = []
         """The id of the task in each line."""
         self.cursor_id: str | None = None
@@ -50,20 +51,24 @@ class NeedsYou(LineWidget):
     def seek(self, sought: Query) -> None:
         """A filter is on: show those whom it shows, and how many are outside of it."""
         self._sought = sought
-        self.fit()
+        self.fit(self._spare)
 
     def _asking(self) -> list[str]:
         """The ids of those who ask and whom the filter shows."""
         now = self._clock()
         return [one for one in self._tree.queue if self._sought.matches(self._tree.tasks[one], now)]
 
-    def fit(self) -> None:
-        """Show who asks now, in as many lines as the screen has room for."""
-        height = self.screen.size.height
-        tall = height >= _TALL
-        self.set_class(bool(self._tree.queue), "-asks")
+    def fit(self, spare: int) -> None:
+        """Show who asks now, in as many lines as the screen has room for; `spare` are those that nobody else needs."""
+        height, self._spare = self.screen.size.height, spare
+        tall, asks = height >= _TALL, bool(self._tree.queue)
+        self.set_class(asks, "-asks")
         self.set_class(tall, "-tall")
-        self.styles.height = min(max(len(self._asking()), 1), _LINES if tall else 1, max(height // 10, 1)) + tall
+        room = max(height // 10 if tall else 1, min(spare - tall, height // 6), 1)
+        lines = min(max(len(self._asking()), 1), _LINES, room) + tall
+        self.styles.height = lines
+        # They cover neither the strip nor the footer.
+        self.screen.query("ToastRack").set_styles(margin=(0, 0, 1 + lines * asks, 0))
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
@@ -126,5 +131,4 @@ def _waiting(task: Task, now: float) -> str:
     """Since when it asks; where that runs out, how long it can still be answered."""
     if (until := _runs_out(task)) is not None:
         return f"{duration(max(until - now, 0.0))} left"
-    since = stands_since(task)
-    return "" if since is None else duration(now - since)
+    return "" if task.since is None else duration(now - task.since)

@@ -18,11 +18,11 @@ from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, r
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import State, Task
-from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
-from agentwatch.view.times import duration, stands_since
+from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, waits_for
 
 _STEP: Final = 2
@@ -31,8 +31,8 @@ _TITLE: Final = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
-_PULSE: Final = 28
-"""Cells for title and activity from which a title gives way to the activity."""
+_NAME: Final = 0.4
+"""How much of the cells for title and activity a title keeps beside an activity that needs the rest."""
 _LEAST: Final = 5
 """Cells behind a title in which something can be said."""
 
@@ -48,9 +48,9 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> Columns:
-        """The columns of a tree that is `width` cells wide: the wide layout from 100 on, else the narrow one."""
-        if width < 100:
-            return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 64 else 4)
+        """The columns of a tree that is `width` cells wide: the wide layout from 120 on, else the narrow one."""
+        if width < 120:
+            return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 46 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
@@ -66,7 +66,7 @@ class Columns(NamedTuple):
     @property
     def has_activity(self) -> bool:
         """Whether titles give way to the activity."""
-        return self.state > 0 and self.room >= _PULSE
+        return self.state > 0
 
 
 class RowState(NamedTuple):
@@ -91,8 +91,7 @@ class RowState(NamedTuple):
 
 def age_of(task: Task, now: float) -> str:
     """Since when it is as its row says, at `now` (seconds since the epoch)."""
-    since = stands_since(task)
-    return duration(None if since is None else now - since)
+    return duration(None if task.since is None else now - task.since)
 
 
 def decided_of(task: Task, now: float) -> str | None:
@@ -158,7 +157,7 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
         state.mark,
         *_guides(state),
         _arrow(state),
-        Part(face.glyph + " ", palette.muted if is_lost else color),
+        Part(face.glyph + " ", palette.muted if is_lost or task.past else color),
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
@@ -190,8 +189,8 @@ def _is_quiet(task: Task) -> bool:
     is past, was acknowledged, or cannot be reached."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
-    has_ended = task.state in (State.COMPLETED, State.CANCELED)
-    return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
+    has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
+    return has_ended and not (task.needs_operator or task.answers_in_prose)
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
@@ -202,15 +201,16 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     # A chain is named by its task; its agent comes behind.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}" if task.attempt > 1 else ""
-    words = _activity(task, state, tasks)
+    words = _activity(task, state, tasks) or _reason(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
-    title_room = start - 1 if words and columns.has_activity else room
+    title_room = max(int(room * _NAME), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    words, nearest = words or _reason(task, state, tasks), used + 2 - (used + 1 == start)
-    whole = _joined(_program(task), words)
-    if not words or nearest + cell_len(whole) <= room:
+    nearest = used + 2 - (used + 1 == start)
+    # The program, or the agent, where there is room for all of it.
+    whole = _joined(_program(task), words) or ("" if columns.agent else _agent_of(task))
+    if nearest + cell_len(whole) <= room:
         words = whole
     # Blanks behind the title are given to the words.
     start = max(min(start, room - cell_len(words)), nearest)
@@ -253,20 +253,19 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
-    if task.stale:
-        is_gone = task.run is not None and task.run.process_gone
-        return _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
+    if task.shown in (Shown.SILENT, Shown.GONE):
+        return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
     return "" if waits_for(task, tasks) else words
 
 
-def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
-    """For how many a task waits, or why it failed, else its agent; no title gives way to it."""
-    result, words = task.result, "" if state.columns.agent else _agent_of(task)
+def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
+    """For how many a task waits, or why it failed."""
+    result = task.result
     if waiting := waits_for(task, tasks):
-        words = f"waits for {waiting:,}"
-    elif task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
-        words = summary((result.summary if result else "") or code)
-    return words
+        return f"waits for {waiting:,}"
+    if task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
+        return summary((result.summary if result else "") or code)
+    return ""
 
 
 def _agent_of(task: Task) -> str:
@@ -311,12 +310,12 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         bar = _BAR if width > 2 * _BAR else _BAR // 2
         words = clip(f"{done}/{total}", width - bar - 1)
         filled = round(bar * done / total) if total else 0
-        yield Part("━" * filled, style or palette.states[LOOKS[task.state].color])
+        yield Part("━" * filled, style or palette.states[LOOKS[task.shown].color])
         yield Part("─" * (bar - filled), palette.muted)
         yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
     elif below is not None and (state.row.folded or task.state.is_open):
         # Of a folded one, how many are verified and contradicted, where there is room.
-        done, total = below.states[State.COMPLETED], below.tasks
+        done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
         told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])

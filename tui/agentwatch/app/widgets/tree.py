@@ -16,7 +16,7 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agentwatch.app.actions import Home, bindings
+from agentwatch.app.actions import Home, bindings, commands_of
 from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Painted, Part
@@ -53,6 +53,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     follows: var[bool] = var(False)
     cursor_id: var[str | None] = var[str | None](None, init=False)
     """The id of the selected task; None on a heading, or where there is no row."""
+    row_count: var[int] = var(0, init=False)
+    """Rows, visible on screen or not."""
     matches: var[int | None] = var[int | None](None)
     """So many rows match the filter by themselves; None if none is on."""
 
@@ -66,6 +68,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._folds_of_all: frozenset[RowId] | None = None
         """The rows that are folded while no filter is on."""
         self._shown: Set[str] | None = None
+        self._opens_history = False
+        """The history is open because there is nothing else: it is folded once something goes live."""
         self._groups: object = None
         """The groups of which the rows were made."""
         self._tree = tree
@@ -73,6 +77,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
         self._cursor: RowId | None = None
         self._row = 0
+        self._first: RowId | None = None
+        """The row on which the cursor was put first."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
         self._marked: dict[str, None] = {}
@@ -95,11 +101,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def cursor_group(self) -> str | None:
         """The name of the group on whose heading the cursor is."""
         return self._cursor.value if isinstance(self._cursor, Group) else None
-
-    @property
-    def row_count(self) -> int:
-        """Rows, visible on screen or not."""
-        return len(self.rows)
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -126,12 +127,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         for task_id in changed:
             self._made.pop(task_id, None)
         self.order.apply(changed, self._clock())
-        self._rebuild()
+        if self._groups is not self.order.groups:
+            self._rebuild()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
             self._is_placed = settled
-            self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
+            self._put_first()
+        self._fold_history()
         if self.follows:
             self._follow(changed)
         self._draw()
@@ -171,6 +174,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.order.is_settled = True
         is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
         if sum(map(bool, self.order.groups.values())) == 1:
+            self._opens_history = Group.HISTORY in self.folds
             self.folds -= {Group.HISTORY}
         self._rebuild()
         roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
@@ -183,7 +187,25 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 self.folds |= done
                 self._rebuild()
 
+    def _fold_history(self) -> None:
+        """Something has gone live: fold the history that was open for want of it, unless the operator is in it."""
+        groups = self.order.groups
+        if not self._opens_history or not any(groups[one] for one in (Group.NOW, Group.TODAY, Group.EARLIER)):
+            return
+        is_in_it = self._row > self.places.get(Group.HISTORY, self.row_count)
+        if not is_in_it or self._cursor == self._first:
+            self._opens_history = False
+            self.folds |= {Group.HISTORY}
+            self._rebuild()
+            if is_in_it:
+                self._put_first()
+
     # The cursor
+
+    def _put_first(self) -> None:
+        """Put the cursor on the first task, as nobody has moved it."""
+        self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
+        self._first = self._cursor
 
     def _put(self, row: int, *, jumps: bool = False) -> None:
         """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
@@ -214,7 +236,9 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         the top is in sight if the top is, and the cursor stays in sight."""
         cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
         self.rows, self._groups = self.order.rows(self.folds, self._shown), self.order.groups
-        self.places = {one: place for place, row in enumerate(self.rows) for one in (row.row_id, *row.chain)}
+        self.row_count = len(self.rows)
+        self.places = {row.row_id: place for place, row in enumerate(self.rows)}
+        self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
         # From a row that is gone, the cursor goes up to one that is left.
         left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
         place = self.places.get(cursor or "")
@@ -360,6 +384,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def action_fold_all(self, folded: bool) -> None:
         parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
         self._refold(self.folds | parents if folded else frozenset())
+        if hidden := [one for one in self._tree.queue if one not in self.places]:
+            asking = f"{len(hidden):,} that need you are" if len(hidden) > 1 else "One that needs you is"
+            to_it, unfold = (commands_of(self.app)[name].key_label for name in ("needs.next", "fold.none"))
+            self.notify(f"{asking} folded: {to_it} goes there, {unfold} unfolds.", markup=False)
 
     @property
     def _cursor_row(self) -> Row | None:
@@ -375,6 +403,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if Group.HISTORY not in self.places:
             self.post_message(Missing("There is no history: nothing here is that old."))
             return
+        self._opens_history = False
         self._refold(self.folds - {Group.HISTORY})
         self._walk(self.places[Group.HISTORY])
         # As much of it as there is room for.
@@ -393,6 +422,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._is_placed = True
         self.follows = False
         self._put(row)
+        self._fold_history()
 
     async def on_click(self, event: events.Click) -> None:
         place = self.scroll_offset.y + event.y

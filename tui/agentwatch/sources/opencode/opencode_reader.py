@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState, StartedBy, Turn
+from agentwatch.disk import spellings
 from agentwatch.sources.opencode.database import (
     ForeignDatabase,
     Record,
@@ -27,7 +28,7 @@ from agentwatch.sources.opencode.database import (
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, inner, question_in, string, text, total, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there

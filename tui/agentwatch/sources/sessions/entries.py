@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
+from agentwatch.text import within
 
 Place = tuple[int, int]  # where a record stands, and which entry of it this is
 
 _FILES: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
-_PATHS: Final = (*_FILES, "dir_path")
 _SAYING: Final = (
-    *("command", "cmd", "pattern", "regex", *_PATHS, "url", "query", "description"),
+    *("command", "cmd", "pattern", "regex", *_FILES, "dir_path", "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
 )  # the arguments that tell most of a call, the best first
 _PLACES: Final = ("workdir", "cwd", "directory", "dir_path")
@@ -67,16 +67,20 @@ class Entry(NamedTuple):
 
 
 def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
-    """The main argument of a call in one line; a path below one of the `places` stands from there on."""
+    """The main argument of a call in one line; paths below one of the `places` stand from there on."""
+
+    def first(value: str) -> str:
+        return first_line(within(value[:_BEGINNING], places), LONGEST_DOING)
+
     for key in () if tool.startswith("mcp__") else _SAYING:
-        if isinstance(value := given.get(key), str | list) and (words := first_line(_words(value), LONGEST_DOING)):
-            return _within(words, places) if key in _PATHS else words
+        if isinstance(value := given.get(key), str | list) and (words := first(_words(value))):
+            return words
     for value in given.values():
         if not isinstance(value, str):
             continue
         if (patched := _PATCHED.search(value[:_BEGINNING])) is not None:
-            return _within(patched[1].strip(), places)[:LONGEST_DOING]
-        words = first_line(value, LONGEST_DOING)
+            return first(patched[1])
+        words = first(value)
         if words and not words.startswith("```") and (len(words) < _BLIND or " " in words):
             return words
     asked = (text(one, "question") for one in objects(given, "questions"))
@@ -95,11 +99,6 @@ def _words(value: str | list[object]) -> str:
         return value
     parts = [part for part in value if isinstance(part, str)]
     return parts[-1] if len(parts) == 3 and parts[1] in _SHELLS else shlex.join(parts)
-
-
-def _within(path: str, places: Sequence[str]) -> str:
-    inside = (path[len(place) + 1 :] for place in places if path.startswith(f"{place}/"))
-    return next(filter(None, inside), path)
 
 
 class ActKind(StrEnum):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Document, OpenDocument, Return
@@ -143,12 +141,6 @@ class StoreReader:
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
         return gone + [Change(key, run) for key, run in others if before.get(key) != run]
-
-
-def spellings(workspace: Path) -> list[str]:
-    """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
-    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
-    return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 
 
 def several(count: int, noun: str) -> str:

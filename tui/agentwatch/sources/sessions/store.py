@@ -17,10 +17,11 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.disk import spellings
 from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     NO_ACCOUNT,

@@ -6,20 +6,20 @@ from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import var
 
-from agentwatch.app.widgets.cells import clip, right
+from agentwatch.app.widgets.cells import clip, clip_sentence, right
 from agentwatch.app.widgets.details.blocks import FAINT, NOTHING, Line, faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
-from agentwatch.text import folded
+from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
-from agentwatch.view.plain import shown, summary
 
 _TOOK: Final = 5
 """Cells for how long a call took."""
@@ -56,8 +56,8 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     tool, handed = shown(step.tool), f"▸ {summary(name)}  " if name else ""
     result = "" if mark == "≡" or not step.result else _ARROW + shown(step.result)
     about = "" if name and name == step.about else shown(step.about)
-    # A long result leaves more than half of the line to the call.
-    said = clip(f"{tool} {handed}{about}".rstrip(), max(room - len(result), int(room * 0.6)))
+    # A long result leaves more than half of the line to the call, of whose paths the ends are kept.
+    said = clip_sentence(f"{tool} {handed}{about}".rstrip(), max(room - cell_len(result), int(room * 0.6)))
     body = Content(said).stylize("bold", 0, len(tool)).stylize("$text-accent", len(tool) + 1, len(tool + handed))
     if step.outcome is Outcome.REFUSED:
         body = Content.styled(said, "strike")
@@ -79,6 +79,8 @@ class LiveLog(Page):
     sought = ""
     now = 0.0
     is_working = False
+    spellings: Sequence[str] = ()
+    """The spellings of the workspace."""
     names: Mapping[str, str] = {}
     """The names of tasks by the digests of their prompts."""
     _key: Hashable = None
@@ -104,6 +106,7 @@ class LiveLog(Page):
             return Line(NOTHING)
         step, width = self.steps[number], self.scrollable_content_region.width
         name = self.names.get(step.handed, "")
+        step = step._replace(about=within(step.about, self.spellings), result=within(step.result, self.spellings))
         return Line(line_of(step, width, self.now, is_working=self.is_working, name=name), step.place)
 
     def follow(self, view: View | None) -> None:
@@ -115,7 +118,7 @@ class LiveLog(Page):
             runs = ((child.title, attempt.run) for child in children for attempt in child.attempts)
             self.names = {run.prompt.digest: name for name, run in runs if run is not None and run.prompt is not None}
             self.is_working = run.state is RunState.WORKING and not run.process_gone
-            self.now = view.now
+            self.now, self.spellings = view.now, view.monitor.spellings
         if key != self._key:
             self._key, self._is_reading, self.steps = key, True, ()
             self.transcript = view.monitor.transcript(run) if view is not None and run is not None else None

@@ -269,8 +269,8 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 
 def _standing(task: Task, now: float) -> Content:
-    look, since = looks.look(task), times.stands_since(task)
-    parts = [in_color(one) for one in dict.fromkeys((look, looks.LOOKS[task.state]))]
+    look, since = looks.look(task), task.since
+    parts = [in_color(look)]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
         most = max(1 + task.retry.max_retries, task.attempt)

@@ -146,7 +146,7 @@ def overview(view: View) -> Iterator[Block]:
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), remark(standing)]))
-    states = task.below.states if task.below else {}
+    states = task.below.shown if task.below else {}
     below = [Content(plural(task.below.tasks, "task"))] if task.below else []
     urgent = sorted((state for state, count in states.items() if count), key=lambda state: -state.urgency)
     below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state}") for state in urgent]
