@@ -67,7 +67,7 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
     parts = [
         f"{'  ' * min(depth, _LEVELS)}{task.shown.glyph} {summary(name, 80)}",
         task.shown.word + (", accepted" if task.is_accepted else ""),
-        f"({clean(why_at(task, now), 200)})" if task.shown in (Shown.SILENT, Shown.GONE) else "",
+        f"({clean(why_at(task, now), 200)})" if task.shown in (Shown.SILENT, Shown.GONE) or task.handoff_fault else "",
         f"attempt {task.attempt}" if task.attempt > 1 else "",
         f"[{clean(task.agent, 40)}]" if task.agent else "",
         f"NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else "",

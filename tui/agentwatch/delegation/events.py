@@ -54,6 +54,11 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
     return [same[0]._replace(kind=kind) for same, kind in zip(alike.values(), kinds, strict=True)]
 
 
+def is_false(claims: tuple[Claim, ...]) -> bool:
+    """Whether one of them is."""
+    return overall(claims) is Verdict.CONTRADICTED
+
+
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:
     """The verdict over all claims of a return: one lie is a lie, and only what was all looked at is verified."""
     verdicts = {claim.verdict for claim in claims}
