@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.store import Inbox
+    from agentwatch.requests.inbox import Inbox
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
@@ -150,6 +150,22 @@ class Monitor:
         if self._pending or self.health.mode == "starting" or self._unchecked:
             return False
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
+
+    @property
+    def about(self) -> Sequence[tuple[str, str]]:
+        """The way to the machine that it is on, for people, by labels; foreign."""
+        return self._source.about
+
+    def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - of several each has a row
+        """The monitor of the workspace whose row, or one of whose tasks, this is."""
+        return self
+
+    def reconnect(self) -> list[str]:
+        """Try at once to reach the hosts that cannot be. Returns their names. Blocks for a moment."""
+        if self.tree.lost_since is None:
+            return []
+        self._source.reconnect()
+        return [self.host]
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""

@@ -103,7 +103,9 @@ class Tree:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                return [decision.task_id]
+                again = self.runs.decide(decision.decision_id, decision.task_id)
+                self._moved |= bool(again)
+                return {decision.task_id, *again}
             case Checked(path=path):
                 run, last = self.runs.known(path), self._checks[path].get(event.digest)
                 is_same = last and is_false(last.claims) is is_false(event.claims)
@@ -308,14 +310,17 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed, tasks = set[str](), self.tasks
+        """Sum up from the bottom up, and update the tasks touched or with other sums. Returns their ids."""
+        changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
+            if task.task_id not in stale:
+                continue
             below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below, before = below, (task.shown, task.since)
                 self._update(task)
                 changed.add(task.task_id)
+                stale.add(task.parent_id)
                 if task.parent_id and before != (task.shown, task.since):
                     # Since when one above waits or works depends on it.
                     touched.add(task.parent_id)
