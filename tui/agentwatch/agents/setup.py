@@ -155,7 +155,7 @@ def run(
     command, known = launcher(), programs(settings)
     chosen = [known[agent]] if agent else _recognised(workspace, known, sources())
     if not remove:
-        say_line(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
+        say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     if confirm is not None:
