@@ -179,7 +179,7 @@ def _edits(steps: Iterable[Step]) -> list[Edit]:
 
 
 def _listed(edit: Edit) -> list[Part | str]:
-    """What becomes of a file, in a line."""
+    """The change of a file, in a line."""
     before, after = ((text or "").splitlines() for text in edit[1:])
     lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     became = "new" if edit.before is None else "removed" if edit.after is None else "changed"
