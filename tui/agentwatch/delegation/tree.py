@@ -18,7 +18,7 @@ from agentwatch.delegation.events import Aside, Checked, Decided, Event, Request
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, State, Task, sums_of
+from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -355,7 +355,7 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
-        verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+        verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 
