@@ -67,6 +67,8 @@ async def test_no_key_behind_one_that_decides_is_lost(screen: Screen) -> None:
     screen.press_ahead("r", "x", "j")
     await screen.at("api")
     assert [words[:19] for words in screen.told] == ["Retry “shop.plan”: ", "Abort “shop.plan”: "]
+    screen.press_ahead("c", "k", "j")
+    await screen.until(lambda: any("api.return.md" in words for words in screen.told))
     screen.press_ahead("R", "ctrl+n", "ctrl+n", "f3", "f6", *"abc")
     await screen.shows("3 of 3", "◆ ↑ Escalate", "note abc")
     screen.press_ahead("f2", *"def")
