@@ -101,3 +101,45 @@ def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path
             os.EX_IOERR,
             "agentwatch: No space left on device; free space, then try again\n",
         )
+
+
+def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace: Path) -> None:
+    for words, answer, is_there in (("init", "n", False), ("init", "y", True), ("init --remove", "y", False)):
+        (workspace / "CLAUDE.md").write_text("# Shop\n", "utf-8") if answer == "n" else None
+        with Terminal(agentwatch(*words.split(), workspace), columns=100, lines=40) as terminal:
+            terminal.wait_for(r"CLAUDE\.md +changed, [+-]\d+ lines(.|\n)*files\? \[y/N\]")
+            terminal.press(f"{answer}\r")
+            assert terminal.wait_until_exit() == (answer == "n")
+        assert (workspace / ".claude" / "settings.json").exists() is is_there
+        assert ("agentwatch" in (workspace / "CLAUDE.md").read_text("utf-8")) is is_there
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+PAGER = {"PAGER": "sed s/^/paged:/"}
+PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {
+    "tree": ("tree .", {}, r"^✗ shop\.api  failed \d+s", b"\x1b[31m"),
+    "narrow": ("tree .", {}, r"^    left$", b"\x1b[1;35m"),
+    "pending": ("pending .", {}, r"^✗ shop\.api  attempt 1, failed \d+s", b"\x1b[31m"),
+    "check": ("check .", {}, r"^odd\.handoff\.json:1: HOF\d+ error", b"\x1b[31merror"),
+    "report": ("report .", {}, r"^<sub>agentwatch report", b"\x1b[31m"),
+    "verify": ("verify .", {}, r"^✓ ledger", b"\x1b[32m"),
+    "no colour": ("tree .", {"NO_COLOR": "1"}, r"^✗ shop\.api  failed", b""),
+    "dumb": ("tree .", {"TERM": "dumb"}, r"^✗ shop\.api  failed", b""),
+    "paged": ("help commands", PAGER, r"^paged:- attest: 0 signed", b"paged:\x1b[1mCommands"),
+    "no pager": ("help commands", {"PAGER": "/nowhere/less", "NO_COLOR": "1"}, r"^- 130: ended by ctrl\+c", b""),
+    "short": ("help live", PAGER | {"LINES": "90"}, r"^Live|transcripts", b"\x1b[1m"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace: Path, name: str) -> None:
+    words, environment, seen, written = PRINTED[name]
+    (workspace / "api.return.md").write_text(FAILED.replace("timed out", f"timed out {EVIL}"), "utf-8")
+    (workspace / "odd.handoff.json").write_text(json.dumps({"task_id": f"odd {EVIL}"}), "utf-8")
+    command = ["sh", "-c", f'cd "$1" && shift && exec "$@" {words}', "sh", str(workspace), *agentwatch()]
+    with Terminal(command, columns=44, lines=60, environment=environment) as terminal:
+        terminal.wait_until_exit()
+        assert re.search(seen, terminal.text(), re.MULTILINE), terminal.text()
+        assert written in terminal.written
+        assert (b"\x1b" in terminal.written) is bool(written)
+        assert re.findall(r"\x1b(?!\[[0-9;]*m).{0,9}|\x9b", terminal.written.decode()) == []

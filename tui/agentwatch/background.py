@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 _POLL_SECONDS: Final = 0.5
 _REST: Final = 0.004
@@ -52,10 +52,22 @@ class Background(ABC, Generic[T]):
         """Work, until it is `_stopped`."""
 
 
+class Waiter(Protocol):
+    """Waits until something happens in a directory."""
+
+    def wait(self, timeout: float) -> object:
+        """Wait for that, or for so many seconds."""
+
+    def wake(self) -> None:
+        """End the present wait, or the next one. Any thread may call it."""
+
+
 class Part(ABC):
-    """Something that a worker polls; `wake` has it polled at once. `notice` may quote foreign text."""
+    """Something that a worker polls; `wake` has it polled at once, and so has its `waiter`, once it has one. `notice`
+    may quote foreign text."""
 
     notice: str | None
+    waiter: Waiter | None = None
     wake: Callable[[], None] = staticmethod(lambda: None)
 
     @abstractmethod
@@ -77,6 +89,7 @@ class Worker(Background[Sequence[Any]]):
         super().__init__()
         self._parts: list[Part] = []
         self._polled = 0
+        self._waiter: Waiter | None = None
 
     def add(self, part: Part) -> None:
         """Poll this one, too, from now on."""
@@ -89,10 +102,25 @@ class Worker(Background[Sequence[Any]]):
         """Whether all that was there at first has been told."""
         return self._polled == len(self._parts)
 
+    def stop(self) -> None:
+        """End, with what it is at; waits for that, not for long."""
+        with self._news:
+            self._stopped = True
+        self._ring()
+        super().stop()
+
     def _ring(self) -> None:
         with self._news:
             self._rung = True
             self._news.notify()
+        if self._waiter is not None:
+            self._waiter.wake()
+
+    def _rest(self, seconds: float) -> None:
+        if self._waiter is None:
+            super()._rest(seconds)
+        elif not self._stopped:
+            self._waiter.wait(seconds)
 
     def _run(self, emit: Callable[[Sequence[Any]], None]) -> None:
         is_last = False
@@ -109,6 +137,7 @@ class Worker(Background[Sequence[Any]]):
                 with suppress(RuntimeError):
                     if news:
                         emit(news)
+            self._waiter = next((one.waiter for one in parts if one.waiter), None)
             self._polled = len(parts)
             if not is_last:
                 self._rest(_POLL_SECONDS)

@@ -33,5 +33,11 @@ class ConfigError(AgentwatchError):
     """The configuration does not hold together; the message names file, line and what to do."""
 
 
+class NoMatchError(AgentwatchError):
+    """There is none of what was asked for."""
+
+    exit_code = ExitCode.NOT
+
+
 class WorkspaceError(AgentwatchError):
     """The workspace does not exist, is no directory or cannot be read."""

@@ -282,15 +282,6 @@ note = partial(Check, Mark.NOTE)
 bad = partial(Check, Mark.BAD)
 
 
-def say_checks(checks: Iterable[Check]) -> int:
-    """Print checks as they come, a line each. Returns 1 if one of them is bad, else 0."""
-    code = 0
-    for one in checks:
-        say(f"{one.mark} {one.about}: {clean(one.found)}")
-        code |= one.mark is Mark.BAD
-    return code
-
-
 def say(text: str) -> None:
     """Print to standard output; a character that the terminal's encoding lacks never ends the program."""
     _write(sys.stdout, text)

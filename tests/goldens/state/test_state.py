@@ -51,7 +51,7 @@ def test_nothing_of_an_old_state_is_lost(
 def test_old_hooks_and_servers_are_known_as_ours(world: World) -> None:
     shop = world.root / "shop"
     out = world.run("doctor", cwd=shop).out
-    assert "`agentwatch init --write` mends it" in out
+    assert "`agentwatch init` mends it" in out
     world.run("init", "--agent", "opencode", "--write", cwd=shop)
     assert world.run("init", "--agent", "claude-code", "--write", cwd=shop).code == 0
     hooks = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]

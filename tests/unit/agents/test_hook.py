@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.command import Journal, answer_call
+from agentwatch.agents.hook.child import answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject

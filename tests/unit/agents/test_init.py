@@ -151,6 +151,35 @@ def marks(workspace: Path, settings: Settings = Settings()) -> list[Mark]:  # no
     return [one.mark for one in setup.checks(workspace, settings)]
 
 
+WRONG = {
+    "agentwatch": "starts “agentwatch” by its name, so other code may run in its place",
+    "/x/bin/python -I -S /x/agentwatch/__main__.py /x": "starts “/x/bin/python”, which is not there: agentwatch",
+    "/bin/sh -I -S /x/agentwatch/__main__.py /x": "starts “/x/agentwatch/__main__.py”, which is not there",
+    "/bin/sh -m agentwatch": "starts another agentwatch, “/bin/sh”",
+}
+
+
+@pytest.mark.parametrize("start", WRONG)
+def test_doctor_says_what_is_stale(tmp_path: Path, started: Path, start: str) -> None:
+    put(tmp_path, old_setup(start))
+    entry = f"[mcp_servers.agentwatch]\ncommand = {json.dumps(start.split(maxsplit=1)[0])}\n"
+    put(started, {".codex/config.toml": f"{entry}args = {json.dumps([*start.split()[1:], 'mcp'])}\n"})
+    found = [one.found for one in setup.checks(tmp_path, Settings())]
+    assert len(found) == 5
+    assert all(WRONG[start] in one for one in found)
+    assert found[-1].startswith("~/.codex/config.toml: it starts")
+
+
+def test_doctor_says_what_an_older_version_lacks(tmp_path: Path) -> None:
+    put(tmp_path, {**CLAUDE, "CLAUDE.md": "<!-- agentwatch: begin -->\nOld.\n<!-- agentwatch: end -->\n"})
+    hooks = programs(Settings())["claude-code"].files[1].ours["hooks"]
+    put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": hooks["SubagentStop"]}})})
+    assert [one.found for one in setup.checks(tmp_path, Settings())] == [
+        "CLAUDE.md: its block is of another version; `agentwatch init` renews it",
+        ".claude/settings.json: it is of an older version: 2 of 3 entries are missing; `agentwatch init` mends it",
+    ]
+
+
 @pytest.mark.parametrize("start", OLD)
 def test_doctor_finds_what_other_code_can_replace_and_init_mends(tmp_path: Path, start: str) -> None:
     put(tmp_path, old_setup(start))

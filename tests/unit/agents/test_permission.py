@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentwatch.agents.hook import requests
-from agentwatch.agents.hook.command import JOURNAL, UNANSWERED
+from agentwatch.agents.hook.journal import JOURNAL, UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.decision import Action
@@ -56,6 +57,13 @@ class Asking(Scene):
     def stage(self, request: Request) -> RequestStage:
         return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
+    def await_call(self, request: Request, call_id: str) -> None:
+        """Until the hook has found the call."""
+        end = time.monotonic() + 30
+        while (known := self.store.find(request.request_id)) is not None and known.call_id != call_id:
+            assert time.monotonic() < end, known
+            time.sleep(0.02)
+
     def told(self) -> Any:
         """The output of the hooks since the last call, None where that is nothing."""
         out = self.printed()
@@ -79,6 +87,15 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Asking) -> None:
     assert scene.stage(request) is RequestStage.DELIVERED
     (ended,) = scene.store.read()
     assert ended.by == operator_name()
+
+
+def test_a_call_that_is_written_late_delays_no_request(scene: Asking) -> None:
+    with scene.asked() as request:
+        assert request.call_id is None
+        scene.story.called("toolu_1")
+        scene.await_call(request, "toolu_1")
+        scene.answer(request)
+    assert (scene.told(), scene.stage(request)) == (ALLOWED, RequestStage.DELIVERED)
 
 
 def test_it_ends_at_once_when_the_screen_goes(scene: Asking) -> None:

@@ -10,8 +10,8 @@ from tests.unit.delegation.events import decided as of_task
 
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Decided, Ran, Requested
-from agentwatch.delegation.request import Option, Query, Request, RequestKind
-from agentwatch.delegation.run import Permit, Permitter, Run
+from agentwatch.delegation.request import Option, Permit, Permitter, Query, Request, RequestKind
+from agentwatch.delegation.run import Run
 
 
 def digest(command: str) -> str:

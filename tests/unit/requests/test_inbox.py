@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.requests.store import Inbox
+from agentwatch.requests.inbox import Inbox
 from tests.unit.requests.asked import Place, request
 
 
@@ -28,6 +29,17 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert inbox.look() == []
     (place.store.directory / f"{asked.request_id}.json").unlink()
     assert inbox.look() == []
+
+
+def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place: Place) -> None:
+    inbox, asked = Inbox(place.store), request(place.workspace)
+    with closing(inbox):
+        assert inbox.poll() == []
+        assert inbox.waiter is not None
+        with place.store.offer(asked):
+            assert inbox.waiter.wait(60).paths == {f"{asked.request_id}.json"}
+            assert told(inbox.poll()) == [(asked.request_id, RequestStage.OFFERED)]
+            assert not inbox.waiter.wait(0.2).paths, "to look at it is no news"
 
 
 def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(

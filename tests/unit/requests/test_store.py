@@ -160,7 +160,7 @@ def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
         place.store.offer(request(place.workspace, "x" * 600_000))
     with pytest.raises(RequestError, match="cannot be written"):
         place.store.offer(request(place.workspace, said="\ud800"))
-    with pytest.raises(RequestError, match="not what agentwatch writes"):
+    with pytest.raises(RequestError, match="none that could be answered"):
         to_bytes(request(place.workspace), "another")
 
 

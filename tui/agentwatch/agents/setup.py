@@ -13,7 +13,8 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
@@ -21,13 +22,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.command import Journal
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
+from agentwatch.console import MUTED, Part, say_line
 from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
-from agentwatch.text import Check, bad, clean, good, note, say
+from agentwatch.state import in_home
+from agentwatch.text import Check, bad, clean, good, note, quoted, say
+from agentwatch.view.words import plural
 
 NAME: Final = "agentwatch"
 CLAUDE_SETTINGS: Final = ".claude/settings.json"
@@ -74,6 +78,8 @@ _ASKS: Final = (
 
 BY_HAND: Final = 1
 _SDK: Final = ("mcp", "mcp_types")
+_STARTED: Final = ("mcp", "hook", "--plugin")
+"""The last word of a command of ours in a configuration."""
 _LARGEST: Final = 4 * 1024 * 1024
 # Around what is ours in a Markdown file: nobody sees these when it is shown.
 _BEGIN: Final = "<!-- agentwatch: begin -->"
@@ -139,20 +145,46 @@ def run(
     write: bool,
     remove: bool,
     sources: Callable[[], Set[str]] = frozenset,
+    confirm: Callable[[str], bool] | None = None,
 ) -> int:
     """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left.
 
-    `sources` gives the names of the readers that know a session of this workspace.
+    `sources` gives the names of the readers that know a session of this workspace. With `confirm`, files are listed,
+    and written after a yes; without, each line is shown.
     """
     command, known = launcher(), programs(settings)
     chosen = [known[agent]] if agent else _recognised(workspace, known, sources())
     if not remove:
-        say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
+        say_line(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
+    if confirm is not None:
+        steps = {step.path: step for one in chosen for step in _edits(plan(workspace, one, remove=remove))}
+        if steps:
+            say(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
+            for step in steps.values():
+                say_line(*_listed(step))
+            write = confirm(f"{'Change' if remove else 'Write'} {plural(len(steps), 'file')}?")
+            if not write:
+                say("nothing is written; `agentwatch init | less` shows each line")
+                return BY_HAND
     # One after the other, as two of them may share a file.
-    left = [_set_up(workspace, program, write=write, remove=remove) for program in chosen]
+    left = [_set_up(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]
     return BY_HAND if any(left) else 0
+
+
+def _edits(steps: Iterable[Step]) -> list[Edit]:
+    """The files that would not stay as they are."""
+    return [step for step in steps if isinstance(step, Edit) and step.before != step.after]
+
+
+def _listed(edit: Edit) -> list[Part | str]:
+    """What becomes of a file, in a line."""
+    before, after = ((text or "").splitlines() for text in edit[1:])
+    lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
+    became = "new" if edit.before is None else "removed" if edit.after is None else "changed"
+    counts = ", ".join(f"{sign}{lines.count(sign)}" for sign in "+-" if sign in lines)
+    return [f"  {clean(edit.path):<24} ", (f"{became}, {counts} lines", MUTED)]
 
 
 def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -> list[Program]:
@@ -161,25 +193,25 @@ def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -
     if found:
         say(f"found: {', '.join(one.name for one in found)}")
         return found
-    say(
+    say_line(
         "no agent program is recognised here, by its files or its sessions. If you use one of these, name it with"
         f" --agent ({', '.join(one.name for one in named)}). What follows serves any other program that reads AGENTS.md"
     )
     return [known["generic"]]
 
 
-def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> bool:
-    """Returns whether something is left to be done by hand."""
+def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
+    """Returns whether something is left to be done by hand. `shows`: each line of what changes."""
     name, steps = program.name, plan(workspace, program, remove=remove)
-    edits = [step for step in steps if isinstance(step, Edit) and step.before != step.after]
+    edits = _edits(steps)
     by_hand = [step for step in steps if isinstance(step, ByHand)]
-    for edit in edits:
+    for edit in edits if shows else ():
         old, new = ("/dev/null" if text is None else edit.path for text in edit[1:])
         before, after = ((text or "").splitlines() for text in edit[1:])
         for line in difflib.unified_diff(before, after, old, new, lineterm=""):
             say(clean(line))
     for step in by_hand:
-        say(clean(f"by hand, to {step.place} ({step.why}):"))
+        say_line(clean(f"by hand, to {step.place} ({step.why}):"))
         for line in step.lines.splitlines():
             say(f"    {clean(line)}")
     if not edits:
@@ -193,27 +225,90 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> 
             raise WorkspaceError(f"{edit.path}: cannot be written ({error}); what was written before stays") from error
         say(f"{name}: {'removed from' if remove else 'written to'} {edit.path}")
     if program.note and not remove:
-        say(f"{name}: {program.note}")
+        say_line(f"{name}: {program.note}")
     return bool(by_hand)
 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
-    """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
+    """The checks of `doctor` on files that `init` wrote: whether it would write the same now, and else why not."""
     if said := Journal(workspace).unanswered():
         yield note("agents", f"an answer to a program did not get through at {said}")
-    is_right: dict[str, bool] = {}
+    stale: dict[str, str] = {}
+    is_told = False
     for program in programs(settings).values():
         for step in plan(workspace, program, remove=False):
-            # Nothing is started by the instructions.
-            if isinstance(step, Edit) and step.path != program.instructions and NAME in (step.before or ""):
-                is_right[step.path] = step.before == step.after and is_right.get(step.path, True)
-    for path in (path for path, right in is_right.items() if not right):
-        why = "what is there was written by hand, or by another agentwatch: other code may run in its place"
-        yield bad("agents", f"{path}: {why}; `agentwatch init --write` mends it")
-    if is_right and all(is_right.values()):
+            if not isinstance(step, Edit) or NAME not in (step.before or ""):
+                continue
+            if step.path != program.instructions:
+                stale[step.path] = stale.get(step.path) or _why_stale(step)
+            elif not is_told and _BEGIN in (step.before or "") and step.before != step.after:
+                # Nothing is started by the instructions.
+                is_told = True
+                yield note("agents", f"{step.path}: its block is of another version; `agentwatch init` renews it")
+    for path, why in stale.items():
+        if why:
+            yield bad("agents", f"{path}: {why}; `agentwatch init` mends it")
+    if stale and not any(stale.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
-    if is_right.get(CLAUDE_SETTINGS):
+    if stale.get(CLAUDE_SETTINGS) == "":
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
+    yield from _of_codex()
+
+
+def _of_codex() -> Iterator[Check]:
+    """The entry that the operator has added by hand."""
+    import tomllib
+
+    place = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
+    with suppress(OSError, ValueError, RuntimeError):
+        for words in _started_in(tomllib.loads(place.read_text("utf-8"))):
+            if why := _why_wrong(words):
+                shown = "`agentwatch init --agent codex` shows what belongs there"
+                yield bad("agents", f"{in_home(str(place))}: {why}; {shown}")
+
+
+def _why_stale(edit: Edit) -> str:
+    """Why a file of a program is not as it would be written now; "" where it is."""
+    if edit.before == edit.after:
+        return ""
+    before, after = ([*_started_in(json.loads(text or "{}"))] for text in edit[1:])
+    reasons = dict.fromkeys(why for words in before if (why := _why_wrong(words)))
+    if not reasons and (more := len(after) - len(before)) > 0:
+        return f"it is of an older version: {more} of {len(after)} entries are missing"
+    return "; ".join(reasons) or "it is of another version, or of other settings"
+
+
+def _started_in(node: Any) -> Iterator[list[str]]:
+    """The words of each command in a configuration that starts agentwatch."""
+    if isinstance(node, list):
+        if node and all(isinstance(one, str) for one in node):
+            if any(NAME in word for word in node) and node[-1] in _STARTED:
+                yield node
+            return
+        for one in node:
+            yield from _started_in(one)
+    elif isinstance(node, dict):
+        command, arguments = node.get("command"), node.get("args")
+        if isinstance(command, str):
+            with suppress(ValueError):  # a quotation mark without its other one
+                yield from _started_in([*shlex.split(command), *(arguments if isinstance(arguments, list) else ())])
+        for key, one in node.items():
+            if key != "args":
+                yield from _started_in(one)
+
+
+def _why_wrong(words: Sequence[str]) -> str:
+    """Why a command does not start this agentwatch; "" where it does."""
+    mine = launcher()
+    if tuple(words[: len(mine)]) == mine:
+        return ""
+    program = words[0]
+    if not program.startswith("/"):
+        return f"it starts {quoted(program)} by its name, so other code may run in its place"
+    paths = [program, *(word for word in words[1:4] if word.startswith("/") and word.endswith(".py"))]
+    if missing := next((path for path in paths if not os.path.exists(path)), None):
+        return f"it starts {quoted(missing, 200)}, which is not there: agentwatch was moved, or removed"
+    return f"it starts another agentwatch, {quoted(paths[-1], 200)}"
 
 
 # Files

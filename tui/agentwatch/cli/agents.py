@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,20 +74,23 @@ def mcp(options: Namespace) -> int:
         f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
         choices=_PROGRAMS,
     ),
-    flag("--write", "write them"),
-    flag("--remove", "take out what was written; shown only, without --write"),
-    exit_codes="exit codes: 0 done or shown, 1 something is left to be added by hand, 2 wrong usage",
+    flag("--write --yes", "do not ask"),
+    flag("--remove", "take out what was written"),
+    exit_codes="exit codes: 0 done or shown, 1 you said no, or something is left to be added by hand, 2 wrong usage",
 )
 def init(options: Namespace) -> int:
-    """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
+    """List what makes an agent program hand off, return and wait the agentwatch way, ask once, and write it. Where
+    nobody can be asked, show each line, and write only with --write."""
     from contextlib import closing
 
     from agentwatch.agents.setup import run
     from agentwatch.arguments import workspace_at
     from agentwatch.composition import sessions_of
     from agentwatch.config import load
+    from agentwatch.console import confirms, is_terminal
 
     workspace, settings = workspace_at(options.path), load()
+    confirm = confirms if is_terminal() and sys.stdin.isatty() and not options.write else None
 
     def sources() -> Set[str]:
         """The names of the readers that know a session of the workspace."""
@@ -96,4 +100,12 @@ def init(options: Namespace) -> int:
             source.scan()
             return {one.source for one in source.found() if one.sessions}
 
-    return run(workspace, options.agent, settings, write=options.write, remove=options.remove, sources=sources)
+    return run(
+        workspace,
+        options.agent,
+        settings,
+        write=options.write,
+        remove=options.remove,
+        sources=sources,
+        confirm=confirm,
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
+from agentwatch.console import STRONG, Part, say_line
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
@@ -21,6 +22,7 @@ from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_pat
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
+from agentwatch.view.looks import SEVERITIES
 from agentwatch.view.words import plural
 
 
@@ -71,9 +73,11 @@ def check(options: Namespace) -> int:
     if options.format == "json":
         say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
     else:
-        write = _github_line if options.format == "github" else _line
-        for one in (write(finding) for file in checked for finding in file.findings):
-            say(one)
+        for finding in (finding for file in checked for finding in file.findings):
+            if options.format == "github":
+                say(_github_line(finding))
+            else:
+                say_line(*_line(finding))
     if options.format == "text":
         found = ", ".join(plural(counts[one], one) for one in (Severity.ERROR, Severity.WARNING))
         say(f"{plural(len(checked), 'file')} checked: {found if counts else 'nothing found'}")
@@ -157,9 +161,10 @@ def _missing(file: _File, document: Return) -> Iterator[str]:
             yield path
 
 
-def _line(finding: FindingDoc) -> str:
+def _line(finding: FindingDoc) -> list[Part | str]:
     place = clean(finding.path) + (f":{finding.line}" if finding.line else "")
-    return f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}"
+    severity = finding.severity, SEVERITIES[finding.severity].color
+    return [(place, STRONG), f": {finding.rule} ", severity, f" {clean(finding.message)}"]
 
 
 def _github_line(finding: FindingDoc) -> str:

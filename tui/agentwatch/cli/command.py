@@ -41,7 +41,7 @@ GROUPS: Final = {
     "for agents": {
         "wait TASK": "wait for your decision, and print it as JSON",
         "claim DECISION": "claim it, so that only one carries it out",
-        "init [PATH]": "show or --write what makes an agent hand off, return and wait this way",
+        "init [PATH]": "make an agent hand off, return and wait this way",
         "mcp [PATH]": "serve handoffs, returns and decisions to agents, over MCP",
         "hook": "answer a hook of Claude Code",
     },
@@ -75,7 +75,10 @@ _EXIT_CODES: Final = (
     "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
     " (tree: with --fail), 2 wrong usage"
 )
-OF_HOSTS: Final = f"{_EXIT_CODES}, 3 a host that could not be reached"
+OF_HOSTS: Final = (
+    "exit codes: 0 fine, 1 nothing matches, a task needs you (tree --fail), or something could not be read (tree: with"
+    " --fail), 2 wrong usage, 3 a host could not be reached"
+)
 _DATA: Final = "\0"
 """Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
 _END: Final = "-\0"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import termios
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, passphrase, subject_of, task_in
 from agentwatch.composition import check_claims, desk_of
 from agentwatch.config import load
+from agentwatch.console import confirms
 from agentwatch.decisions import form, policy
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
@@ -340,17 +340,12 @@ def say_recorded(made: DecisionMade, what: str) -> None:
 
 
 def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
-    """Print a preview, and ask on the terminal unless the command line says `--yes`. Only `y` or `yes` is a yes, and
-    nothing that was typed before the question."""
+    """Print a preview, and ask on the terminal unless the command line says `--yes`."""
     for line in preview:
         say(line)
     if options.yes:
         return True
-    # First this, as passphrases are asked for: after the question an answer could be thrown away.
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    sys.stdout.write(f"\nRecord this {what}? [y/N] ")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+    if confirms(f"Record this {what}?"):
         return True
     say("nothing is recorded")
     return False

@@ -15,13 +15,14 @@ from agentwatch.cli.command import CREDS, PATH, argument, command
 from agentwatch.cli.verify import of_ledger
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
+from agentwatch.console import say_checks
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import DecisionService
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import leads_through, state_directory
-from agentwatch.text import Check, bad, good, note, say_checks
+from agentwatch.text import Check, bad, good, note
 from agentwatch.view.query import view_faults
 from agentwatch.view.words import plural
 

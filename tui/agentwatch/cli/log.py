@@ -9,7 +9,7 @@ import select
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,12 +19,13 @@ from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, 
 from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
+from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import HAVE_FAILED, request_words
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Reached, Ruled, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import ExitCode, UsageError, WorkspaceError
+from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
@@ -32,8 +33,9 @@ from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import first_watched, state_directory
-from agentwatch.text import clean, complain, exact, say
+from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
+from agentwatch.view.looks import LOOKS
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, plural, state_words
@@ -110,6 +112,8 @@ def _log(
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
+    if options.session is not None and not (batch.events or options.follow):
+        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(options.session, 60)}")
     events = [*recalled.events, *batch.events, *asked]
 
     def text(digest: str) -> str | None:
@@ -193,8 +197,12 @@ class _Printer:
                     self._old_tasks.update(one.task_id for one in changes)
                     continue
             for change in changes:
-                if change.at >= self._since:
-                    say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
+                if change.at < self._since:
+                    continue
+                if self._as_json:
+                    say(json.dumps(log_document(change).plain()))
+                else:
+                    say_line(*_inked(log_line(change)), hang=22)
 
     def print_first_look(self) -> None:
         """Print what was there before anybody watched, in one line."""
@@ -261,6 +269,16 @@ def _is_read() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not poll.poll(0)
+
+
+def _inked(line: str) -> Iterator[Part | str]:
+    """The parts of a line: the time recedes, and the new state has its colour."""
+    at, (before, arrow, after) = line[:20], line[20:].partition(" → ")
+    state = after.partition("  ")[0]
+    yield at, MUTED
+    yield before + arrow
+    yield state, LOOKS[State(state)].color if state in {*State} else ""
+    yield after[len(state) :]
 
 
 def log_line(change: Change) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from agentwatch import manual
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, argument, command, start
+from agentwatch.console import STRONG, Part, has_colors, is_terminal, say_pages
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
 
 if TYPE_CHECKING:
     from agentwatch.contracts.rules import Rule
+
+_LINK: Final = re.compile(r"\[([^\]]+)\]\((\w+)\.md\)")
+_MARKED: Final = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")
 
 
 @command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?"))
@@ -23,8 +28,28 @@ def help(options: Namespace) -> int:  # noqa: A001  the name of the command
     topics = manual.topics()
     if options.topic in COMMANDS and options.topic not in topics:
         return start(options.topic, ["--help"])
-    say(manual.page(_known(options.topic, "topic", topics) or "README").rstrip())
+    topic = _known(options.topic, "topic", topics) or "README"
+    if is_terminal():
+        say_pages(_styled(manual.unwrapped(topic).rstrip()))
+    else:
+        say(manual.page(topic).rstrip())
     return 0
+
+
+def _styled(page: str) -> Iterator[list[Part | str]]:
+    """The lines of a page as a terminal shows them: the marks of Markdown become ink, where there is any."""
+    is_code = False
+    for line in page.splitlines():
+        if line.startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            yield [f"    {line}"]
+        elif line.startswith("#"):
+            yield [(line.lstrip("# "), STRONG)]
+        else:
+            line = _LINK.sub(r"\1 (\2)", line)  # noqa: PLW2901
+            words = _MARKED.split(line) if has_colors() else [line]
+            yield [(one, STRONG if number % 2 else "") for number, one in enumerate(words)]
 
 
 @command(argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?"))

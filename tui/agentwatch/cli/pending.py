@@ -15,6 +15,7 @@ from agentwatch.cli.decide import options_of, ways_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
 from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load
+from agentwatch.console import MUTED, STRONG, Part, say_line
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
@@ -31,7 +32,8 @@ from agentwatch.shell import called, command_line
 from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.times import ago, clock
+from agentwatch.view.looks import look
+from agentwatch.view.times import ago, clock, duration
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -108,8 +110,8 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage, 3 a host could not"
-    " be reached",
+    exit_codes="exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could"
+    " not be reached",
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
@@ -140,17 +142,17 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
     for decision in moving:
         steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
         by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
-        say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+        say_line(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
         for line in filter(None, (decision.waits, words.taken_words(decision))):
-            say(f"  {clean(line)}")
+            say_line(f"  {clean(line)}", hang=0)
     if not asking and not moving:
         say(f"nothing{' that can be seen' if monitor.problems else ''} needs you")
     for notice in document.notices:
-        say(f"! {clean(notice.path)}: {clean(notice.message)}")
+        say_line(("!", "text-warning"), f" {clean(notice.path)}: {clean(notice.message)}")
     if history := words.history_words(tree):
-        say(f"{history}: see `agentwatch tree --where is:history`")
+        say_line(f"{history}: see `agentwatch tree --where is:history`")
     if aside:
-        say(f"{words.counted_aside(tree)}: see `agentwatch tree --where is:acknowledged,snoozed`")
+        say_line(f"{words.counted_aside(tree)}: see `agentwatch tree --where is:acknowledged,snoozed`")
     return report_problems(monitor.problems)
 
 
@@ -183,18 +185,18 @@ def _way(task: Task, action: Action) -> list[str]:
 
 
 def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
-    say(_heading(task))
+    say_line(*_heading(task, now))
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
-        say(f"  {words.in_line(task, question, 400)}")
+        say_line(f"  {words.in_line(task, question, 400)}", hang=0)
     for request, document in zip(asked, told.requests, strict=True):
         asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
-        say(f"  {shown(request_words(request), 400)}  {asks}")
+        say_line(f"  {shown(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
         for query in request.queries:
-            say(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:")
+            say_line(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:", hang=0)
             for option in options_of(query, 200):
-                say(f"      - {option}")
+                say_line(f"      - {option}", hang=0)
         _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
     # It goes on once a request is answered: no other attempt of it is meant.
     if task.request is None:
@@ -202,15 +204,19 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
         _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
 
 
-def _heading(task: Task) -> str:
-    return f"{task.shown.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
+def _heading(task: Task, now: float) -> list[Part | str]:
+    face, since = look(task), task.since
+    age = "" if since is None else f" {duration(now - since)}"
+    name = f" {exact(task.task_id, 200)}", STRONG
+    return [(face.glyph, face.color), name, f"  attempt {task.attempt}, ", (face.word, face.color), (age, MUTED)]
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
-    """Print the command line of the first way, and the others."""
-    say(f"    {line or clean(why_not, 400)}")
+    """Print the command line of the first way, which stays whole to be copied, and the others."""
+    say(f"    {line}") if line else say_line(f"    {clean(why_not, 400)}", hang=0)
     if ways[1:]:
-        say(f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}")
+        others = f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}"
+        say_line((others, MUTED), hang=0)
 
 
 def request_line(request: Request, workspace: Path | str) -> str | None:
@@ -275,7 +281,8 @@ def ack(options: Namespace) -> int:
         say("nothing is put aside: nothing asks there")
         return ExitCode.NOT
     for task in asking:
-        say(f"{_heading(task)}\n  {clean(task.question or '', 400)}")
+        say_line(*_heading(task, now))
+        say_line(f"  {clean(task.question or '', 400)}", hang=0)
     marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
     if options.seconds is None:
         shelf.acknowledge(marks)

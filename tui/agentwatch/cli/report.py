@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
-from agentwatch.cli.shared import subjects_of, unreached, worktrees_of
+from agentwatch.cli.shared import require_session, subjects_of, unreached, worktrees_of
 from agentwatch.config import load
 from agentwatch.report.face import FORMATS, Reported, past_of, write_report
 
@@ -27,5 +27,6 @@ def report(options: Namespace) -> int:
             workspace = one.place.workspace
             past = one.fleet.source(workspace).scan().events if one.fleet else past_of(workspace)
             reported.append(Reported(one.scan(), past, worktrees))
+    require_session(options.session, [one.monitor for one in reported])
     code = write_report(reported, options.format, options.output, now=time.time())
     return max(code, *(unreached(one.monitor) for one in reported))

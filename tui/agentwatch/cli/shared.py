@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from getpass import getpass
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentwatch.arguments import workspaces_at
 from agentwatch.composition import known_desk, monitor_of_host, scanned, shown_worktrees
 from agentwatch.config import Settings, load
-from agentwatch.errors import ExitCode, UsageError
+from agentwatch.errors import ExitCode, NoMatchError, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
 from agentwatch.text import clean, complain, indented, quoted, say
@@ -124,17 +124,20 @@ def print_workspaces(
 
     Of several, each has its path above it, or its name where it is on a host. As JSON they are one document, in which
     each task names its workspace, and so is one on a host; the documents of worktrees stand in that of the one that was
-    asked for. Returns the highest exit code.
+    asked for. Returns the highest exit code. Raises NoMatchError where a session is asked for that none of them has.
     """
     documents, codes = list[dict[str, Any]](), [0]
     with subjects_of(options.paths or ["."], load(), options.session) as asked:
         worktrees, complaints = worktrees_of(asked)
         subjects = [*asked, *worktrees]
-        for number, one in enumerate(subjects):
+        monitors: Iterable[Monitor] = (one.scan(open_desk) for one in subjects)
+        if options.session is not None:
+            require_session(options.session, monitors := list(monitors))
+        for number, (one, monitor) in enumerate(zip(subjects, monitors, strict=True)):
             if not options.json and len(subjects) > 1:
                 name = one.place.name if one.fleet else None
                 say(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
-            codes += [print_one(monitor := one.scan(open_desk), options, documents.append), unreached(monitor)]
+            codes += [print_one(monitor, options, documents.append), unreached(monitor)]
     if options.json:
         is_one = len(asked) == 1 and asked[0].fleet is None
         for document in documents[is_one:]:
@@ -145,6 +148,12 @@ def print_workspaces(
     for complaint in complaints:
         complain(clean(complaint))
     return max(codes)
+
+
+def require_session(session: str | None, monitors: Iterable[Monitor]) -> None:
+    """Raises NoMatchError where a session is asked for that none of these monitors has seen."""
+    if session is not None and not any(one.tree.runs.all for one in monitors):
+        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(session, 60)}")
 
 
 def unreached(monitor: Monitor) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
+from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
 from agentwatch.delegation.task import Shown, Task, sums_of
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, say, summary
+from agentwatch.text import clean, complain, quoted, summary
+from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.query import Found, found_in, parse
-from agentwatch.view.words import in_line, plural, question_at, why_at
+from agentwatch.view.times import duration
+from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -33,16 +37,23 @@ _LEVELS: Final = 40
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""
-    return print_workspaces(options, print_tree)
+    counts: list[int] = []
+    code = print_workspaces(options, partial(_print_tree, counts))
+    if any(counts) or not options.where:
+        return code
+    complain(f"agentwatch: nothing matches {quoted(options.where, 200)}")
+    return max(code, ExitCode.NOT)
 
 
-def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that. Returns
-    1 with `--fail` where a task needs the operator, or one that cannot be seen might. Raises UsageError."""
+def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that, whose
+    count goes to `counts`. Returns 1 with `--fail` where a task needs the operator, or one that cannot be seen might.
+    Raises UsageError."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query, tree.now) if query else None
+    counts.append(len(found.matches) if found is not None else 0)
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
@@ -52,27 +63,43 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=None if found is None else found.shown):
             if isinstance(row.row_id, Group):
-                say(f"{row.row_id.name}  {order.tally(row.row_id).words(tree.now)[0]}")
+                say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id).words(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
-                say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
-        say(" ".join(filter(None, _last_line(monitor, found))))
+                say_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
+        say_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
     complain_of(monitor.problems)
     asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if options.fail and (asks or monitor.problems) else 0
 
 
-def _line(task: Task, depth: int, chain: str, now: float) -> str:
-    name = f"{chain} · {task.title}" if chain else task.title
-    parts = [
-        f"{'  ' * min(depth, _LEVELS)}{task.shown.glyph} {summary(name, 80)}",
-        task.shown.word + (", accepted" if task.is_accepted else ""),
-        f"({clean(why_at(task, now), 200)})" if task.shown in (Shown.SILENT, Shown.GONE) else "",
-        f"attempt {task.attempt}" if task.attempt > 1 else "",
-        f"[{clean(task.agent, 40)}]" if task.agent else "",
-        f"NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else "",
-    ]
-    return "  ".join(filter(None, parts))
+def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
+    """The line of a task, in the words of the screen."""
+    face, since = look(task), task.since
+    name = summary(f"{chain} · {task.title}" if chain else task.title, 80)
+    yield "  " * min(depth, _LEVELS)
+    yield face.glyph, face.color
+    yield f" {name}  ", STRONG if task.needs_operator else MUTED if task.past or task.acknowledged else ""
+    yield face.word, face.color
+    yield "" if since is None else f" {duration(now - since)}", MUTED
+    yield ", accepted" if task.is_accepted else ""
+    yield f"  attempt {task.attempt}" if task.attempt > 1 else ""
+    yield "  {}/{}".format(*task.progress) if task.progress and task.state.is_open else ""
+    yield f"  [{clean(task.agent, 40)}]" if task.agent and task.agent != task.title else "", MUTED
+    if task.ask:
+        yield "  NEEDS YOU", NEEDS
+        yield f": {in_line(task, question_at(task, now), 120)}"
+    elif words := _activity(task, tasks, now):
+        yield f"  {words}", MUTED
+
+
+def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """What a task does, or for how many others it waits; of a silent one the last that it did."""
+    words = "" if task.did is None else clean(doing_words(task.did), 200)
+    if task.shown in (Shown.SILENT, Shown.GONE):
+        return f"last: {words}" if words else clean(why_at(task, now), 200)
+    waiting = waits_for(task, tasks)
+    return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:

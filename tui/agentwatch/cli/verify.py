@@ -16,6 +16,7 @@ from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.cli.shared import passphrase, report_problems
 from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
+from agentwatch.console import say_checks
 from agentwatch.decisions.delivery import MIRROR
 from agentwatch.decisions.envelope import STATEMENT_TYPE, VARIABLE, Trust, given, seal
 from agentwatch.decisions.errors import DecisionError, reason
@@ -30,7 +31,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.recording import write_new
-from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
+from agentwatch.text import Check, bad, clean, good, note, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural, state_words
 

@@ -284,6 +284,8 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
         task = quoted(record.task_id, 200)
     note = ", and the operator's note in `note`," if record.note.strip() else ""
     given = f"with the last handoff, its decision_id set to {record.decision_id}{note.removesuffix(',')}"
+    if record.handoff_sha256 is None:
+        given = f"with the last prompt and the line decision_id: {record.decision_id}{note.removesuffix(',')}"
     if record.params.handoff is not None:
         given = f"with the handoff in {'params.handoff' if handoff_path is None else 'the file handoff_path'}"
     template = SPECS[record.action].do_now

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision, Stage
-from agentwatch.delegation.run import Permit, Permitter, Runs, Session
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
+    from agentwatch.delegation.run import Runs, Session
 
 _PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is answered before all others
 
@@ -134,6 +134,27 @@ class Request:
         return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
 
 
+class Permitter(StrEnum):
+    """Who allowed or refused a call, as the program's own record says."""
+
+    HOOK = "hook"  # A hook, whose it was is not said
+    PERSON = "person"
+    RULE = "rule"  # A rule or a mode of the program: nobody was asked
+    UNKNOWN = "unknown"
+
+
+class Permit(NamedTuple):
+    """The program's record of a call that may have been asked about; `words`: what the model was told."""
+
+    call_id: str
+    tool: str
+    input_sha256: str
+    allowed: bool | None
+    by: Permitter
+    at: float
+    words: str = ""
+
+
 def input_text(value: object) -> tuple[str, str]:
     """The one spelling of an input as JSON, and the sha256 in hex of its bytes."""
     # Not for the first frame, which spells nothing.
@@ -175,7 +196,7 @@ class Requests:
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
-        self._asked = defaultdict[Session, dict[str, Request]](dict)
+        self._asked = defaultdict[tuple[str, str], dict[str, Request]](dict)
 
     def asker(self, session: Session) -> str:
         """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Texts, Todo, Todos, TodoStatus
+from agentwatch.delegation.request import Permit
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -50,27 +51,6 @@ class Activity(NamedTuple):
 MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
 
 
-class Permitter(StrEnum):
-    """Who allowed or refused a call, as the program's own record says."""
-
-    HOOK = "hook"  # A hook, whose it was is not said
-    PERSON = "person"
-    RULE = "rule"  # A rule or a mode of the program: nobody was asked
-    UNKNOWN = "unknown"
-
-
-class Permit(NamedTuple):
-    """The program's record of a call that may have been asked about; `words`: what the model was told."""
-
-    call_id: str
-    tool: str
-    input_sha256: str
-    allowed: bool | None
-    by: Permitter
-    at: float
-    words: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
@@ -80,6 +60,7 @@ class Message:
     opening: str  # its first line that is not empty, of at most 200 characters
     reading: Document | None = None  # None where it follows no contract
     packet: Document | None = None  # the handoff packet that stands in it beside a return
+    decision_id: str | None = None  # the decision that it names, where no packet does
 
 
 class StartedBy(StrEnum):
@@ -191,6 +172,23 @@ class Runs:
         self.all: dict[str, Ran] = {}  # those observed first first
         self.executing: dict[Session, str] = {}  # by session, the task that it executes
         self._paths: dict[Texts, Texts] = {}
+        self._decided: dict[str, str] = {}  # by decision, the task that it is about
+
+    def _named_by(self, run: Run) -> str:
+        """The task that a run was asked for. One that was asked in words goes on with the task of the decision that
+        they name: a program that cannot send on a child begins another."""
+        named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
+        return self._decided.get(named or "", run.task_id)
+
+    def decide(self, decision_id: str, task_id: str) -> set[str]:
+        """A decision about a task is known. Returns the tasks that this concerns beside it."""
+        if self._decided.get(decision_id) == task_id:
+            return set()
+        runs = [ran for ran in self.all.values() if ran.run and ran.run.prompt]
+        again = [ran for ran in runs if ran.run and ran.run.prompt and ran.run.prompt.decision_id == decision_id]
+        concerned = [self.see(ran._replace(run=None)) for ran in again]
+        self._decided[decision_id] = task_id
+        return set[str]().union(*concerned, *map(self.see, again))
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -203,7 +201,8 @@ class Runs:
 
     def task_of(self, run: Run) -> str:
         """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
-        return run.task_id if self._first(run.task_id) in ("", run.source) else f"{run.task_id}#{run.source}"
+        named = self._named_by(run)
+        return named if self._first(named) in ("", run.source) else f"{named}#{run.source}"
 
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
@@ -237,25 +236,25 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        if _keys(before) != _keys(run):
-            for key in _keys(before):
+        if self._keys(before) != self._keys(run):
+            for key in self._keys(before):
                 self._paths[key] = tuple(one for one in self._paths[key] if one != path)
-            for key in _keys(run):
+            for key in self._keys(run):
                 self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            same = [other.run for other in self._of("task", one.task_id) if other.run]
+            same = [other.run for other in self._of("task", self._named_by(one)) if other.run]
             # Where programs use one id, which of them has it bare may be different now.
             for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
                 # Its requests belong to the task that it executes, if that is known.
-                concerned |= {each.task_id, each.session_id, self.executing.pop(each.session, each.session_id)}
+                concerned |= {self._named_by(each), each.session_id, self.executing.pop(each.session, each.session_id)}
                 if runs := self.of_session(each.session):
                     self.executing[each.session] = self.task_of(runs[-1])
                     concerned.add(self.executing[each.session])
         return concerned
 
-
-def _keys(run: Run | None) -> list[Texts]:
-    if not run:
-        return []
-    return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]
+    def _keys(self, run: Run | None) -> list[Texts]:
+        if not run:
+            return []
+        asked_by = "asked by", run.source, run.parent_session or ""
+        return [("task", self._named_by(run)), ("session", *run.session), asked_by]

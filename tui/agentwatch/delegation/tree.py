@@ -103,7 +103,9 @@ class Tree:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                return [decision.task_id]
+                again = self.runs.decide(decision.decision_id, decision.task_id)
+                self._moved |= bool(again)
+                return {decision.task_id, *again}
             case Checked(path=path):
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event

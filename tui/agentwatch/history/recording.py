@@ -19,7 +19,7 @@ from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Retu
 from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.fields import checked_run, is_time, messages, shape_of
+from agentwatch.sources.sessions.values import checked_run, is_time, messages, shape_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

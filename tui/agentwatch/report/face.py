@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentwatch.console import STRONG, Part, is_terminal, say_line
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.delegation.task import Attempt
@@ -30,6 +32,7 @@ from agentwatch.sources import complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import indented, say
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
+from agentwatch.view.looks import LOOKS, SEVERITIES, VERDICTS
 from agentwatch.view.times import iso
 
 Document = dict[str, Any]
@@ -41,6 +44,11 @@ _RETURNED: Final = (
     "files_modified",
 )
 """The facts of a return, by their names there."""
+
+
+_INKS: Final = {
+    f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()
+}
 
 
 class Reported(NamedTuple):
@@ -72,13 +80,23 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
     text = "\n".join(map(FORMATS[format_], accounts))
     if len(accounts) > 1 and format_ == "json":
         text = indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
-    if output is None:
+    if output is None and format_ == "md" and is_terminal():
+        for line in text.splitlines():
+            say_line(*_inked(line), wraps=not line.startswith("|"))
+    elif output is None:
         say(text.removesuffix("\n"))
     else:
         write_new(Path(output), [text])
     problems = [problem for one in reported for problem in one.monitor.problems]
     complain_of(problems)
     return 1 if problems else 0
+
+
+def _inked(line: str) -> Iterator[Part | str]:
+    """The parts of a line of Markdown: headings, states, verdicts and severities have their colour."""
+    words = [line] if line.startswith("#") else re.split(f"({'|'.join(map(re.escape, _INKS))})", line)
+    for number, one in enumerate(words):
+        yield one, STRONG if line.startswith("#") else _INKS[one] if number % 2 else ""
 
 
 def _account(reported: Reported, now: float) -> Account:

@@ -13,19 +13,17 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, change_stamp
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk
 from agentwatch.errors import AgentwatchError
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
@@ -156,7 +154,7 @@ class Offer:
     """A request that this process holds. To be used in a `with`: what has no end by then is gone."""
 
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
-        self.request: Final = request
+        self.request = request
         self._descriptor = descriptor
         self.looked: tuple[object, float] = None, 0.0
         """The ledger as its holder looked for an answer, and when."""
@@ -176,6 +174,16 @@ class Offer:
         with suppress(OSError):
             return self._is_held and _stamp(self._path.lstat()) == self._stamp
         return False
+
+    def note_call(self, call_id: str) -> None:
+        """Say which call it is about, as soon as that is known. Never raises: where it cannot be written, it is not."""
+        store = self._store
+        with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
+            if self.is_whole():
+                request = replace(self.request, call_id=call_id)
+                descriptor = directory.replace_held(self._path.name, to_bytes(request, store.workspace_id))
+                os.close(self._descriptor)
+                self.request, self._descriptor, self._stamp = request, descriptor, _stamp(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
@@ -201,8 +209,8 @@ def refuse_inside(workspace: Path, place: Path) -> None:
 
 
 def as_asked(request: Request) -> Request:
-    """A request without the tree's additions and without another holder's times."""
-    return replace(request.begun, asked_at=0.0, until=None)
+    """A request without the tree's additions, another holder's times, and the id of its call, which comes later."""
+    return replace(request.begun, asked_at=0.0, until=None, call_id=None)
 
 
 def to_bytes(request: Request, workspace_id: str) -> bytes:
@@ -213,7 +221,8 @@ def to_bytes(request: Request, workspace_id: str) -> bytes:
         raise RequestError(f"it cannot be written ({error})") from error
     if len(data) > LARGEST:
         raise RequestError(f"it has {len(data):,} bytes, {LARGEST:,} are allowed")
-    parse(data, workspace_id)
+    if not _is_sound(request, workspace_id):
+        raise RequestError("it is none that could be answered")
     return data
 
 
@@ -221,16 +230,19 @@ def parse(data: bytes, workspace_id: str) -> Request:
     """The request in a file. Raises RequestError for anything else than what `to_bytes` writes for this workspace."""
     with suppress(ValueError, RecursionError):
         request = _schema().validate_json(data, strict=True)
-        identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
-        if (
-            _spelled(request, workspace_id) == data
-            and input_text(json.loads(request.input)) == (request.input, request.input_sha256)
-            and request.request_id == request_id_of(*identity)
-            and set(request.actions) <= set(OF_REQUESTS)
-            and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
-        ):
+        if _spelled(request, workspace_id) == data and _is_sound(request, workspace_id):
             return request
     raise RequestError("it is not what agentwatch writes")
+
+
+def _is_sound(request: Request, workspace_id: str) -> bool:
+    identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
+    return (
+        input_text(json.loads(request.input)) == (request.input, request.input_sha256)
+        and request.request_id == request_id_of(*identity)
+        and set(request.actions) <= set(OF_REQUESTS)
+        and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
+    )
 
 
 def _spelled(request: Request, workspace_id: str) -> bytes:
@@ -254,41 +266,3 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 
 def _name(request_id: str) -> str:
     return f"{request_id}.json"
-
-
-class Inbox(Part):
-    """Looks at a request store, once or as a part of a worker."""
-
-    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
-        self.store: Final = store
-        self.notice: str | None = None
-        self._clock = clock
-        self._known: dict[str, Request] = {}
-        self._looked: object = None
-
-    def poll(self) -> list[Requested]:
-        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
-        before, self._looked = self._looked, (change_stamp(self.store.directory),)
-        # No file tells that a holder has died.
-        is_open = any(one.is_open for one in self._known.values())
-        return self.look() if is_open or before != self._looked else []
-
-    def look(self) -> list[Requested]:
-        """Changes since the call before. Blocks."""
-        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
-        self.notice = next(iter(self.store.problems), None)
-        for name, before in known.items():
-            # Without a file, or with one that says nothing of its end, its holder was killed.
-            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
-            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
-            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
-        self._known = found
-        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
-
-    def gone(self, request: Request) -> str | None:
-        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
-        now = self.store.find(request.request_id)
-        if now is None or now.stage is not RequestStage.OFFERED:
-            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
-        is_same = as_asked(now) == as_asked(request)
-        return None if is_same else "it is not the one that you looked at: look at it again"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.agents.documents import EXAMPLES
-from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, HookAnswer, Journal, JournalEntry
+from agentwatch.agents.hook.child import BAD, Child, HookAnswer
+from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError

@@ -19,25 +19,24 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from agentwatch.agents.hook.command import Journal
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
-from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
-from agentwatch.requests.store import Offer, RequestError
+from agentwatch.requests.store import Offer, RequestError, RequestStore
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
 from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, number, object_in, objects, text
 from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import is_shown, state_directory, workspace_id
 
-_CALL_SECONDS: Final = 0.5  # So long after it has asked, the program may write its call down
+if TYPE_CHECKING:
+    from agentwatch.decisions.record import Params, Record
+    from agentwatch.requests.holding import Holder
 
-_PAUSE_SECONDS: Final = 0.05
 _STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
 _TERMINAL: Final = "cli"  # How a session was started whose prompt is known to stand while it is held
 
@@ -86,24 +85,41 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
     if settings.hook_when == "never" or call.tool == PLAN or (is_bounded and settings.hook_prompt <= 0):
         return
-    holder = Holder(workspace, name="claude hook")
+    trouble = ""
     try:
         asked = AskedCall(call, at)
-        if asked.was_answered(at + _CALL_SECONDS if os.path.isfile(call.transcript or "") else at):
+        if asked.is_answered():
             return
         request = request_of(call, workspace, asked, at=at, until=at + settings.hook_prompt if is_bounded else None)
-        with holder.store.offer(request) as offer:
-            decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
-            answer = decided and answer_of(call, decided.action, decided.params, decided.note)
-            if decided and answer and _print(answer):
-                holder.delivered(decided)
-                offer.end(RequestStage.DELIVERED, by=decided.operator)
-            elif decided is None and asked.is_answered():
-                offer.end(RequestStage.ELSEWHERE)
+        with RequestStore(workspace).offer(request) as offer:
+            trouble = _hold(call, workspace, asked, offer)
     except (RequestError, ValueError) as error:
-        holder.trouble = str(error)
-    if holder.trouble:
-        Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", holder.trouble)
+        trouble = str(error)
+    if trouble:
+        Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", trouble)
+
+
+def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
+    """Hold what is offered until it is answered, here or in the program. Returns why an answer did not get through."""
+    # It takes longer to load than the operator should wait for the offer.
+    from agentwatch.requests.holding import Holder
+
+    holder = Holder(workspace, name="claude hook")
+
+    def goes_on() -> bool:
+        has_ended = asked.is_answered()
+        if asked.call_id and asked.call_id != offer.request.call_id:
+            offer.note_call(asked.call_id)
+        return is_heard() and not has_ended
+
+    decided = holder.hold(offer, goes_on)
+    answer = decided and answer_of(call, decided.action, decided.params, decided.note)
+    if decided and answer and _print(answer):
+        holder.delivered(decided)
+        offer.end(RequestStage.DELIVERED, by=decided.operator)
+    elif decided is None and asked.is_answered():
+        offer.end(RequestStage.ELSEWHERE)
+    return holder.trouble
 
 
 def _print(answer: dict[str, object]) -> bool:
@@ -250,13 +266,7 @@ class AskedCall:
         size = 0
         with suppress(OSError, ValueError):
             size = path.stat().st_size
-        self._tail = Tail(path, position=max(size - _HEAD, 0))
-
-    def was_answered(self, until: float) -> bool:
-        """As `is_answered`, of a call that the program may write down a moment after it asks."""
-        while not (answered := self.is_answered()) and not self.call_id and time.time() < until:
-            time.sleep(_PAUSE_SECONDS)
-        return answered
+        self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_record)
 
     def is_answered(self) -> bool:
         """Reads what the transcript got since the last look. A part that cannot be read says nothing."""
@@ -270,6 +280,11 @@ class AskedCall:
                         self._is_answered = (moment(fields) or 0.0) >= self._since
                         self.call_id = self.call_id if self._is_answered else None
         return self._is_answered
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """A line as the JSON object that it holds, None where it holds none; without what takes long to load."""
+    return dict(object_in(line.decode("utf-8", "replace"))) or None
 
 
 def is_heard() -> bool:
@@ -295,16 +310,20 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     """Offer a request until it has ended: then {}. Else, as it has to be offered anew."""
     workspace, program = _watched(told), text(told, "program") or ""
     anew: Fields = {}
-    holder = Holder(workspace, name=f"{program} plugin")
+    trouble = ""
     try:
-        with holder.store.offer(request_told(told, workspace)) as offer:
+        with RequestStore(workspace).offer(request_told(told, workspace)) as offer:
+            from agentwatch.requests.holding import Holder
+
+            holder = Holder(workspace, name=f"{program} plugin")
             anew = _hold_for_plugin(told, holder, offer, plugin)
+            trouble = holder.trouble
     except (RequestError, ValueError) as error:
-        holder.trouble = str(error)
-    if holder.trouble:
+        trouble = str(error)
+    if trouble:
         asked = inner(told, "asked")
         kind = text(asked, "permission") or "question"
-        Journal(workspace).add_unanswered(program, text(asked, "sessionID") or "", kind, holder.trouble)
+        Journal(workspace).add_unanswered(program, text(asked, "sessionID") or "", kind, trouble)
     return anew
 
 

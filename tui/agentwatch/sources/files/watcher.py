@@ -26,6 +26,8 @@ _MASK: Final = 0x0700_0FCE
 """A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
 must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
 more is no concern."""
+NAMES: Final = 0x0700_0FC0
+"""The same of names alone: none for a file that is opened for a lock, and closed."""
 _Q_OVERFLOW: Final = 0x0000_4000
 _ISDIR: Final = 0x4000_0000
 
@@ -49,8 +51,11 @@ class Watcher:
     gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
     """
 
-    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "") -> None:
+    def __init__(
+        self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK
+    ) -> None:
         self.polling = polling
+        self._mask = mask
         self._root, self._concerns = root, concerns
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
@@ -84,7 +89,7 @@ class Watcher:
                 self._poll.register(self._inotify, select.POLLIN)
             # Not the root with a slash at its end: that would follow it where it is a link by now.
             place = f"{self._root.rstrip('/')}/{path}" if path else self._root
-            watch: int = self._inotify.add_watch(place, _MASK)
+            watch: int = self._inotify.add_watch(place, self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:

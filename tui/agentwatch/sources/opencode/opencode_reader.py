@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.request import Permit, Permitter
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.disk import spellings
 from agentwatch.sources.opencode.database import (
     ForeignDatabase,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -13,6 +14,8 @@ from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
 _OPENING: Final = 200
 _READ: Final = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
+
+_DECISION: Final = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
 
 Broken = Callable[[str, BaseException], None]  # called with the name of a reader that cannot be used, and why
 
@@ -92,8 +95,9 @@ def message(text: str, at: float) -> Message:
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     packet = read_stored(text, handed_over=True) if both else None
     # Their models stay only while somebody looks at them.
-    light = (one and Document(one.document, one.findings, one.complete) for one in (reading, packet))
-    return Message(at, digest_of(text), first_sentence(text, _OPENING), *light)
+    light = [one and Document(one.document, one.findings, one.complete) for one in (reading, packet)]
+    named = _DECISION.search(text) if packet is None and "decision_id" in text else None
+    return Message(at, digest_of(text), first_sentence(text, _OPENING), light[0], light[1], named and named[1])
 
 
 class StoreReader:

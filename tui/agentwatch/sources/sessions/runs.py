@@ -10,13 +10,13 @@ from functools import cache, partial
 from typing import ClassVar, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
+from agentwatch.delegation.request import Permit
 from agentwatch.delegation.run import (
     LONGEST_DOING,
     MOST_PERMITS,
     Activity,
     ActivityKind,
     Message,
-    Permit,
     Run,
     RunState,
     StartedBy,
@@ -32,9 +32,9 @@ from agentwatch.sources.sessions.fields import (
     question_in,
     read_notification,
     text,
-    todos_in,
 )
 from agentwatch.sources.sessions.tail import Record
+from agentwatch.sources.sessions.values import todos_in
 
 SESSION: Final = ""  # stands for the session itself where agents are named by id
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)

@@ -1,0 +1,156 @@
+"""A child of Claude Code that stops or has come back, and the answer of a hook about it.
+
+One that failed or breaks its contract is for `held`, which takes longer to load than all that the others need.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Outcome, Return
+from agentwatch.delegation import attempts
+from agentwatch.delegation.asks import state_of
+from agentwatch.delegation.events import Ran
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.task import Attempt, State
+from agentwatch.sources import complain_of
+from agentwatch.sources.claude_code import NAME
+from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
+from agentwatch.sources.sessions.fields import digest_of, number, text
+from agentwatch.sources.sessions.reader import message
+from agentwatch.sources.sessions.tail import Tail
+
+if TYPE_CHECKING:
+    from agentwatch.composition import Load
+
+HookAnswer = dict[str, Any]
+
+# States in which a child must not stop without a word of the operator.
+BAD: Final = (State.INVALID, State.FAILED, State.BLOCKED)
+
+_LOOKS: Final = 20
+_PAUSE_SECONDS: Final = 0.05  # A transcript becomes readable up to half a second after its agent has begun
+
+_HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
+
+_LAUNCHED: Final = "async_launched"
+
+
+def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
+    """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
+    or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
+    stops, journal, child = call.event == "SubagentStop", Journal(workspace), child_of(call)
+    if not child:
+        return {}
+    child = child.with_file(workspace, settings, load)
+    row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    if row or child.state(settings) in BAD:
+        # It takes longer to load than all that the others need.
+        from agentwatch.agents.hook.held import hold_child, tell_of_child
+
+        if stops:
+            return hold_child(call, child, row, workspace, settings)
+        return tell_of_child(call, child, workspace, settings)
+    if stops:
+        journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
+    return {}
+
+
+class Child(NamedTuple):
+    """`task_id` is that of the packet in its prompt, else the agent's id. Texts are foreign and unsanitised.
+
+    `attempt` is the execution that has just ended, as the tree will know it. `digests` are those of its return that a
+    decision may name: the program trims its last message, and the transcript does not; None where there is no return.
+    `began` is in seconds since the epoch.
+    """
+
+    task_id: str
+    session_id: str
+    agent_id: str
+    attempt: Attempt
+    digests: tuple[str | None, ...]
+    began: float | None = None
+
+    def state(self, settings: Settings) -> State:
+        """How it stands, by the judgement of the tree."""
+        return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
+
+    def with_file(self, workspace: Path, settings: Settings, load: Load) -> Child:
+        """The same child, with the return that it wrote into a file, which stands above its last words; if there is
+        one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
+
+        Session stores, which may be large, are not read.
+        """
+        if not self.attempt.packet:
+            return self
+        # Most children have no packet.
+        from agentwatch.composition import find_task
+
+        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
+        complain_of(problems)
+        written = task.latest.returned if task else None
+        if not written or written.stored or (self.began is not None and written.at < self.began):
+            return self
+        # An early marker is outdated by what it says at its end.
+        is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
+        if self.attempt.returned and (self.began is None or is_early):
+            return self
+        return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
+
+
+def child_of(call: HookCall) -> Child | None:
+    """The child that stops, which may wait a moment for its transcript, or that has returned: None where there is none,
+    or it was only launched."""
+    if call.event == "SubagentStop":
+        transcript = _transcript_at(call.agent_transcript)
+        child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
+        return child._replace(began=transcript.started_at)
+    if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
+        return None
+    prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")
+    asked = message(prompt, 0.0) if prompt is not None else None
+    state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
+    agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
+    child = _child(call, agent_id, asked, handed_back([], call.answered) or "", state)
+    return child._replace(began=time.time() - took / 1000) if took is not None else child
+
+
+def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, state: RunState = RunState.ENDED) -> Child:
+    run = Run(
+        source=NAME,
+        session_id=agent_id,
+        parent_session=call.session_id,
+        state=state,
+        place=call.agent_transcript or "",
+        started_at=0.0,
+        updated_at=time.time(),
+        prompt=prompt,
+        said=message(said, 0.0) if said.strip() not in NOTHING else None,
+    )
+    ran = Ran(0, 0.0, agent_id, run)
+    handoff, returned = attempts.handed_over(ran), attempts.handed_back(ran)
+    attempt = Attempt(1, handoff=handoff, returned=returned, run=run)
+    number = (attempt.packet and attempt.packet.attempt) or 1
+    spellings = (said, f"{said}\n", said.removesuffix("\n"))
+    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned else (None,)
+    return Child(run.task_id, call.session_id, agent_id, replace(attempt, number=number), digests)
+
+
+def _transcript_at(path: str | None) -> Transcript:
+    """The transcript of an agent as far as its prompt, as soon as that can be read."""
+    transcript = Transcript(message, is_agent=True)
+    for _ in range(_LOOKS if path else 0):
+        with suppress(OSError, ValueError):
+            for line in Tail(Path(path or "")).read(_HEAD).lines:
+                transcript.add(line.record or {})
+                if transcript.prompt:
+                    return transcript
+        time.sleep(_PAUSE_SECONDS)
+    return transcript
