@@ -298,13 +298,15 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
         assert (task.below.active_at if task.below else 0.0) == alive_at
         assert task.ask == (None if task.past else task.question)
         assert (task.below.tokens if task.below else 0) == sum(other.tokens or 0 for other in below)
-        assert not (task.gone and (task.past or (task.parent_id and tree.tasks[task.parent_id].gone)))
+        parent = tree.tasks.get(task.parent_id or "")
+        assert not (task.gone and not task.own_question and task.question and (task.past or (parent and parent.gone)))
         if task.inferred:
             assert task.past == (0.0 < alive_at < LINE)
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(rows)
     assert tree.totals.states == Counter(task.state for task in rows)
-    assert tree.totals.stale == sum(task.stale and not task.past for task in tree.tasks.values())
+    assert tree.totals.stale == sum(task.stale and not task.past for task in rows)
+    assert tree.totals.shown == Counter(task.shown for task in rows)
     contradicted = sum(task.contradicted for task in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.CONTRADICTED, 0) == contradicted
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())

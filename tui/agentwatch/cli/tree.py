@@ -19,7 +19,7 @@ from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for, why_at
+from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -97,7 +97,9 @@ def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """What a task does, or for how many others it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
-        return f"last: {words}" if words else clean(why_at(task, now), 200)
+        return f"last: {words}" if words else clean(why_at(task, tasks, now), 200)
+    if held := held_up(task, tasks, now):
+        return held
     waiting = waits_for(task, tasks)
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 

@@ -138,7 +138,7 @@ def why(task: Task) -> str:
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what you decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
-    return intern(words + ("; its files were deleted since" if task.deleted else ""))
+    return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
 
 def process_words(run: Run | None) -> str:
@@ -164,6 +164,8 @@ def _why(task: Task) -> str:
         return "its host cannot be reached"
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.state is State.CANCELED and task.own_state is not State.CANCELED:
+        return "it was taken back before it returned: its files were deleted"
     if task.ended_with and task.own_state is State.CANCELED:
         return f"you aborted {task.ended_with}, and with it what was open below"
     if request and task.own_state is State.BLOCKED:
