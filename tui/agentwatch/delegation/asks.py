@@ -339,16 +339,14 @@ def gone_words(task: Task, when: str = "") -> str:
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
-        below = f"{count} task{'' if count == 1 else 's'} below had not ended"
-        return f"{said}, and {below}: resume the session in its own program, or abort?"
+        below = f", and {count} task{'' if count == 1 else 's'} below had not ended" if count else ""
+        return f"{said}{below}: resume the session in its own program, or abort?"
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
     """Whether a task whose process is gone asks what to do. A process may run many: the topmost one asks, once."""
-    if task.inferred or task.past or not task.gone:
-        return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.gone)
+    return task.gone and not task.past and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:

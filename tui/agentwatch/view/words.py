@@ -133,7 +133,8 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return task.why
     silent = now - (now if task.since is None else task.since)
     process = reasons.process_words(task.run)
-    words = [task.why, *([f"silent for {span(silent, 1)}"] if silent >= 0 else [])]
+    heard = f"silent for {span(silent, 1)}" if task.shown is Shown.SILENT else f"last heard of {span(silent, 1)} ago"
+    words = [task.why, *([heard] if silent >= 0 else [])]
     return "; ".join(words if process in task.why else [*words, process])
 
 
