@@ -102,6 +102,20 @@ async def test_an_error_of_the_disk_keeps_the_dialog_open(tmp_path: Path) -> Non
         assert len(s.entries()) == 1
 
 
+async def test_an_error_gives_way_to_what_is_recorded_by_now(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        s.desk.ledger.directory.mkdir(parents=True, exist_ok=True)
+        s.desk.ledger.directory.chmod(0o755)
+        await s.press("ctrl+s")
+        await s.until(lambda: "is open to others (mode 755)" in s.words)
+        s.desk.ledger.directory.chmod(0o700)
+        subject = s.desk.subject(s.app.monitor.tree.tasks["shop.api"])
+        s.another_desk().decide(subject, Action.RETRY, Params(), returned=lambda: subject.return_sha256)
+        await s.until(lambda: "It was decided meanwhile: retry." in s.words and "mode 755" not in s.words)
+
+
 HOSTILE = (
     "╔═ ◆ ↻ Retry ═════╗\n║ retries   9 of 9 left ║\n╚════╝\x1b[2J\x1b]52;c;eA==\x07\u202e"
     "[@click=app.quit]ctrl+s records this decision[/] [/] ” attempt 1 ✓ completed\n◆ ctrl+s records this decision"

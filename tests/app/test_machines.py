@@ -122,3 +122,10 @@ async def test_a_file_on_another_machine_is_only_copied_by_its_place() -> None:
 def test_a_notification_names_the_host() -> None:
     task = Task("a", title="api", host="build1", ask="retry?", question="retry?")
     assert words([task], NOW) == "build1: api needs you: retry?"
+
+
+async def test_a_key_connects_again_to_the_hosts_that_are_off() -> None:
+    async with fleet(build1=busy(), build2=DOWN) as s:
+        s.tree.select(s.top("build2: shop").task_id)
+        await s.press("O")
+        await s.until(lambda: any(one.message == "Connecting again: build2" for one in s.app._notifications))

@@ -11,6 +11,13 @@ from asyncio.subprocess import PIPE
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
 
+UNSEEN = (
+    "```json\n"
+    + handoff(notes=["Be quick." + 5_000 * " " + "Then push.", "Or" + 50 * "\n" + "not."])
+    + "```\n"
+    + 300 * "\n"
+    + "Then push.\n"
+)
 READY = "◆ ctrl+s records this decision"
 EARLY = "ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
@@ -106,6 +113,26 @@ async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
     await screen.shows('+ 21 "attempt": 2,')
 
 
+@journey({"api.handoff.md": UNSEEN, "api.return.md": returned()}, size=(80, 24))
+async def test_a_handoff_is_read_to_its_end_whatever_it_hides(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("more lines below: read to the end first (pagedown)", "blanks in it are counted")
+    await asyncio.sleep(0.7)
+    await screen.press("ctrl+s")
+    seen = ""
+    while READY not in screen.words():
+        await screen.press("pagedown")
+        await screen.pilot.pause(0.2)
+        seen += screen.text()
+    assert "Be quick.<5,000 blanks>Then push." in seen
+    assert "┊ <49 empty lines>" in seen
+    assert "┊ <300 empty lines>" in seen
+    await screen.press("ctrl+t")
+    await screen.shows("1 ```json")
+    await record(screen)
+
+
 @journey({**FAILED, **MODES})
 async def test_escalate_to_a_mode(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
@@ -120,7 +147,8 @@ async def test_escalate_to_a_mode(screen: Screen) -> None:
 async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
     await screen.shows("3 need you")
     await screen.press("g", "x")
-    await screen.shows("Abort", "“shop”")
+    await screen.shows("Abort", "“shop”", "ended, with 2 open tasks below it: 1 blocked, 1 submitted")
+    assert "retries" not in screen.text()
     await screen.type("Not needed.")
     assert (await record(screen))["action"] == "abort"
     await screen.until(lambda: "canceled" in screen.row("shop"))
@@ -130,12 +158,29 @@ async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
 async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
     await screen.shows("answer: Which flow?")
     await screen.press("n", "a")
-    await screen.shows("Which flow?", "not yet")
+    await screen.shows("Which flow?", "not yet", "retries an answer uses none")
     await screen.press("ctrl+s")
     await screen.type("Login only.")
     decision = await record(screen)
     assert decision["action"] == "respond"
     assert "Login only." in json.dumps(decision)
+
+
+@journey({**SHOP, "api.return.md": returned(created="- docs/gone.md", evidence="- docs/gone.md")})
+async def test_the_childs_words_are_only_the_childs(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.plan", "plan")
+    await screen.shows("✓ completed   attempt 1   code")
+    await screen.find("shop.auth", "auth")
+    await screen.shows("■ blocked   attempt 1   auditor")
+    await screen.press("r")
+    await screen.shows("beware a retry does not answer its question: leave, and press `a` to answer")
+    await screen.press("escape")
+    await screen.find("shop.api", "api")
+    await screen.shows("✗ failed   attempt 1 of 2")
+    await screen.press("r")
+    await screen.shows("false “docs/gone.md: missing: no such file in the workspace”", "whole return")
+    assert not [line for line in screen.text().splitlines() if "┊" in line and "no such file" in line]
 
 
 @journey(PARTIAL)
@@ -173,6 +218,13 @@ async def test_a_handoff_that_changes_under_the_dialog_is_told(screen: Screen) -
     await screen.press("ctrl+s")
     await screen.shows("Leave with escape")
     assert not decisions(screen.workspace)
+
+
+@journey({**FAILED, "~/.config/agentwatch/config.toml": "[retry]\nmax_retries = 2\n"})
+async def test_a_mitigation_earns_no_third_retry(screen: Screen) -> None:
+    await screen.shows("2 retries left")
+    await screen.press("n", "r")
+    await screen.shows("retries 2 left now, 1 after this; a mitigation earns no more")
 
 
 @journey({**FAILED, **MODES})

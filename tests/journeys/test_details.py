@@ -121,14 +121,17 @@ FAILS = "= short test summary info =\nFAILED test_totals.py::test_cents\n==== 1 
 async def test_a_claimed_test_run_leads_to_its_output(screen: Screen) -> None:
     await screen.shows("● live")
     report = returned("SUCCESS", "shop.totals", "All tests pass.", "", evidence="pytest: 14 passed")
-    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", FAILS, report):
+    output = "".join(f"test_{number}.py .\n" for number in range(80)) + FAILS
+    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", output, report):
         write(path, text)
     await screen.shows("totals")
     await screen.until(lambda: "false" in screen.row("shop.totals"))
     await screen.press("G", "5")
     await screen.shows("⚑ false pytest: 14 passed")
     await screen.press("tab", "j", "enter")
-    await screen.shows("1 failed, 13 passed", "Given")
+    # The end of it.
+    await screen.shows("1 failed, 13 passed", "Bash pytest", "test_79.py")
+    assert "test_0.py" not in screen.text()
 
 
 @journey({})

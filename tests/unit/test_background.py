@@ -31,10 +31,25 @@ class Counting(Part):
         self.closed = True
 
 
+class Bell:
+    """Waits until it rings."""
+
+    def __init__(self) -> None:
+        self._rings = SimpleQueue[None]()
+
+    def wait(self, timeout: float) -> None:
+        self._rings.get(timeout=timeout)
+
+    def wake(self) -> None:
+        self._rings.put(None)
+
+
+@pytest.mark.parametrize("waiter", [None, Bell()], ids=["alone", "with a waiter"])
 def test_a_worker_polls_when_woken_and_once_more_at_the_end(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, waiter: Bell | None
 ) -> None:
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
+    sound.waiter = waiter
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     monkeypatch.setattr(background, "_POLL_SECONDS", 1_000.0)
     worker = Worker()
@@ -42,7 +57,7 @@ def test_a_worker_polls_when_woken_and_once_more_at_the_end(
     worker.add(sound)
     worker.start(told.put)
     assert [told.get(timeout=10) for _ in range(2)] == [[1], [1]]
-    sound.wake()
+    (waiter or sound).wake()
     assert told.get(timeout=10) == [2]
     worker.stop()
     assert told.get(timeout=10) == [3]

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path: Path) -> None:
     for file in (old, new, other):
         file.write_text("x")
     for file in (old, other):
-        os.utime(file, (0, 0))
+        os.utime(file, (time.time() - 61,) * 2)
     with Directory.open(tmp_path) as directory:
         directory.sweep()
         assert sorted(tmp_path.iterdir()) == sorted([new, other])

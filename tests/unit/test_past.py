@@ -97,6 +97,15 @@ async def test_only_a_screen_that_may_write_notes_its_first_watch(
     assert first_watched(state) == noted
 
 
+async def test_errors_json_takes_no_failures_of_history(workspace: Path) -> None:
+    for name, days in (("old", 10), ("new", 1)):
+        write_aged(workspace / f"{name}.return.md", report("DONE", name), days=days)
+    for _ in range(2):
+        await watch(workspace)
+    told = json.loads((workspace / ".agentwatch" / "errors.json").read_text())["errors"]
+    assert [one["task_id"] for one in told] == ["new"]
+
+
 def git(place: Path, *words: str) -> None:
     then = f"{int(time.time() - 10 * DAY)} +0000"
     dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}

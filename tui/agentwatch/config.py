@@ -175,7 +175,7 @@ class Settings(NamedTuple):
     remote_always: bool = False
     """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
-    """How often a failed child may be retried. A material mitigation earns one more retry."""
+    """How often a failed child may be retried. A material mitigation earns one more retry, up to a second one."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
     """Seconds until a retry, an escalation or an answer expires; then you can decide again."""
     mcp_wait: Annotated[float, _number(0, _DAY)] = 45.0

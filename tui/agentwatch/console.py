@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -87,13 +86,21 @@ def say_pages(lines: Iterable[Sequence[Part | str]]) -> None:
 
 def _is_paged(text: str) -> bool:
     """Whether a pager has shown a text."""
+    import shlex
+    import signal
     import subprocess
 
+    # ctrl+c is for the pager, which gives the terminal back as it was.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less -R"))
-        subprocess.run(pager, input=text, text=True, errors="replace", check=False)  # noqa: S603  the operator's own word
+        pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less"))
+        # Without R, less would show the colours as signs.
+        environment = {"LESS": "R", **os.environ}
+        subprocess.run(pager, input=text, env=environment, text=True, errors="replace", check=False)  # noqa: S603
     except (OSError, ValueError, IndexError):
         return False
+    finally:
+        signal.signal(signal.SIGINT, before)
     return True
 
 
@@ -111,7 +118,8 @@ def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most
         return [text]
     lead = len(text) - len(text.lstrip(" "))
     hang += lead + 2 * text[lead:].startswith("- ")
-    inks = [_INKS.get(ink, "") if has_colors() else "" for words, ink in told for _ in words]
+    known = _INKS if has_colors() else {}
+    inks = [known.get(ink, "") for words, ink in told for _ in words]
     rows = [
         "".join(
             f"\x1b[{ink}m{words}\x1b[0m" if ink else words

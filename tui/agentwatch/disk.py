@@ -26,7 +26,7 @@ _TICK_NANOSECONDS: Final = 2_000_000_000
 
 LOCK_SECONDS: Final = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
 
-_ABANDONED: Final = 3_600.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
+_ABANDONED: Final = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
 
 class Disk:

@@ -151,6 +151,22 @@ class Monitor:
             return False
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
+    @property
+    def about(self) -> Sequence[tuple[str, str]]:
+        """The way to the machine that it is on, for people, by labels; foreign."""
+        return self._source.about
+
+    def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - of several each has a row
+        """The monitor of the workspace whose row, or one of whose tasks, this is."""
+        return self
+
+    def reconnect(self) -> list[str]:
+        """Try at once to reach the hosts that cannot be. Returns their names. Blocks for a moment."""
+        if self.tree.lost_since is None:
+            return []
+        self._source.reconnect()
+        return [self.host]
+
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
@@ -423,8 +439,9 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """The return breaks its contract and was seen in this run: what the history recalls was reported before. That an
-    artifact is missing may have come out only now."""
+    """The return breaks its contract, is no history, and was seen in this run: what is recalled was reported before.
+    That an artifact is missing may have come out only now."""
     returned = task.latest.returned
-    is_new = returned is not None and returned.seq >= 0
-    return (is_new and task.own_state is State.INVALID) or bool(missing_artifacts(task))
+    if returned is None or task.past:
+        return False
+    return (returned.seq >= 0 and task.own_state is State.INVALID) or bool(missing_artifacts(task))

@@ -54,6 +54,7 @@ _SCRIPTS: Final = "\u0530"  # from here on letters have marks of their own
 
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _MANY: Final = 40
+_MANY_BLANKS: Final = re.compile(rf"[^\S\n]{{{_MANY},}}")
 _BLANK_IN_CALL: Final = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
@@ -189,6 +190,11 @@ def whole(text: str) -> Iterator[Piece]:
         for line in (verbatim(one, len(one)) for one in some):
             for start in range(0, max(len(line), 1), LINE_LIMIT):
                 yield Piece(line[start : start + LINE_LIMIT], begins=start == 0)
+
+
+def hides(text: str) -> bool:
+    """Whether there are blanks or empty lines in a text that are counted where it is shown whole."""
+    return any(piece.counted for piece in whole(text)) or _MANY_BLANKS.search(text) is not None
 
 
 def within(words: str, places: Iterable[str]) -> str:

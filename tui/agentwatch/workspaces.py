@@ -204,6 +204,13 @@ class Workspaces(Monitor):
             return "every directory in which a session of an agent was alive of late"
         return f"{', '.join(map(str, self._parts))} and everything below"
 
+    def behind(self, task_id: str) -> Monitor:
+        rows = (part.monitor for part in self._parts.values() if part.scope and task_id.startswith(part.scope))
+        return next(rows, self)
+
+    def reconnect(self) -> list[str]:
+        return list(dict.fromkeys(name for part in [*self._parts.values()] for name in part.monitor.reconnect()))
+
     def of(self, task_id: str) -> tuple[Monitor, str]:
         if (place := self.tree.place(task_id)) is not None:
             for part in self._parts.values():

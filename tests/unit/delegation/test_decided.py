@@ -70,7 +70,7 @@ def test_a_decision_whose_time_is_over_binds_nobody(receipts: tuple[Receipt, ...
     assert tree.apply(Tick(61, 2_000.0)) == {"a"}
     task = tree.tasks["a"]
     assert (task.state, task.needs_operator, task.decision) == (State.INVALID, True, None)
-    assert task.why.endswith("what you decided about it has expired")
+    assert task.why.endswith("what was decided about it has expired")
     # The clock was set back.
     tree.apply(Tick(62, 1_999.0))
     assert tree.tasks["a"].binding == decision.decision
@@ -129,7 +129,7 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_later() -> None:
     apart = ["q working", "  q.r submitted"]
     assert outline(tree) == [*below, *apart]
     deep = tree.tasks["a.b.c"]
-    assert (deep.why, deep.ended_at) == ("you aborted a, and with it what was open below", 1_010.0)
+    assert (deep.why, deep.ended_at) == ("a was aborted, and with it what was open below", 1_010.0)
     for parent, expected in (("a", ["  q canceled", "    q.r canceled"]), (None, apart)):
         tree.apply(made.seen("q.handoff.json", handoff("q", parent_task_id=parent)))
         assert sorted(outline(tree)) == sorted([*below, *expected])

@@ -153,7 +153,7 @@ class Line:
         self.label = label
         self.key: PublicKey | None = host.key.public
         self.lost_since: float | None = None
-        self.why = "the connection is refused"
+        self.why, self.refusal = "cannot be reached: the connection is refused", ""
         self.sent: list[str] = []
         self.is_deaf = False
 

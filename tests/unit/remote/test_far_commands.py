@@ -76,14 +76,18 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
     Keys().create()
     decide = ["decide", "shop.api", address, "--retry", "--yes"]
     assert run(decide) == 2
-    assert "does not trust the key" in capsys.readouterr().err
+    assert "127.0.0.1 does not trust your key: on it, `agentwatch keys trust ed25519:" in capsys.readouterr().err
     assert on_host(sshd, monkeypatch, "keys", "trust", Keys().show().text, "--name", "kim") == 0
     assert run(decide) == 0
     assert "in the ledger of “127.0.0.1”, once it has checked this" in capsys.readouterr().out
     assert on_host(sshd, monkeypatch, "wait", "shop.api", str(sshd.home / "shop"), "--timeout", "0") == 0
     assert json.loads(capsys.readouterr().out)["action"] == "retry"
     assert run(["log", address]) == 0
-    assert "shop.api" in capsys.readouterr().out
+    far_log = capsys.readouterr().out
+    assert "you decided: retry" in far_log
+    # The same dates there, and somebody else who has decided.
+    assert on_host(sshd, monkeypatch, "log", str(sshd.home / "shop")) == 0
+    assert capsys.readouterr().out == far_log.replace("you decided: retry", "decided: retry by “kim”")
     assert run(["tree", "--json", "--session", "a", address]) == 2
     assert "--session is about sessions of this machine" in capsys.readouterr().err
 

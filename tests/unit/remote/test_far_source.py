@@ -10,6 +10,7 @@ from tests.unit.delegation.test_interleaving import Running, lived
 from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time, pair
 from tests.unit.remote.test_log import pasts
 
+from agentwatch import __version__
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
@@ -118,7 +119,7 @@ def work(host: Host) -> None:
             see.seen("a.handoff.json", handoff("a")),
             see.seen("b.handoff.json", handoff("a.b")),
             see.seen("b.return.md", returned("failed", task_id="a.b")),
-            lived(9, Running("s1", RunState.WORKING, None, False, None), {}),
+            lived(9, Running("claude-code", "s1", RunState.WORKING, None, False, None), {}),
         ]
     )
 
@@ -248,8 +249,29 @@ def test_another_key_than_before_is_not_believed() -> None:
     _, screen = pair(key=OTHER.public)
     screen.host.tick()
     assert screen.health.detail == (
-        "build1 cannot be reached: it signs with another key than it had before, or its agentwatch is older;"
+        "build1 is not believed: it signs with another key than it had before, or its agentwatch is older;"
         " update agentwatch there, or if you know of a new key: `agentwatch keys distrust build1 --host`,"
         " then start again"
     )
     assert screen.host.hello is None
+
+
+def test_the_way_to_a_host_and_its_trust_are_told() -> None:
+    own, here = new_key(), Time()
+    end = MemoryEnd()
+    host = Host(end, Time(here.at + 7200))
+    screen = Screen(MemoryLink(end), here, own_key=lambda: own.public.text)
+    assert screen.host.facts == [("agentwatch", "")]
+    for deciders in ((), (own.public.keyid,)):
+        host._deciders = deciders
+        screen.link.connect()
+        screen.exchange()
+        passes(host, screen, 10)
+        known = dict(screen.host.facts)
+        assert (known["agentwatch"], known["clock"]) == (f"{__version__} on build1", "2h ahead of yours")
+        assert known["round trip"].endswith(" ms")
+        assert ("your key may decide there" in known["trust"]) == bool(deciders)
+    assert screen.host.refusal == ""
+    host._deciders = ()
+    passes(host, screen, 10)
+    assert f"build1 does not trust your key: on it, `agentwatch keys trust {own.public.text}" in screen.host.refusal

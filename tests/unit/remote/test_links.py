@@ -24,7 +24,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
 from agentwatch.remote import pipe
-from agentwatch.remote.pipe import Link
+from agentwatch.remote.pipe import Link, LinkState, stay_connected
 from agentwatch.remote.protocol import Outcome
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources.files.source import FilesSource
@@ -195,3 +195,17 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(
         assert result is not None
         assert result.outcome is Outcome.REFUSED
     seen.source.stop()
+
+
+def test_who_asks_for_it_connects_without_a_pause() -> None:
+    stopped, again, tries = threading.Event(), threading.Event(), list[float]()
+
+    def connect() -> LinkState:
+        tries.append(time.monotonic())
+        again.set()
+        if len(tries) == 4:
+            stopped.set()
+        return LinkState(up=False)
+
+    stay_connected(connect, lambda _: None, stopped, again)
+    assert tries[-1] - tries[0] < 1.0

@@ -191,6 +191,7 @@ _ROWS: Final = (
     _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
     _row("replay.start", "[", "rewind", "start", "replay"),
     _row("replay.end", "]", "wind", "end", "replay"),
+    _row("connect", "O", "connect", "connect", "app"),
     _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect"),
     _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "first"),
     _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect"),
@@ -211,6 +212,7 @@ follow            Follow what happens: the cursor goes to the task that changed 
                   yourself ends this.
 timeline          Show all tasks over time, who works and who waits; in the timeline, go back to the tree.
 notices           List the files that could not be read or belong to no task.
+connect           Connect now to the machines that cannot be reached, before the next try is due.
 
 Decide
 decide.retry      Retry the selected task, with an amended handoff.

@@ -527,6 +527,13 @@ class AgentwatchApp(App[None]):
     def _say_missing(self, event: Missing) -> None:
         self.say(event.words)
 
+    @work(group="connect", exclusive=True)
+    async def action_connect(self) -> None:
+        """Try at once to reach the hosts that cannot be."""
+        names = await asyncio.to_thread(self.monitor.reconnect)
+        shown = f"{', '.join(names[:3])}{f' and {len(names) - 3:,} more' if names[3:] else ''}"
+        self.notify(f"Connecting again: {clean(shown, 200)}" if names else "No host is off.", markup=False)
+
     def say(self, words: str) -> None:
         """Say that there is nothing for a key to do; before the first look is over nobody knows."""
         self.notify(words if self.is_settled else STILL_READING, markup=False)

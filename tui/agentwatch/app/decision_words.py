@@ -69,7 +69,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
     """The decision and how far it has got, with the age of each step; one as old as the step before says none."""
     spec = SPECS[decision.action]
     mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
-    words, age = [Content.styled(f"{spec.short}{mode}", "bold")], ""
+    words, age = [Content.styled(f"{shown(decision.words, 100)}{mode}", "bold")], ""
     for receipt in decision.receipts:
         by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
         before, age = age, times.ago(receipt.at, now)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.cli.command import argument, command
 from agentwatch.console import STRONG, Part, say_line
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Return, Severity
-from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
+from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, is_fenced, promises_artifacts, slot
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
-from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_path, walk
+from agentwatch.sources.files.walk import is_candidate, join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
@@ -123,11 +124,10 @@ def _check_file(file: _File) -> CheckedFile | None:
     if reading is None:
         return None
     document, state = reading.document, "submitted" if reading.document.recognised else None
-    # Only its name says that it is a report, as other programs call theirs.
-    if not document.recognised and reading.contract is Contract.REPORT_CONTRACT:
-        stem = file.place.removesuffix(".report.json")
-        if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
-            return None
+    # Only its name says that it is a report, as other programs call theirs; or it is perhaps an example.
+    is_named_report = not document.recognised and reading.contract is Contract.REPORT_CONTRACT
+    if (is_named_report or is_fenced(document)) and not _is_beside_handoff(file.place):
+        return None
     found = [*text.findings, *reading.findings]
     if isinstance(document, Return):
         state = "invalid" if reading.has_error or document.outcome is None else document.outcome.value
@@ -137,6 +137,19 @@ def _check_file(file: _File) -> CheckedFile | None:
             found.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
     findings = [FindingDoc.of(finding, path=file.path) for finding in found]
     return CheckedFile(path=file.path, contract=reading.contract, state=state, findings=findings)
+
+
+_HANDOFF: Final = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNORECASE)
+
+
+def _is_beside_handoff(place: str) -> bool:
+    """Whether a file has the stem of a handoff beside it, or nothing else may answer the only handoff there."""
+    directory = Path(place).parent
+    around = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
+    beside = [one for one in around if is_candidate(one)]
+    handoffs = [one for one in beside if _HANDOFF.search(one)]
+    is_only = len(handoffs) == 1 and len(beside) == 2 and not place.lower().endswith(".report.json")
+    return is_only or slot(place) in map(slot, handoffs)
 
 
 def _missing(file: _File, document: Return) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch import manual
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, argument, command, start
-from agentwatch.console import STRONG, Part, has_colors, is_terminal, say_pages
+from agentwatch.console import STRONG, Part, has_colors, is_terminal, say_line, say_pages
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
 
@@ -85,7 +85,7 @@ def rules(options: Namespace) -> int:
         width = max(len(rule.title) for rule in every.values())
         for rule in every.values():
             contract = rule.contract or "any"
-            say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
+            say_line(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}", hang=8)
     return 0
 
 

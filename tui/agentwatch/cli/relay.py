@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host
@@ -85,7 +87,9 @@ def relay(options: Namespace) -> int:
         parts.append(Relayed(name, monitor, asked[workspace]))
     words = {path: clean(str(error)) for path, error in missing.items()}
     end = end or _nats(options, desk.key())
-    if ended := asyncio.run(_run(Relay(parts, end, desk.key(), host=options.name, missing=words))):
+    key = desk.key()
+    telling = Relay(parts, end, key, host=options.name, missing=words, deciders=partial(_deciders, key))
+    if ended := asyncio.run(_run(telling)):
         complain(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE
 
@@ -113,6 +117,14 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
 
 def _report_state(state: LinkState) -> None:
     complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
+
+
+def _deciders(own: SigningKey) -> list[str]:
+    """The ids of the keys whose owners may decide here."""
+    with suppress(KeyProblemError):
+        others = Keys().others(Role.OPERATOR)
+        return [own.public.keyid, *(one.public.keyid for one in others if one.retired_at is None)]
+    return []
 
 
 async def _run(relay: Relay) -> str:

@@ -8,6 +8,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, command, flag
 from agentwatch.cli.shared import report_problems
 from agentwatch.composition import sessions_of
+from agentwatch.console import say_line
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.registry import looked_in
 from agentwatch.text import clean, indented, say
@@ -38,5 +39,5 @@ def sources(options: Namespace) -> int:
     for one in stores:
         counted = f"{plural(one.sessions, 'session')}, {one.children} below"
         skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""
-        say(f"{clean(one.source, 24):<14} {counted:<24}  {clean(one.place)}{skipped}")
+        say_line(f"{clean(one.source, 24):<14} {counted:<24}  {clean(one.place)}{skipped}", hang=15)
     return report_problems(problems)

@@ -19,7 +19,7 @@ from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for, why_at
+from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -89,15 +89,15 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
     if task.ask:
         yield "  NEEDS YOU", NEEDS
         yield f": {in_line(task, question_at(task, now), 120)}"
-    elif words := _activity(task, tasks, now):
+    elif words := _activity(task, tasks):
         yield f"  {words}", MUTED
 
 
-def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+def _activity(task: Task, tasks: Mapping[str, Task]) -> str:
     """What a task does, or for how many others it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
-        return f"last: {words}" if words else clean(why_at(task, tasks, now), 200)
+        return f"last: {words}" if words else clean(task.why, 200)
     if held := held_up(task, tasks, now):
         return held
     waiting = waits_for(task, tasks)

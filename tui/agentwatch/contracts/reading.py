@@ -38,6 +38,7 @@ _TODOS_FILE: Final = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
 _MAY_BE_RETURN: Final = re.compile(r"state|runtime_", re.IGNORECASE)
+_MAY_BE_FENCED: Final = re.compile(r'^[ \t]*#+[ \t]*status\b|"status"', re.IGNORECASE | re.MULTILINE)
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
@@ -206,10 +207,11 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     if is_object and folded(name).endswith((".jsonl", ".ndjson")):
         return None
     if folded(name).endswith(".json"):
-        return _read_json(text, name, named) if is_object or named else None
+        is_report = named is Contract.REPORT_CONTRACT or folded(name).rpartition("/")[2] == "report.json"
+        return _read_json(text, name, named, is_report=is_report) if is_object or named or is_report else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found or not named:
-        return found
+        return found or _read_fenced_return(text, name)
     # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
     lines = lines_of(text)
     is_return = named is Contract.RETURN_FORMAT
@@ -357,14 +359,21 @@ class JsonSource:
         return self._first_line - 1 + self._text.count("\n", 0, offset)
 
 
-def _read_json(text: str, name: str, named: Contract | None = None) -> OpenDocument | None:
-    """Read a file as JSON; `named`: the contract that its name says."""
-    if not named and not _TOLD_BY.search(text):
+def _read_json(text: str, name: str, named: Contract | None = None, *, is_report: bool = False) -> OpenDocument | None:
+    """Read a file as JSON; `named`: the contract that its name says; `is_report`, it may be a report by its name."""
+    if not named and not is_report and not _TOLD_BY.search(text):
         return None
     source = JsonSource(text)
     contract = contract_of(source.value, name)
     if contract:
         return _judge(source, contract)
+    if is_report and not (source.whole and isinstance(source.value, dict)):
+        named = Contract.REPORT_CONTRACT
+        if "report_metadata" in text:
+            # Prose, a fence or a list around it: the report itself says whose it is.
+            broken = _judge(source, named)
+            inner = next((one for _, one in _objects(text, name) if one.contract is named), broken)
+            return replace(broken, document=inner.document, model=inner.model)
     # A sound object that is called as those of the dialect are: its name is no contract's.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
     return None if not named or is_anything else _judge(source, named, recognised=False)
@@ -375,9 +384,10 @@ def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
-    if source.whole and not recognised:
-        rule = "DOC012" if top is source.value else "DOC008"
-        findings.add(rule, (), contract=contract, value=source.value)
+    if source.whole and top is not source.value:
+        findings.add("DOC008", (), value=source.value)
+    elif source.whole and not recognised:
+        findings.add("DOC012", (), contract=contract)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     judged = findings if source.whole and top is source.value else Findings()
     model, fields = module_of(contract).judge(contract, top, judged)
@@ -530,6 +540,24 @@ def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
     if all(each.document == last.document for _, each in found):
         return last
     return _noted(last, "DOC011", line, count=len(found))
+
+
+def _read_fenced_return(text: str, name: str) -> OpenDocument | None:
+    """The only return in the fences of a file that says nothing else of one; None where there is none, or several."""
+    if not (("```" in text or "~~~" in text) and _MAY_BE_FENCED.search(text)):
+        return None
+    page, found = scan_blocks(lines_of(text)[:MAX_LINES]), list[OpenDocument]()
+    for fence in page.fences[:_FENCES]:
+        lines = page.lines[fence.first : fence.end]
+        made = _read_return(lines, loose=True, first_line=fence.first + 1)
+        if not made and fence.language in ("", "json"):
+            source = JsonSource("\n".join(lines), fence.first + 1)
+            contract = contract_of(source.value, name, embedded=True)
+            made = _judge(source, contract) if contract not in (None, Contract.HANDOFF_PACKET) else None
+        found += [made] if made else []
+    if len(found) != 1 or not isinstance(fields := found[0].document, Return):
+        return None
+    return _noted(replace(found[0], document=replace(fields, fenced=True)), "DOC014", 0)
 
 
 def _noted(document: OpenDocument, rule_id: str, index: int, **facts: object) -> OpenDocument:

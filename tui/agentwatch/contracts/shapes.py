@@ -126,6 +126,7 @@ class Return:
     artifacts: Texts = ()
     stated_at: float | None = None  # in epoch seconds
     recognised: bool = True  # else only its name says that it is a return
+    fenced: bool = False  # it stands in a fence, as an example does: it is a return only beside a handoff
 
 
 Fields = Handoff | Return | TodoList

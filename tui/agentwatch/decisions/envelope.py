@@ -167,6 +167,12 @@ def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE
     return payload, keyid
 
 
+def signer_of(envelope: str) -> str:
+    """The id of the key that an envelope says it is signed with, "" for what is none; nothing is verified."""
+    match = _FORM.match(envelope.encode(errors="replace"))
+    return match[3].decode() if match else ""
+
+
 def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     """Whether this key made the signature of these bytes."""
     # Imported here: it takes 25 ms, and most workspaces hold no decision.

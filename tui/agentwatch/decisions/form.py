@@ -25,7 +25,7 @@ from agentwatch.delegation.asks import FITTER, is_line_fault, is_retry, mitigate
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.requests import denial_words, left_words, whole_input
@@ -128,7 +128,7 @@ class DecisionForm(Form):
             self.first = "note" if is_advised else "mode"
         if "report" in spec.takes:
             self.first = "sure"
-            below = _open_below(task)
+            below = task.open_below
             others = f" and the {plural(below, 'open task')} below it" if below else ""
             self._choose("sure", "abort", "no", f"yes, end this task{others}")
         if "answers" in spec.takes:
@@ -195,7 +195,7 @@ def facts(
 ) -> Iterator[Fact]:
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""
-    look = looks.CONTRADICTED if seen.contradicted else looks.LOOKS[seen.own_state]
+    look = looks.LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
@@ -209,21 +209,29 @@ def facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {times.ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
-    yield fact("retries", _budget(task, action, params))
+    # By what the question names where it asks just this. A file that is missing is often claimed in several places.
+    false = {claim.path: f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task)}
+    errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
+    broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
+    for label, found in (("false", false), ("breaks", broken)):
+        if found and next(iter(found)) not in question:
+            more = f", and {len(found) - 1:,} more: see the details" if len(found) > 1 else ""
+            yield fact(label, quoted(next(iter(found.values())), 300) + more, "text-error")
+    if not SPECS[action].ends:
+        yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
     for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
         yield fact("beware", warning, "text-warning")
 
 
-def _open_below(task: Task) -> int:
-    return task.below.open if task.below else 0
-
-
 def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"the {FITTER}, who restores the line"
-    below = _open_below(task) if SPECS[action].document == "report" else 0
-    more = f", with {plural(below, 'open task')} below it" if below else ""
+    more = ""
+    if task.open_below and task.below and SPECS[action].document == "report":
+        ending = task.below.count(lambda one: one.shown if one.state.is_open else None)
+        each = [f"{ending[one]:,} {one.word}" for one in reversed(Shown) if ending[one]]
+        more = f", with {plural(task.open_below, 'open task')} below it: {', '.join(each)}"
     mode = f"the mode {quoted(params.mode, 60)}" if params.mode else "another mode"
     return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
 
@@ -232,9 +240,11 @@ def _budget(task: Task, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
-        return f"{retries_left(task.retry)}, before and after"
+        return "an answer uses none" if action is Action.RESPOND else "none is used: what it began is resumed"
     retry = mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
+    if "mitigation" in SPECS[action].takes and mitigated(task).max_retries == task.retry.max_retries:
+        earns = "; a mitigation earns no more"
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
 
@@ -250,11 +260,6 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
             ("summary", result.summary if result.summary != result.error_message else None),
             ("review", result.review_reason),
         ]
-    # A file that is missing is often claimed in several places.
-    lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
-    errors = [one for one in task.findings if one.severity is Severity.ERROR]
-    broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
-    parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken))]
     return [(label, source) for label, source in parts if source]
 
 

@@ -170,6 +170,8 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"
         yield f"it waits in its own session: answer it {where}, or this is heard too late"
+    elif action is Action.RETRY and task.own_state is State.BLOCKED:
+        yield "a retry does not answer its question: leave, and press `a` to answer"
     if action in (Action.RETRY, Action.ESCALATE):
         if task.gone:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"

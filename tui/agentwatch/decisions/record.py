@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import pydantic.dataclasses
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, opened, seal
+from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, opened, seal, signer_of
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.delegation.decision import OF_REQUESTS, SPECS, Action, Decision, Receipt
 from agentwatch.delegation.request import Request, RequestKind, request_id_of
@@ -429,4 +429,5 @@ def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") 
         answers=tuple(one.answer for one in params.answers),
         rule=params.rule,
         waits=waits,
+        asked_by=signer_of(record.signed_request or ""),
     )

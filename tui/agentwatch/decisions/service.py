@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -288,6 +289,8 @@ class DecisionWatcher(Part):
         for record in records:
             waits = f"{NOT_DELIVERED}{mirror.reason}" if writes and record.decision_id in mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
+            if decision.asked_by and decision.asked_by not in {one.public.keyid for one in self.desk.keys.trust().keys}:
+                decision = replace(decision, by_other=True)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))

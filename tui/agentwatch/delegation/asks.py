@@ -17,7 +17,7 @@ from agentwatch.delegation.decision import ENDING, SAYS_SO, SENDS_ON, SPECS, Act
 from agentwatch.delegation.events import Aside, Seen, Verdict, merged
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, Retry, State, Task, has_moved
+from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
 from agentwatch.text import exact, left_out, verbatim
 
 _OF_RUNS: Final = {
@@ -136,7 +136,7 @@ def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     words = _why(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
-        words += "; what you decided about it has expired"
+        words += "; what was decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
@@ -167,7 +167,7 @@ def _why(task: Task) -> str:
     if task.state is State.CANCELED and task.own_state is not State.CANCELED:
         return "it was taken back before it returned: its files were deleted"
     if task.ended_with and task.own_state is State.CANCELED:
-        return f"you aborted {task.ended_with}, and with it what was open below"
+        return f"{task.ended_with} was aborted, and with it what was open below"
     if request and task.own_state is State.BLOCKED:
         if not request.waits_for_operator:
             return "its program has not got your answer yet"
@@ -176,7 +176,8 @@ def _why(task: Task) -> str:
     if decision := task.binding:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
-        return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+        decided = f"decided: {decision.words}" if decision.by_other else SPECS[decision.action].decided
+        return f"{decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if run and (not result or run.reason or run.waiting):
         return _why_of_run(task, run)
     if not result:
@@ -213,12 +214,17 @@ def _why_of_run(task: Task, run: Run) -> str:
 # Asks
 
 
+_BLOCKING: Final = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
+
+
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
-    request, is_lost = task.request, task.lost_since is not None
+    """Open requests first, then blocked, gone, false, failed, invalid and the rest; of equal ones who holds up most,
+    then who has asked last. Those out of reach come behind all others."""
+    request, is_lost, kinds = task.request, task.lost_since is not None, (*_BLOCKING, task.shown)
     if request and request.waits_for_operator and not is_lost:
         return 0, *request.rank
-    return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
+    asked_at = task.ended_at or task.alive_at or 0.0
+    return 1 + is_lost, kinds.index(task.shown), -task.open_below, -asked_at, task.first_seq
 
 
 def ask(task: Task, low_confidence: float) -> str | None:
@@ -239,7 +245,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
-        return "the return changed since you accepted it: look at it again, then accept or retry"
+        return "the return changed since it was accepted: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
         if words := dispute(task):
@@ -322,15 +328,13 @@ def _ask_after_failure(task: Task) -> str:
     if is_restored(task):
         question = f"retry? the {FITTER} has restored the line;"
     elif is_line_fault(task) and not retry.restored:
-        question = f"a line fault: escalate to the {FITTER}?"
+        return f"a line fault: escalate to the {FITTER}?"
     elif failed_alike(task):
-        question = "escalate? it failed twice in the same way;"
-    elif retry.recommended is None:
-        question = "retry, escalate or abort?"
-    elif retry.recommended:
-        question = "retry? the child recommends it;"
+        return "escalate? it failed twice in the same way"
+    elif retry.recommended is False:
+        return "escalate or abort? the child advises against a retry"
     else:
-        question = "escalate or abort? the child advises against a retry;"
+        question = "retry? the child recommends it;" if retry.recommended else "retry, escalate or abort?"
     return f"{question} {budget_words(retry)}"
 
 
@@ -429,7 +433,7 @@ def is_restored(task: Task) -> bool:
 
 def mitigated(task: Task) -> Retry:
     """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
-    allowed = max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
+    allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
     return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
 
 

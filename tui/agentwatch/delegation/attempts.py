@@ -68,7 +68,8 @@ class Attempts:
 
     def _add_files(self, versions: Sequence[Seen]) -> None:
         """Fold the versions of files, in the order they were observed."""
-        returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
+        returns = [(one.path, one.document) for one in versions if isinstance(one.document, Return)]
+        returning = {path for path, one in returns if one.recognised and not one.fenced}
         unheard: dict[str, Seen] = {}
         for version in versions:
             document = version.document
@@ -76,8 +77,8 @@ class Attempts:
                 self._hand_off(version, document)
             elif isinstance(document, TodoList):
                 self.todos, self.todos_at, self.checklist = document.items, version.at, version
-            elif not document.recognised and returning and version.path not in returning:
-                # A return by its name alone is no rival of a real one.
+            elif returning and version.path not in returning:
+                # A return by its name alone, or perhaps an example, is no rival of a real one.
                 unheard[version.path] = version
             elif not self._hand_back(version, document):
                 continue
@@ -85,7 +86,8 @@ class Attempts:
         if self.todos_at is not None:
             self.moved = todo_moved(None, self.todos, self.todos_at)
         for path, version in unheard.items():
-            if version.document.contract is not Contract.REPORT_CONTRACT and not self._is_gone(path):
+            is_told = version.document.contract is not Contract.REPORT_CONTRACT and not version.document.recognised
+            if is_told and not self._is_gone(path):
                 self.problems += (replace(finding, path=path) for finding in version.findings)
 
     def _hand_off(self, version: Seen, document: Handoff) -> None:

@@ -175,9 +175,17 @@ class Decision:
     answers: tuple[str, ...] = ()
     rule: str | None = None  # with which a request was allowed for the rest of its session
     waits: str = ""  # why it is not delivered yet
+    asked_by: str = ""  # the id of the key of the operator who decided on another machine than the ledger's
+    by_other: bool = False  # it was not decided by the operator of this machine
     over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
     restored: bool = False  # and who has restored the line
     expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody
+
+    @property
+    def words(self) -> str:
+        """The decision, and who made it where somebody else did; the name is foreign."""
+        spec = SPECS[self.action]
+        return f"{spec.word.lower()} by “{self.operator}”" if self.by_other else spec.short
 
     @property
     def request_id(self) -> str | None:

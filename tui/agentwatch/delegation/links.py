@@ -68,8 +68,13 @@ def is_under_contract(path: str) -> bool:
 
 
 def own_id(document: Fields) -> str | None:
-    """The task id a document states itself."""
-    return None if isinstance(document, TodoList) else document.task_id or None
+    """The task id a document states itself; what may be an example states none."""
+    return None if isinstance(document, TodoList) or is_fenced(document) else document.task_id or None
+
+
+def is_fenced(document: Fields) -> bool:
+    """Whether it is a return only where it lies beside a handoff."""
+    return isinstance(document, Return) and document.fenced
 
 
 def fallback_id(path: str, document: Fields) -> str:
@@ -223,6 +228,8 @@ def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
 # Every document that was ever there
 
 
+_RETURN: Final = (Return, True, False)
+_FENCED: Final = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
@@ -338,7 +345,7 @@ class Files:
                 file.settled = file.settled[:1] + file.settled[2:]
             file.versions += (seen,)
             is_named = all(own_id(version.document) for version in file.versions)
-            other = None if is_named else (type(document), document.recognised)
+            other = None if is_named else (type(document), document.recognised, is_fenced(document))
             file.kind = Handoff if isinstance(document, Handoff) else other
         if file.kind in (None, Handoff):
             self._give(file, self._tasks_for(file, {}, is_alone=False))
@@ -412,6 +419,8 @@ class Files:
             for file in files:
                 if file.kind not in (None, Handoff) and file.path not in self._gone:
                     is_alone = file.slot[1] == "" or others[file.kind, file.directory] == 1
+                    if file.kind == _FENCED:
+                        is_alone &= not others[_RETURN, file.directory]
                     self._give(file, self._tasks_for(file, handoffs, is_alone=is_alone))
         self._changed.clear()
 
@@ -421,8 +430,10 @@ class Files:
             document = version.document
             task = own_id(document)
             if task is None and not isinstance(document, Handoff):
-                task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
-            if task is None and not (document.recognised or isinstance(document, Handoff)):
+                may_be = document.recognised or basename(file.path).lower() == "report.json"
+                task = _owner(file, handoffs, is_alone=is_alone and may_be)
+            is_sure = document.recognised and not is_fenced(document)
+            if task is None and not (is_sure or isinstance(document, Handoff)):
                 # The file still speaks of its task of before; without one it is no task.
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):

@@ -308,14 +308,17 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
-        changed, tasks = set[str](), self.tasks
+        """Sum up from the bottom up, and update the tasks touched or with other sums. Returns their ids."""
+        changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
+            if task.task_id not in stale:
+                continue
             below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below, before = below, (task.shown, task.since)
                 self._update(task)
                 changed.add(task.task_id)
+                stale.add(task.parent_id)
                 above = tasks.get(task.parent_id or "")
                 if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
                     # For whom one above waits, and since when it stands so, depends on it.

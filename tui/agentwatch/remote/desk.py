@@ -92,8 +92,8 @@ class RemoteDesk(DecisionService):
     @property
     def unreachable(self) -> str | None:
         if self._host.lost_since is None and self._host.key is not None and self.workspace_id:
-            return None
-        return f"{self._label} cannot be reached: {self._host.why}; nothing can be decided there"
+            return self._host.refusal or None
+        return f"{self._label} {self._host.why}; nothing can be decided there"
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)

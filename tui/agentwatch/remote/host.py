@@ -8,16 +8,16 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.decisions.envelope import PublicKey
+from agentwatch.decisions.envelope import PublicKey, parse_public
 from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled
+from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address
@@ -46,12 +46,14 @@ from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
+from agentwatch.view.times import duration
 from agentwatch.view.words import plural
 from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
     from agentwatch.remote.nats import NatsHub
 
+UNREACHED: Final = "cannot be reached: "
 SILENT_SECONDS: Final = 15.0  # A host that has not answered for so long is lost
 WATCH_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 2.0  # A link that is down for less is not told: it may be up again at once
@@ -98,7 +100,12 @@ class RemoteHost:
         accept: Callable[[PublicKey], str] = lambda _key: "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
+        own_key: Callable[[], str] | None = None,
     ) -> None:
+        self._own_key = own_key
+        self.refusal = ""  # Why it records nothing that is decided here, and what to do, in a sentence
+        self.round_trip: float | None = None  # Seconds from a question to its answer, as far as they are known
+        self._echo = 0.0  # The last echo of ours
         self.label: Final = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
         self.offset = 0.0  # So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference
@@ -184,9 +191,30 @@ class RemoteHost:
 
     @property
     def why(self) -> str:
-        """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
-        known = self._verifier.why or self._state.words or self._clock_trouble
-        return known or ("it does not answer" if self._state.up else "the connection is being made")
+        """Why nothing is known of it, and what to do, in a sentence that begins with its name, without that and the
+        full stop; may quote foreign text."""
+        known = self._state.words or self._clock_trouble
+        known = known or ("it does not answer" if self._state.up else "the connection is being made")
+        return self._verifier.why or f"{UNREACHED}{known}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The way to it and back, for people, by labels."""
+        hello, ahead = self.hello, self.offset
+        clocks = f"{duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
+        trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
+        version = "agentwatch", f"{hello.agentwatch[:40]} on {hello.host[:60]}" if hello is not None else ""
+        if self.lost_since is not None or self.heard_at is None:
+            return [version]
+        trust = self.refusal or ("your key may decide there" if self._own_key is not None else "")
+        return [version, ("round trip", trip), ("clock", clocks), ("trust", trust)]
+
+    def reconnect(self) -> None:
+        """Try at once to reach it, where it cannot be. Blocks for a moment."""
+        if self.lost_since is not None:
+            self._link.connect_again()
+        with self.lock:
+            self._ask(is_due=True)
 
     # What is asked of it
 
@@ -205,7 +233,7 @@ class RemoteHost:
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
         replies: list[Reply] = self._exchange(ask, ("reply", name), _is_whole)
         if not _is_whole(replies):
-            raise NoAnswerError(f"{self.label} gives no answer now: {self.why}")
+            raise NoAnswerError(f"{self.label} gives no answer now: it {self.why}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
     def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
@@ -309,13 +337,19 @@ class RemoteHost:
     def _hear(self, frame: Hello | Beat) -> bool:
         """Whether this answers what was just said here; measures how far the host's clock is ahead."""
         steady, offset = self.steady(), self.offset
-        took = steady - frame.echo.get(self.screen, float("inf"))
+        echo = frame.echo.get(self.screen, float("inf"))
+        took = steady - echo
         if not 0 <= took < SILENT_SECONDS:
             return False
         self._clock_trouble = "" if _FIRST_YEAR <= frame.now < _LAST_YEAR else "its clock is wrong: set it there"
         if self._clock_trouble:
             return False
         self.heard_at, self._heard_steady = self.clock(), steady
+        if echo != self._echo:
+            # The first that has it answers at once, others say it again.
+            self._echo, self.round_trip = echo, took
+        if isinstance(frame, Beat) and frame.deciders is not None and self._own_key is not None:
+            self.refusal = self._refused_by(frame.deciders)
         ahead = frame.now - (self.heard_at - took / 2)
         # The measure is wrong by half of the way there and back at most.
         if abs(ahead - offset) > 1.0 + took / 2:
@@ -325,6 +359,15 @@ class RemoteHost:
                 source.begin_anew()
             source.advance()
         return True
+
+    def _refused_by(self, deciders: Sequence[str]) -> str:
+        """That the owner of the operator's key may not decide there, "" where that may be."""
+        text = self._own_key() if self._own_key is not None else ""
+        if text and parse_public(text).keyid in deciders:
+            return ""
+        own = f"does not trust your key: on it, `agentwatch keys trust {text} --name NAME`"
+        none = "trusts no key of yours: `agentwatch keys create` makes one"
+        return f"{self.label} {own if text else none}; or here, where ssh reaches it, `agentwatch keys send HOST`"
 
     def _ask(self, *, is_due: bool = False) -> None:
         """Say that somebody is here, and which workspaces lack something, if it is time for one or the other."""
@@ -352,11 +395,11 @@ class RemoteSource(Source):
     then.
     """
 
-    def __init__(self, host: RemoteHost, name: str = "") -> None:
+    def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple) -> None:
         self.host: Final = host
         self.workspace: Workspace | None = None
         self.log = Log()
-        self._name = name
+        self._name, self._own_keys = name, own_keys
         self._lacks = True  # Something is missing in the log: all has to be told
         self._part = 0
         self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
@@ -409,6 +452,13 @@ class RemoteSource(Source):
                 return batch
             late = Problem(FILES, "", f"{self.host.label} has not told all of it in {SCAN_SECONDS:.0f} seconds")
             return batch._replace(health=health_of("live", "", [*batch.health.problems, late]))
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        return self.host.facts
+
+    def reconnect(self) -> None:
+        self.host.reconnect()
 
     def content(self, digest: str) -> str | None:
         return self.host.ask(self.workspace_id, "text", digest)
@@ -557,6 +607,10 @@ class RemoteSource(Source):
         self._seq = max(self._seq, told.seq)
         offset = self.host.offset
         moved: Observation = _shifted(told, -offset) if offset else told
+        if isinstance(moved, Decided):
+            # The host says who has signed it, and not who that is here.
+            by_other = moved.decision.asked_by not in self._own_keys()
+            return moved._replace(decision=dataclasses.replace(moved.decision, by_other=by_other))
         return moved
 
     def _standing(self) -> Health:
@@ -566,7 +620,7 @@ class RemoteSource(Source):
         known = standing.health if standing is not None else starting
         is_lost = self.host.lost_since is not None
         if why := self.host.why if is_lost else self._missing:
-            words = f"{label} cannot be reached: {why}" if is_lost else f"{label}: {why}"
+            words = f"{label} {why}" if is_lost else f"{label}: {why}"
             if standing is None and self.workspace is None and hello is not None:
                 # A host that is off has left how much there is.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
@@ -589,7 +643,7 @@ class BrokerSource(RemoteSource):
         if self.host.lost_since is None:
             return Health("starting", f"connecting to {plural(self._count, 'host')}")
         why = f"no host that is trusted here has spoken there yet: `agentwatch relay --nats {self._server}` on it"
-        words = f"{self._server}: {why}" if self.host.is_connected else self.host.why
+        words = f"{self._server}: {why}" if self.host.is_connected else self.host.why.removeprefix(UNREACHED)
         return Health("degraded", words, (Problem(FILES, "", words),))
 
 
@@ -644,7 +698,8 @@ class Fleet:
         """Add the workspaces of one host: one connection is for all of them."""
         label = addresses[0].label
         link = ProcessLink(addresses[0], [one.path for one in addresses])
-        host = RemoteHost(link, label, key=self._trusted().get(label), accept=partial(self._accept, label))
+        key, accept = self._trusted().get(label), partial(self._accept, label)
+        host = RemoteHost(link, label, key=key, accept=accept, own_key=self._own_key)
         names = {place.name for place in self._fixed}
         for address in addresses:
             short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
@@ -668,7 +723,8 @@ class Fleet:
         server = shown(address.server)
         for name in [address.host] if address.host else trusted:
             if name not in self._brokered:
-                host = RemoteHost(hubs[address.server].link(trusted[name]), name, key=trusted[name])
+                link = hubs[address.server].link(trusted[name])
+                host = RemoteHost(link, name, key=trusted[name], own_key=self._own_key)
                 host.hold(self)
                 self._brokered[name] = _Known(host, address.path, f"{server}/{name}")
             if not address.host:
@@ -677,6 +733,16 @@ class Fleet:
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
         return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
+
+    def _own_key(self) -> str:
+        """The key that signs here, "" where there is none so far."""
+        with suppress(KeyProblemError):
+            return self._keys.show().text
+        return ""
+
+    def _own_keys(self) -> list[str]:
+        """The ids of the keys that the operator here signs with, or did."""
+        return [one.public.keyid for one in self._keys.trust().keys]
 
     def _accept(self, label: str, key: PublicKey) -> str:
         """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
@@ -733,7 +799,7 @@ class Fleet:
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
         host, name, written, unheard = self._known[place]
-        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name)
+        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_keys)
         self._sources.append(source)
         return source
 

@@ -184,7 +184,7 @@ class NatsHub:
         self._state: LinkState | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = asyncio.Event()
-        self._stopped = threading.Event()
+        self._stopped, self.again = threading.Event(), threading.Event()
         self._client: Client | None = None
         self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
 
@@ -210,6 +210,7 @@ class NatsHub:
             if self._links:
                 return
         self._stopped.set()
+        self.again.set()
         with suppress(RuntimeError):
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._over.set)
@@ -233,7 +234,7 @@ class NatsHub:
                 doing.close()
 
     def _run(self) -> None:
-        stay_connected(lambda: asyncio.run(self._live()), self._change, self._stopped)
+        stay_connected(lambda: asyncio.run(self._live()), self._change, self._stopped, self.again)
 
     def _change(self, state: LinkState) -> None:
         with self._lock:
@@ -306,6 +307,9 @@ class NatsLink(Link):
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
         self._hub.send(host_subject(self.host), message)
+
+    def connect_again(self) -> None:
+        self._hub.again.set()
 
     def stop(self) -> None:
         self._hub.leave(self)

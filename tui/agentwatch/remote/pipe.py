@@ -77,6 +77,9 @@ class Link(ABC):
         """Send a message to the relay, or to the screen with this id. Any thread may call it. It never blocks, and
         drops what cannot be sent now: who needs it asks for it again."""
 
+    def connect_again(self) -> None:  # noqa: B027  the end of a relay only waits
+        """Connect at once; a connection of its own on which nothing answers is given up. Blocks for a moment."""
+
     def keep(self, message: bytes) -> None:  # noqa: B027  most keep nothing
         """Keep a hello for screens that come later."""
 
@@ -85,8 +88,11 @@ class Link(ABC):
         """End within a second. Nothing is called afterwards."""
 
 
-def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: threading.Event) -> None:
-    """Connect again and again until it is stopped, with longer and longer pauses; `connect` returns why it ended."""
+def stay_connected(
+    connect: Callable[[], LinkState], change: Change, stopped: threading.Event, again: threading.Event
+) -> None:
+    """Connect again and again until it is stopped, with longer and longer pauses, or at once when `again` is set;
+    `connect` returns why it ended."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -96,8 +102,9 @@ def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: th
         change(state)
         if time.monotonic() >= began + _LASTS_SECONDS:
             pause = FIRST_PAUSE
-        stopped.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
-        pause = min(pause * 2, LONGEST_PAUSE)
+        was_asked = again.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
+        again.clear()
+        pause = FIRST_PAUSE if was_asked else min(pause * 2, LONGEST_PAUSE)
 
 
 def framed(message: bytes) -> bytes:
@@ -215,7 +222,7 @@ class ProcessLink(Link):
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target
         self._command = command(address, ["relay", "--stdio", "--", *paths], (*program, *_ASKS_NOBODY))
-        self._stopped = threading.Event()
+        self._stopped, self._again = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -223,7 +230,7 @@ class ProcessLink(Link):
 
     def start(self, receive: Receive, change: Change) -> None:
         connect = partial(self._connect, receive, change)
-        arguments = connect, change, self._stopped
+        arguments = connect, change, self._stopped, self._again
         self._thread = threading.Thread(target=stay_connected, args=arguments, name="agentwatch-ssh", daemon=True)
         self._thread.start()
 
@@ -233,12 +240,20 @@ class ProcessLink(Link):
         if writer is not None:
             writer.send(message)
 
-    def stop(self) -> None:
-        self._stopped.set()
+    def connect_again(self) -> None:
+        self._end_process()
+        self._again.set()
+
+    def _end_process(self) -> None:
         with self._lock:
             process = self._process
         if process is not None:
             _end(process)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._again.set()
+        self._end_process()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 

@@ -121,13 +121,15 @@ class Observed(_Model):
 
 class Beat(_Model):
     """The relay lives, and all logs are told up to these numbers. `echo` has, by the id of a screen, what that screen
-    said last as `Watch.sent`: only who has heard it just now can say it. `now` is the host's time."""
+    said last as `Watch.sent`: only who has heard it just now can say it. `now` is the host's time, `deciders` are the
+    ids of the keys whose owners may decide there; None: it does not say so."""
 
     kind: Literal["beat"] = "beat"
     epoch: str
     now: float
     seqs: dict[str, int] = {}
     echo: dict[str, float] = {}
+    deciders: tuple[str, ...] | None = None
 
 
 class Outcome(StrEnum):
@@ -315,7 +317,7 @@ class Verifier:
         try:
             frame = self._read(message[:_SIGNATURE], message[_SIGNATURE:_HEAD].hex(), message[_HEAD:])
         except VersionError as error:
-            self.why = str(error)
+            self.why = f"is not understood: {error}"
             return None
         except (ValueError, KeyProblemError):
             return None
@@ -336,15 +338,16 @@ class Verifier:
             key = parse_public(first.host_key)
         elif keyid != key.keyid and not self._was_heard:
             self.why = (
-                "it signs with another key than it had before, or its agentwatch is older; update agentwatch there,"
-                f" or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
+                "is not believed: it signs with another key than it had before, or its agentwatch is older; update"
+                f" agentwatch there, or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then"
+                " start again"
             )
         if keyid != key.keyid or not holds(signature, to_sign(packed, _PAYLOAD_TYPE), key):
             raise ValueError("the signature of a message does not hold: it is a fake, or was changed")
         if first is None:
             return unpack(packed)
         if why := self._accept(key):
-            self.why = why
+            self.why = f"is not believed: {why}"
             return None
         self.key = key
         return first

@@ -141,7 +141,10 @@ class Relay:
         host: str = "",
         missing: dict[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        deciders: Callable[[], Sequence[str]] | None = None,
     ) -> None:
+        self._read_deciders = deciders
+        self._deciders: tuple[str, ...] | None = None
         self.epoch: Final = secrets.token_hex(8)
         self._parts = {part.id: part for part in parts}
         self._end = end
@@ -161,6 +164,7 @@ class Relay:
     async def run(self) -> str:
         """Relay. Returns why it has ended: what the end says in its last state."""
         self._loop = asyncio.get_running_loop()
+        await self._learn_deciders()
         self._end.start(self._receive, self._change)
         # Who speaks another protocol is told so before anybody asks.
         self._say(self._hello(), [""])
@@ -200,12 +204,18 @@ class Relay:
     async def _beat_again(self) -> None:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
+            await self._learn_deciders()
             self._beat()
             hello = self._hello()
             if hello.workspaces != self._kept:
                 # For screens that come when this host is off.
                 self._kept = hello.workspaces
                 self._end.keep(signed(hello, self._key))
+
+    async def _learn_deciders(self) -> None:
+        """Whom the host trusts may change at any time."""
+        if self._read_deciders is not None:
+            self._deciders = tuple(await asyncio.to_thread(self._read_deciders))
 
     def _tell(self, part: Relayed) -> None:
         for news in part.news(self.epoch):
@@ -218,7 +228,8 @@ class Relay:
         for screen in [screen for screen, heard in self._heard.items() if heard < since]:
             del self._heard[screen], self._echo[screen]
         seqs = {part.id: part.log.seq for part in self._parts.values()}
-        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=dict(self._echo)), to)
+        echo, deciders = dict(self._echo), self._deciders
+        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=echo, deciders=deciders), to)
 
     def _hello(self) -> Hello:
         return Hello(

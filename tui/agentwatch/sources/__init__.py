@@ -104,6 +104,15 @@ class Source(Protocol):
         """End within a second. Nothing is emitted afterwards."""
         return
 
+    @property
+    def about(self) -> Sequence[tuple[str, str]]:
+        """The way to the machine that it is on, for people, by labels; foreign."""
+        return ()
+
+    def reconnect(self) -> None:
+        """Try at once to reach that machine. Blocks for a moment."""
+        return
+
     def content(self, digest: str) -> str | None:
         """The text of a document that was observed, None where it is not kept any more.
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -25,14 +25,14 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.details.blocks import FAINT, Block, Line, Text, faint, lay_out, text
+from agentwatch.app.widgets.details.blocks import Block, Quotation, Text, lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
@@ -57,7 +57,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
-from agentwatch.text import clean, exact, quoted, whole
+from agentwatch.text import clean, exact, quoted
 from agentwatch.view.requests import standing_words
 from agentwatch.view.words import name_of, plural, program_of
 
@@ -80,8 +80,6 @@ _PATIENCE: Final = 1.0
 """Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
-_QUOTED: Final = 13
-"""Cells of the column with the labels of foreign words."""
 _DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 _EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
@@ -98,6 +96,7 @@ class AttemptCase:
     advice = "Leave with escape, look at it, and open this again."
     title = "the child's words"
     asker = "the child's"
+    elsewhere = "shorten it with ctrl+e"
     to_read = 0
 
     def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action) -> None:
@@ -121,7 +120,7 @@ class AttemptCase:
             return "The return has changed since you opened this."
         if subject.handoff_sha256 != seen.handoff_sha256:
             return "The handoff has changed since you opened this."
-        return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
+        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding is not None else None
 
     def facts(self, now: float) -> Iterator[Fact]:
         """The facts of the frame."""
@@ -140,11 +139,11 @@ class AttemptCase:
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
-        returned = self.seen.latest.returned
-        content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
-        nothing = [] if self.seen.result else [text(faint("The child has returned nothing that can be read."))]
-        parts = [*words_of_child(self.seen), *([("whole return", content)] if content else [])]
-        return [*nothing, *(Quotation(*part, wrap=True) for part in parts)]
+        run, returned = self.seen.run, self.seen.latest.returned
+        label, version = ("whole return", returned) if returned or not run else ("its answer", run.said)
+        content = await asyncio.to_thread(self.monitor.content, version) if version is not None else None
+        parts = [*words_of_child(self.seen), *([(label, content)] if content else [])]
+        return [Quotation(*part, wrap=True) for part in parts]
 
     def effect(self) -> str:
         """The effect of the key, now that nothing is missing."""
@@ -166,6 +165,7 @@ class RequestCase:
 
     advice = "Leave with escape."
     asker = "its"
+    elsewhere = "answer it in its program"
 
     def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, request: Request) -> None:
         self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
@@ -220,24 +220,6 @@ class RequestCase:
 
 
 Case = AttemptCase | RequestCase
-
-
-class Quotation(NamedTuple):
-    """Foreign text under a label of ours, whole: each line of it begins behind a bar, one that goes on behind another.
-    `wrap` is False for what is folded at the edge, character by character."""
-
-    label: str
-    source: str
-    wrap: bool = False
-
-    def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
-        under = " " * _QUOTED
-        first = faint(f"{self.label:<{_QUOTED}}┊ ")
-        for piece in whole(self.source):
-            part = Content.styled(piece.text, FAINT if piece.counted else "")
-            yield from Text(part, first if piece.begins else faint(f"{under}┊›"), f"{under}┊›", self.wrap).lines(width)
-            first = faint(f"{under}┊ ")
 
 
 # Its fields
@@ -381,6 +363,8 @@ class DecisionScreen(ModalScreen[End | Action]):
     DecisionScreen.-low #standing-low, DecisionScreen.-small #standing-low { display: block; }
     DecisionScreen.-small #standing-low { height: 1fr; }
     DecisionScreen #words { height: 1fr; }
+    DecisionScreen #words.-empty, DecisionScreen.-reading #words { display: none; }
+    DecisionScreen.-low.-reading Document { height: 14; }
     DecisionScreen #answers { height: 2fr; }
     DecisionScreen #words, DecisionScreen #answers {
         min-height: 4; border: round $line; border-title-color: $text-muted;
@@ -414,7 +398,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._page.id = "field-words"
         self._document: Document | None = None
         if isinstance(case, AttemptCase) and case.form.spec.document:
-            self._document = Document(case.form, case.monitor, case.desk.state, self._arm)
+            self._document = Document(case.form, case.monitor, case.desk.state, self._appear)
         self._footer = Footer(Place.DECIDE, lambda name: not self.check_action(app.commands[name].action, ()))
 
     # The screen
@@ -463,7 +447,12 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.set_interval(1.0, self.look)
         self._go_to(self.case.form.first)
         self._read_words()
-        self.watch(self._page, "scroll_y", self._look_soon, init=False)
+        for page in (
+            self._page,
+            self.query_one("#decision"),
+            *((self._document.area, self._document.page) if self._document else ()),
+        ):
+            self.watch(page, "scroll_y", self._look_soon, init=False)
         self.call_after_refresh(self._arm)
 
     def _look_soon(self) -> None:
@@ -475,7 +464,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         # It may have been left meanwhile.
         if self.is_attached:
             self._page.show(blocks, keep=False)
-            self.query("#words").set(display=bool(blocks))
+            self.query("#words").set_class(not blocks, "-empty")
             self._look_soon()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -495,6 +484,8 @@ class DecisionScreen(ModalScreen[End | Action]):
                     one.text = event.value
         # A passphrase is no part of it.
         if self._document is not None and event.control is not self._passphrase:
+            # A note is the operator's own; all else may bring other words of agents.
+            self._is_read = self._is_read and event.control is self._note
             self._document.remake(self._note.value)
         self.look()
 
@@ -505,6 +496,11 @@ class DecisionScreen(ModalScreen[End | Action]):
         # Timers of Textual may go off half a millisecond early.
         self.set_timer(ARMING_SECONDS + 0.001, self.look)
         self.look()
+
+    def _appear(self) -> None:
+        """A document is there that nobody has read yet."""
+        self._is_read = False
+        self._arm()
 
     @property
     def _is_armed(self) -> bool:
@@ -539,7 +535,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if self._is_recording:
             return Content("recording…")
         change = self.case.change(self._app.clock())
-        if trouble := self._trouble or (change and f"{change} {self.case.advice}"):
+        # By now it may be known what became of a decision that nobody answered for.
+        if trouble := (change and f"{change} {self.case.advice}") or self._trouble:
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if self._was_early and not self._is_armed:
             return Content.styled("◌ too early, nothing is recorded: ctrl+s counts in a moment", "$text-warning")
@@ -553,36 +550,44 @@ class DecisionScreen(ModalScreen[End | Action]):
         if self.has_class("-small"):
             return Missing(f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed")
         # Whatever is chosen: who reads it first, and chooses then, has read it.
-        if missing := self.case.missing(self._note.value, self._unread()):
+        document = self._document
+        if missing := self.case.missing(self._note.value, "" if document else self._unread()):
             return missing
-        reason = self._document.missing() if self._document is not None else None
-        return Missing(reason, "document" if self._document and self._document.problems else "") if reason else None
+        reason = document and (document.missing() or self._unread())
+        return Missing(reason, "document" if document and document.problems else "") if reason else None
 
     # Reading
 
     def action_read(self, pages: int) -> None:
-        self._page.scroll_visible(animate=False)
-        self._page.action_move_pages(pages)
+        page: Page | TextArea = self._page
+        if self._document is not None and self._unread():
+            page, _ = self._document.reading
+            self.set_class(not self.has_class("-wide"), "-reading")
+        page.scroll_visible(animate=False)
+        page.scroll_relative(y=pages * max(page.size.height - 1, 1), animate=False, immediate=True)
 
     def _unread(self) -> str:
-        """The part of the call that was not in sight yet, "" once its end was."""
-        if self._is_read or not self.case.to_read:
+        """The part of the call, or of the document, that was not in sight yet, "" once its end was."""
+        if self._is_read or not (self._document or self.case.to_read):
             return ""
-        lines, page = self._page.lines, self._page
-        # Only the first line of a block begins with words.
-        ends = [number for number, line in enumerate(lines) if number and not line.startswith(" ")]
-        end = ends[self.case.to_read - 1] if len(ends) >= self.case.to_read else len(lines)
-        if lines and lines[min(end, len(lines) - 1)].startswith("truncated: "):
-            return "it is too long to be read here: answer it in its program"
-        left = max(end, 1)
+        own = self._document and self._document.reading
+        page, end = own or (self._page, self._page.end_of(self.case.to_read))
+        if isinstance(page, Page) and page.line(max(min(end, len(page.lines) - 1), 0)).content.plain.startswith(
+            "truncated: "
+        ):
+            return f"it is too long to be read here: {self.case.elsewhere}"
+        left = end
         with suppress(NoWidget):
             place = self.find_widget(page)
             # In a low window only a part of the page may be in sight.
-            left = end - page.top - (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
-        if not lines or left > 0:
+            in_sight = (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
+            left = end - int(page.scroll_offset.y) - in_sight
+        if left > 0 or (isinstance(page, Page) and not page.lines):
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
         # Before, the frame may be there without its facts, and what stands below them in sight for a moment.
         self._is_read = self._is_armed
+        if self._is_read:
+            self.remove_class("-reading")
         return ""
 
     # Recording
@@ -770,10 +775,12 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
         action = Action.RESPOND if task.request is not None else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)
-    if monitor.clerk is None:
+    # The row of a host says why nothing can be decided there, too.
+    clerk = monitor.behind(task_id).clerk
+    if monitor.clerk is None or clerk is None:
         reason = "its workspace is not being watched yet"
-    elif monitor.clerk.desk.unreachable is not None:
-        reason = clean(monitor.clerk.desk.unreachable, 400)
+    elif clerk.desk.unreachable is not None:
+        reason = clean(clerk.desk.unreachable, 400)
     if reason is not None or monitor.clerk is None:
         return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
     if is_request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,21 +17,28 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
-from agentwatch.app.widgets.details.blocks import Difference, compare, faint, text
+from agentwatch.app.widgets.details.blocks import Block, Difference, Quotation, compare, faint, heading, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, count_unseen
+from agentwatch.text import clean, count_unseen, hides
 from agentwatch.view.words import plural
 
 _AGAIN: Final = 2.0
 """Seconds after which a host that did not answer is asked for the text again."""
 _PAUSE: Final = 0.2
 """Seconds without a key after which the document is made again, or its text is checked."""
+_LONG: Final = 100
+"""Lines from which it is read to its end before it is signed."""
 _LARGEST: Final = 128 * 1024
 """Characters up to which a document is shown; a larger one takes seconds to lay out."""
+
+
+def _told(text: str) -> str:
+    """A document as its reader gets it: with the line breaks that JSON spells."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", text)
 
 
 def tell(line: Static, content: Content) -> None:
@@ -54,8 +62,8 @@ class Document(Vertical):
     Document > TextArea:focus { border: none; }
     Document > TextArea > .text-area--gutter { color: $text-muted; }
     Document > Page { display: none; }
-    Document.-changes > Page { display: block; }
-    Document.-changes > TextArea { display: none; }
+    Document.-page > Page { display: block; }
+    Document.-page > TextArea { display: none; }
     """
 
     class Checked(Message):
@@ -72,17 +80,19 @@ class Document(Vertical):
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self.area.id = "field-document"
         self.area.match_cursor_bracket = False
-        self._page = Page()
+        self.page = Page()
         self._proposal: Proposal | None = None
         self._note = self.text = self._why_blank = self._no_answer = ""
         """The note to put into it, the text, why that is blank, and why it cannot be had now."""
         self.problems: list[str] | None = None
         """The faults of the text, None as long as it is being checked."""
         self._difference: Difference | None = None
+        self._hides = self._is_turned = False
+        """Whether the text hides something in an editor, so that its page is shown first; whether the other one is."""
 
     def compose(self) -> ComposeResult:
         yield self.area
-        yield self._page
+        yield self.page
 
     def on_mount(self) -> None:
         self._follow(0)
@@ -91,6 +101,14 @@ class Document(Vertical):
     def is_edited(self) -> bool:
         """Whether the operator has changed the proposal."""
         return self._proposal is not None and self.text != self._proposal.text
+
+    @property
+    def reading(self) -> tuple[Page | TextArea, int]:
+        """Where the text is read, and how many lines have to be: none of a short one that hides nothing."""
+        if self._hides and not self._is_turned:
+            return self.page, self.page.end_of(1)
+        lines = self.area.wrapped_document.height
+        return self.area, lines if self._hides or lines > _LONG else 0
 
     def remake(self, note: str) -> None:
         """The fields, or the note, say something else now."""
@@ -154,6 +172,8 @@ class Document(Vertical):
                 parts.append(self._difference.counted)
             if self.is_edited:
                 parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
+            if self._hides:
+                parts.append(Content.styled("blanks in it are counted; ctrl+t: editor", "$text-warning"))
         tell(self.status, Content("   ").join(parts))
 
     def missing(self) -> str | None:
@@ -183,16 +203,20 @@ class Document(Vertical):
         if proposal is None:
             return
 
-        def look() -> tuple[list[str], Difference | None]:
+        def look() -> tuple[list[str], Difference | None, bool]:
             unseen = count_unseen(checked)
             hidden = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
             problems = [*([hidden] if unseen else []), *proposal.problems(checked)]
-            return problems, compare(proposal.before, checked) if proposal.before is not None else None
+            difference = compare(proposal.before, checked) if proposal.before is not None else None
+            return problems, difference, hides(_told(checked))
 
-        problems, difference = await asyncio.to_thread(look)
+        problems, difference, hidden = await asyncio.to_thread(look)
         if checked == self.text:
             self.problems, self._difference = problems, difference
-            self._show_changes()
+            if hidden != self._hides:
+                # Nobody is taken away from where they write.
+                self._hides, self._is_turned = hidden, hidden and self.area.has_focus
+            self._show_page()
         self.post_message(self.Checked())
 
     # Editing
@@ -234,13 +258,18 @@ class Document(Vertical):
 
     def toggle_changes(self) -> None:
         """Show the changes, or the editor."""
-        had_focus = self.has_focus_within
-        self.toggle_class("-changes")
-        if had_focus:
-            self.screen.set_focus(self._page if self.has_class("-changes") else self.area)
-        self._show_changes()
+        self._is_turned = not self._is_turned
+        self._show_page()
 
-    def _show_changes(self) -> None:
-        same = [text(faint("It is the same as the last one, or there is none."))]
-        changes = self._difference
-        self._page.show(changes.noted if changes is not None and changes.rows else same, keep=True)
+    def _show_page(self) -> None:
+        """Show the editor, or the page with the changes; where the text hides something, it stands before them."""
+        had_focus, is_page = self.has_focus_within, self._hides != self._is_turned
+        self.set_class(is_page, "-page")
+        if had_focus:
+            self.screen.set_focus(self.page if is_page else self.area)
+        blocks: list[Block] = [text(faint("It is the same as the last one, or there is none."))]
+        if self._difference is not None and self._difference.rows:
+            blocks = self._difference.noted
+        if self._hides:
+            blocks = [Quotation(self.label, _told(self.text)), *heading("Changes"), *blocks]
+        self.page.show(blocks, keep=True)

@@ -82,7 +82,8 @@ class MonitorScreen(Screen[ScreenResultType]):
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
-        self.header.redraw()
+        # Behind the rows: of two lines that change at once, Textual renders all that lies between.
+        self.call_after_refresh(self.header.redraw)
         # The keys follow from the task that they are about; from whatever else, within a second.
         if self.task_id in event.changed:
             self.footer.redraw()

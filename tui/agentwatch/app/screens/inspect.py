@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
@@ -39,7 +39,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
-from agentwatch.sources.sessions.entries import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind, command_in
 from agentwatch.sources.sessions.following import Step, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
@@ -47,8 +47,13 @@ from agentwatch.view import looks, times
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-Written = tuple[Content, Sequence[Block]]
-"""A head, and the page below it."""
+
+class Written(NamedTuple):
+    """A head, and the page below it, which may open at its end."""
+
+    head: Content
+    blocks: Sequence[Block]
+    at_end: bool = False
 
 
 class InspectScreen(MonitorScreen[None]):
@@ -88,12 +93,15 @@ class InspectScreen(MonitorScreen[None]):
 
     @work(exclusive=True)
     async def _read(self) -> None:
-        """Show what there is now, from the first line that a claim names."""
-        head, blocks = await asyncio.to_thread(self._pages[self._shown])
-        self._head.update(head)
-        self._page.show(blocks, keep=False)
+        """Show what there is now, from the first line that a claim names; of a command, the end of what came back."""
+        written = await asyncio.to_thread(self._pages[self._shown])
+        self._head.update(written.head)
+        self._page.show(written.blocks, keep=False)
         marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
-        self._page.scroll_to(y=max(marked - 3, 0), animate=False)
+        # The head may have taken lines of the page by then.
+        self.call_after_refresh(
+            self._page.scroll_to, y=len(self._page.lines) if written.at_end else max(marked - 3, 0), animate=False
+        )
 
     def action_switch(self) -> None:
         """From the file to its difference and back."""
@@ -121,12 +129,13 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
         lines, note = clean_lines(found.text.removesuffix("\n"))
         note = "truncated: the file is longer than is shown" if found.truncated else note
         shown = listing(lines, marked=claim.lines or (0, -1)) if found.text else [_nothing(found.problem)]
-        return head(titles[0]), [*shown, *([caution(note)] if note else [])]
+        return Written(head(titles[0]), [*shown, *([caution(note)] if note else [])])
 
     def write_changes() -> Written:
         found = difference(workspace, name, since)
         changes = read_git(found.text)
-        return head(titles[1]), [text(changes.counted), *changes.noted] if changes.rows else [_nothing(found.problem)]
+        blocks = [text(changes.counted), *changes.noted] if changes.rows else [_nothing(found.problem)]
+        return Written(head(titles[1]), blocks)
 
     screen = InspectScreen(monitor, clock, task_id, write_file, write_changes)
     return screen
@@ -156,7 +165,7 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
 
 def write_step(wanted: ReadStep) -> Written:
     """An entry of the transcript, as it stands there now. Blocks."""
-    step, whole = wanted.step, wanted.transcript.whole(wanted.step)
+    step, whole, is_command = wanted.step, wanted.transcript.whole(wanted.step), False
     if whole is None:
         blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
     else:
@@ -167,16 +176,21 @@ def write_step(wanted: ReadStep) -> Written:
     parts = [(HEADS.get(step.kind, ""), "bold"), (times.local(step.at) if step.at else "", FAINT)]
     if step.kind is EntryKind.CALL:
         took = "" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}"
-        parts = [(plain(step.tool).plain, "bold"), parts[1], (took, FAINT), (f"{mark} {step.outcome}", style)]
+        parts = [
+            (plain(f"{step.tool} {step.about}".rstrip()).plain, "bold"),
+            parts[1],
+            (took, FAINT),
+            (f"{mark} {step.outcome}", style),
+        ]
         if whole is not None:
             came = whole.result and (whole.result.text.strip() or "It gave nothing back.")
-            given = written(whole.said.given) or "nothing"
+            given, is_command = written(whole.said.given) or "nothing", bool(command_in(whole.said.given))
             blocks = [*heading("Given"), *_verbatim(given)]
             blocks += [*heading("Result"), *_verbatim(came or "There is none yet.")]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
     where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""
     of_claim = _head_of(wanted.claim) + Content("\n") if wanted.claim is not None else ""
-    return Content.assemble(of_claim, head, (where, FAINT)), blocks
+    return Written(Content.assemble(of_claim, head, (where, FAINT)), blocks, at_end=is_command)
 
 
 def _verbatim(source: str) -> Iterator[Text]:

@@ -86,8 +86,8 @@ class MainScreen(MonitorScreen[None]):
         display: block; width: 13fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
-    MainScreen.-wide.-page DetailsPane { border: none; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
+    MainScreen.-wide.-page DetailsPane:focus-within { border: none; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen #empty { display: none; height: 1fr; padding: 1 2; }
     MainScreen.-empty #empty { display: block; }

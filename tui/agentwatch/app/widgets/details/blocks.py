@@ -18,10 +18,12 @@ from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown, summary
 from agentwatch.contracts.shapes import Finding
-from agentwatch.text import LINE_LIMIT, clean, clean_lines
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, whole
 from agentwatch.view.looks import SEVERITIES, Look
 
 LABEL_WIDTH: Final = 12
+_QUOTED: Final = 13
+"""Cells of the column with the labels of foreign words."""
 MAX_LINES: Final = 4_000
 """Lines of all blocks together that are shown."""
 _MARKDOWN: Final = 1_000, 64 * 1024
@@ -118,6 +120,24 @@ class Text(NamedTuple):
         for part in [content] if is_short else content.wrap(room) if self.wrap else content.fold(room):
             yield Line(first + part, self.choice)
             first = rest
+
+
+class Quotation(NamedTuple):
+    """Foreign text under a label of ours, whole: each line of it begins behind a bar, one that goes on behind another.
+    `wrap` is False for what is folded at the edge, character by character."""
+
+    label: str
+    source: str
+    wrap: bool = False
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Its lines, none wider than `width` cells."""
+        under = " " * _QUOTED
+        first = faint(f"{self.label:<{_QUOTED}}┊ ")
+        for piece in whole(self.source):
+            part = Content.styled(piece.text, FAINT if piece.counted else "")
+            yield from Text(part, first if piece.begins else faint(f"{under}┊›"), f"{under}┊›", self.wrap).lines(width)
+            first = faint(f"{under}┊ ")
 
 
 class Table(NamedTuple):

@@ -71,6 +71,11 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         """One line of the page; a blank one behind its end."""
         return self._lines[number] if number < len(self._lines) else Line(NOTHING)
 
+    def end_of(self, blocks: int) -> int:
+        """The number of lines of the first so many blocks that begin with words."""
+        ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
+        return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
+
     def show(self, blocks: Sequence[Block], *, keep: bool) -> None:
         """Show blocks: `keep` stays at the line now on top; otherwise the page goes to its beginning."""
         self._blocks = blocks

@@ -35,6 +35,7 @@ from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.asks import HAVE_FAILED
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
@@ -253,9 +254,12 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
         parts.append(("decided", FAINT, words + receipt_line(decision, now)))
     name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
-    called = "" if task.title in task.own_id else clip(summary(task.title), width) + "  "
-    rest = clip_name(name, max(width - cell_len(called), 0))
-    yield Content.assemble((called, "bold"), (rest, FAINT if called else "bold"))
+    called = "" if task.title in task.own_id else clip(summary(task.title), width)
+    if called:
+        name = clip_name(name, width - cell_len(called) - 2)
+        yield Content.assemble((called, "bold"), "  " if name else "", (name, FAINT))
+    else:
+        yield Content.styled(clip_name(name, width), "bold")
     yield from _limited(_standing(task, now), width, 2 if is_roomy else 1)
     if is_roomy:
         yield Content("")
@@ -273,8 +277,9 @@ def _standing(task: Task, now: float) -> Content:
     parts = [in_color(look)]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
-        most = max(1 + task.retry.max_retries, task.attempt)
-        parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}"))
+        left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
+        of = f" of {task.attempt + left}" if left else ""
+        parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt}{of}"))
     error = task.result.error_code if task.result else None
     parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
     parts.append(faint("" if since is None else times.ago(since, now)))

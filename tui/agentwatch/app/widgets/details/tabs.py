@@ -181,6 +181,8 @@ def _provenance(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
     yield from fields(("host", exact(task.host)), ("workspace", exact(whereabouts(task.workspace))))
     if task.workspace:
+        about = view.monitor.behind(task.task_id).about if task.host else ()
+        yield from fields(*((label, plain(words)) for label, words in about if words))
         return
     parent, linked = view.tree.tasks.get(task.parent_id or ""), Content(BASES[Basis.NONE])
     if task.parent_id is not None and task.parent_basis is not Basis.NONE:
