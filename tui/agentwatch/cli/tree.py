@@ -89,11 +89,11 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
     if task.ask:
         yield "  NEEDS YOU", NEEDS
         yield f": {in_line(task, question_at(task, now), 120)}"
-    elif words := _activity(task, tasks):
+    elif words := _activity(task, tasks, now):
         yield f"  {words}", MUTED
 
 
-def _activity(task: Task, tasks: Mapping[str, Task]) -> str:
+def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """What a task does, or for how many others it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
