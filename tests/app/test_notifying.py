@@ -291,7 +291,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_session_that_has_ended_its_turn_rings_where_it_is_asked_for(turns: bool) -> None:
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
-    ended = replace(ROOT, state=RunState.ENDED, started_at=time.time(), updated_at=time.time(), ended_at=time.time())
+    ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
     operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))
     operator.tell()
     told = "\x1b]777;notify;agentwatch my,shop;the session has ended its turn\x1b\\"

@@ -85,7 +85,7 @@ def retries_left(retry: Retry) -> str:
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
     it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
-    if task.shown is Shown.SUBMITTED and task.late and task.since is not None:
+    if task.late and task.since is not None:
         return f"not started for {span(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
         return "its files were deleted"
@@ -131,10 +131,10 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return f"it {held}" if task.shown is Shown.WAITING else f"{task.why}; {held}"
     if task.shown not in (Shown.SILENT, Shown.GONE):
         return task.why
-    silent = now - (now if task.since is None else task.since)
-    process = reasons.process_words(task.run)
-    heard = f"silent for {span(silent, 1)}" if task.shown is Shown.SILENT else f"last heard of {span(silent, 1)} ago"
-    words = [task.why, *([heard] if silent >= 0 else [])]
+    process, words = reasons.process_words(task.run), [task.why]
+    if task.since is not None and now >= task.since:
+        silent = span(now - task.since, 1)
+        words.append(f"silent for {silent}" if task.shown is Shown.SILENT else f"last heard of {silent} ago")
     return "; ".join(words if process in task.why else [*words, process])
 
 
