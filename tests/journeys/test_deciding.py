@@ -375,3 +375,17 @@ async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
         last += gaps[-1]
     # On a machine that is busy elsewhere the keys may have been far apart.
     assert max(gaps) > 0.5 or (EARLY in screen.words() and not decisions(screen.workspace))
+
+
+@journey(FAILED)
+async def test_a_forged_decision_that_is_gone_is_told_so(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU", "● live")
+    name = f".agentwatch/decisions/{'0' * 32}.json"
+    screen.write(name, "{}")
+    await screen.shows("⚠ 1")
+    await screen.press("!")
+    await screen.shows("nobody may act on it")
+    (screen.workspace / name).unlink()
+    while "It is right or gone now" not in screen.words():
+        await screen.press("escape", "!")
+        await screen.pilot.pause(0.2)

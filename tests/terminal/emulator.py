@@ -106,6 +106,11 @@ class Terminal:
             assert time.monotonic() < end, f"{otherwise}; the screen:\n{self.text()}"
             self._read(0.05)
 
+    def rest(self) -> None:
+        """Read all that comes, until nothing does for a moment."""
+        while self._read(0.1):
+            pass
+
     def wait_until_exit(self) -> int:
         """Read until the command has ended; its exit code, negative for a signal."""
         end = time.monotonic() + DEADLINE

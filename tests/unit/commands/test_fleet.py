@@ -55,6 +55,39 @@ def test_the_configuration_is_one_that_the_server_takes(
     assert host_of(keys.others(Role.HOST)[0].public) in text
 
 
+OWN = "      { nkey: UD3AH3KSJ2ZAN7SLQTEQEFA4QRQJKXZP5TSHIEL2F5W3NGF3GOZMGX57 }  # my laptop"
+
+
+def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(
+    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needed()
+    file, second = tmp_path / "fleet.conf", Keys(tmp_path / "second" / "agentwatch").create().public
+
+    def write(*words: str) -> int:
+        code = run(["fleet", "config", *words, str(file)])
+        capsys.readouterr()
+        return code
+
+    assert write("--port", "4223") == 0
+    assert 'listen: "0.0.0.0:4223"' in file.read_text()
+    edited = file.read_text().replace("0.0.0.0", "127.0.0.1").replace("# you", f"# kim's own\n{OWN}")
+    edited = edited.replace("accounts {", "# mine\naccounts {\n  SYS { users: [ { user: a, password: b } ] }")
+    file.write_text(edited)
+    assert (write(), file.read_text()) == (0, edited)
+    # Another machine of the same name is refused, by its own it comes to those that are there.
+    assert (write("--trust", f"box={second.text}"), file.read_text()) == (2, edited)
+    assert write("--trust", f"box2={second.text}") == 0
+    assert all(words in file.read_text() for words in (host_of(second), OWN, "# mine", "kim's own", "SYS {"))
+    # What was trusted once, and is no more, goes.
+    assert run(["keys", "distrust", "box2", "--host"]) == 0
+    assert (write(), file.read_text()) == (0, edited)
+    broken = edited.replace(OWN, "{ {")
+    file.write_text(broken)
+    assert (write(), file.read_text()) == (2, broken)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
 def test_init_makes_the_store_and_makes_it_right(
     broker: Broker, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,7 +104,7 @@ def test_silence_and_a_process_that_is_gone_make_stale(runs: list[Run], at: floa
     ("more", "why"),
     [
         ({}, "it worked when it was last heard of; whether its process still runs is not known; silent for 12m"),
-        ({"process_gone": True}, "it worked when it was last heard of; its process is gone; last heard of 12m ago"),
+        ({"process_gone": True}, "it worked when it was last heard of; its process is gone; silent for 12m"),
         ({"process_gone": False}, "its process runs; silent for 12m"),
         ({"updated_at": 800.0}, "it worked when it was last heard of; whether its process still runs is not known"),
     ],

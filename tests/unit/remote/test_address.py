@@ -35,6 +35,7 @@ def test_an_address_of_ssh(text: str, target: str, path: str, label: str) -> Non
     ("text", "parts"),
     [
         ("nats://broker:4222/", ("broker:4222", "", "")),
+        ("tls://broker:4222/build1", ("tls://broker:4222", "build1", "")),
         ("nats://10.0.0.1:4222/build1/my%20shop", ("10.0.0.1:4222", "build1", "my shop")),
     ],
 )

@@ -277,7 +277,8 @@ def _inked(line: str) -> Iterator[Part | str]:
     state = after.partition("  ")[0]
     yield at, MUTED
     yield before + arrow
-    yield state, LOOKS[State(state)].color if state in {*State} else ""
+    known = LOOKS.get("false" if state.endswith("contradicted") else state)
+    yield state, known.color if known else ""
     yield after[len(state) :]
 
 

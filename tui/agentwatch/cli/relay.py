@@ -7,34 +7,39 @@ import gc
 import os
 import signal
 import socket
+import subprocess
 import sys
 from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
+from urllib.parse import urlsplit
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey, TrustedKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
+from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host
-from agentwatch.remote.nats_accounts import accounts, nkey_of
+from agentwatch.remote.nats_accounts import accounts, merged, nkey_of
 from agentwatch.remote.pipe import Link, LinkState, StdioEnd
 from agentwatch.remote.relay import Relay, Relayed
-from agentwatch.shell import FLEET, needing
+from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import names_of
 
+_PORT: Final = 4222
 _CONFIGURATION: Final = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
-# machine. Print it again when those change, and then: nats-server --signal reload
-listen: "0.0.0.0:4222"
+# machine. Name this file to it again when those change, and then: nats-server --signal reload
+listen: "0.0.0.0:{port}"
 max_payload: 8MB
 jetstream {{ store_dir: "./agentwatch-nats" }}
 # Encrypted, as it should be wherever others can listen:
@@ -108,10 +113,13 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
 
     deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.retired_at is None}
     host = options.name or socket.gethostname()
+    port = urlsplit(options.nats if "://" in options.nats else f"//{options.nats}").port or _PORT
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
     say(f"relaying over {clean(shown(options.nats))} as {key.public.text}")
     say(f"may decide here: {', '.join(deciding) or 'nobody yet; `--trust NAME=KEY` says who may'}")
-    say(f"next, unless the server knows this host: agentwatch fleet config --trust {introduced_as} > nats.conf")
+    listening = f" --port {port}" if port != _PORT else ""
+    config = f"agentwatch fleet config{listening} --trust {introduced_as} nats.conf"
+    say(f"next, unless the server knows this host: {config}")
     return NatsEnd(options.nats, key, login=Login(key, file_of(options.creds)), note=_report_state)
 
 
@@ -135,8 +143,15 @@ async def _run(relay: Relay) -> str:
 
 
 @command(
-    argument("what", "WHAT", "config: print its configuration; init: make its store", choices=("config", "init")),
-    argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument("what", "WHAT", "config: write its configuration; init: make its store", choices=("config", "init")),
+    argument(
+        "where",
+        "FILE|URL",
+        "with config: the file, of which all stays that you have written in it (default: standard output); with init:"
+        " the server, such as nats://hub:4222",
+        nargs="?",
+    ),
+    argument("--port", "N", f"with config: where a new server listens (default: {_PORT})", type=int, default=_PORT),
     argument(
         "--trust",
         "NAME=KEY",
@@ -149,40 +164,60 @@ async def _run(relay: Relay) -> str:
     exit_codes="exit codes: 0 all is well, 2 wrong usage",
 )
 def fleet(options: Namespace) -> int:
-    """Prepare a NATS server: print its configuration, and make the store of a fleet."""
+    """Prepare a NATS server: write its configuration, and make the store of a fleet."""
     is_init, keys = options.what == "init", Keys()
-    if is_init != (options.server is not None) or (is_init and options.trust):
-        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] > FILE`")
+    if is_init and (options.where is None or options.trust):
+        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] FILE`")
     if not is_init:
-        return _print_configuration(keys, options.trust)
+        return _configure(keys, options)
     with needing(*FLEET):
         from agentwatch.remote.nats import TroubleError, asked, login_of, make_store, shown
     try:
-        asked(options.server, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
+        asked(options.where, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
     except TroubleError as error:
         raise UsageError(clean(str(error), 600)) from error
-    where = clean(shown(options.server))
+    where = clean(shown(options.where))
     say(f"made: it keeps what each host said of itself last; next, to watch: agentwatch {where}")
     return ExitCode.DONE
 
 
-def _print_configuration(keys: Keys, introductions: list[str]) -> int:
-    """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
+def _configure(keys: Keys, options: Namespace) -> int:
+    """Write the configuration of a server for the keys that are trusted here, once hosts that are introduced as
     NAME=KEY are, too. Raises KeyProblemError and UsageError."""
-    introduced_hosts = list(map(introduced, introductions))
-    for name, _ in introduced_hosts:
+    introduced_hosts = list(map(introduced, options.trust))
+    for name, public in introduced_hosts:
         if not is_host(name):
             raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+        if any(one.name == name and one.public != public for one in _living(keys, Role.HOST)):
+            again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
+            raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     own = public_key(keys)
-    trusted = {role: [(one.name, one.public) for one in keys.others(role) if one.retired_at is None] for role in Role}
-    operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
-    known = {public for _, public in operators}
-    hosts = [one for one in trusted[Role.HOST] if one[1] not in known]
-    sys.stdout.write(_CONFIGURATION.format(accounts=accounts(operators, hosts)))
+    operators, hosts = (dict[PublicKey, str]((one.public, one.name) for one in _living(keys, role)) for role in Role)
+    operators = {own: "you"} | {key: name for key, name in operators.items() if key != own}
+    new = accounts(_names(operators), _names({key: name for key, name in hosts.items() if key not in operators}))
+    # Where a user's PATH does not lead, too.
+    server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
+    next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
+    if options.where is None:
+        sys.stdout.write(_CONFIGURATION.format(accounts=new, port=options.port))
+    else:
+        path = Path(options.where).resolve()
+        was_there = path.exists()
+        ever = [{one.public: one.name for one in keys.others(role)} for role in Role]
+        retired = [one.public for one in keys.trust().keys]
+        ours = accounts(_names(ever[0] | dict.fromkeys(retired, "you")), _names(ever[1]))
+        head = _CONFIGURATION.format(accounts="", port=options.port)
+        _write_configuration(path, *(merged(_read(path), new, ours) if was_there else (head, new, "")), server)
+        say(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
+        if was_there:
+            next_ = f"{server} --signal reload"
+        elif _is_taken(options.port):
+            why = "Debian's package starts a server of its own; `sudo systemctl disable --now nats-server` ends it"
+            complain(f"port {options.port} is taken on this machine ({why}), or take another with --port")
     if hosts:
-        complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
+        complain(f"next: {next_}")
     else:
         complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
     if keys.why_encrypted() is not None:
@@ -191,3 +226,45 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
         )
     return ExitCode.DONE
+
+
+def _living(keys: Keys, role: Role) -> list[TrustedKey]:
+    """The keys of others that are trusted now."""
+    return [one for one in keys.others(role) if one.retired_at is None]
+
+
+def _names(keys: dict[PublicKey, str]) -> list[tuple[str, PublicKey]]:
+    return [(name, key) for key, name in keys.items()]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{clean(str(path))} cannot be read: {error}; it is as it was") from error
+
+
+def _write_configuration(path: Path, head: str, block: str, tail: str, server: str) -> None:
+    """Write a file whole or not at all, if a server on this machine understands its accounts. Raises UsageError, and
+    then it is as it was."""
+    try:
+        if server.startswith("/"):
+            with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8") as tried:
+                tried.write(block)
+                tried.flush()
+                done = subprocess.run([server, "-t", "-c", tried.name], capture_output=True, text=True, check=False)  # noqa: S603
+            if done.returncode:
+                why = (done.stderr or done.stdout).strip().rpartition("\n")[2].replace(tried.name, "its accounts")
+                raise UsageError(
+                    f"{clean(str(path))} is as it was: with what you have written in it, {clean(why, 400)}"
+                )
+        with Directory.open(path.parent) as directory:
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+            directory.replace(path.name, f"{head}{block}{tail}".encode(), mode)
+    except OSError as error:
+        raise UsageError(f"{clean(str(path))} cannot be written: {error.strerror}; it is as it was") from error
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0

@@ -55,7 +55,7 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:
-    """The verdict over all claims of a return: one lie is a lie, and only what was all looked at is verified."""
+    """The verdict over all claims of a return: one lie is a lie, and without one a claim that is so is enough."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED

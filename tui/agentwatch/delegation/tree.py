@@ -361,7 +361,7 @@ class Tree:
             task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
         else:
             task.late = False
-        verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+        verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 

@@ -26,7 +26,7 @@ _NAME: Final = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _PORT: Final = "(?::(?P<port>[0-9]{1,5}))?"
 _FORMS: Final = {
     "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}/(?P<path>.*)",
-    "nats": rf"nats://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
+    "nats": rf"(?:nats|tls)://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
 }
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST: Final = 4_096
@@ -35,10 +35,10 @@ _LONGEST: Final = 4_096
 class Address(NamedTuple):
     """Where workspaces on another machine are.
 
-    Over ssh, `host`, `user` ("" for the one that ssh takes) and `port` are what ssh is told, and `path` is absolute, or
-    begins with `~`. Over NATS, `server` is `host:port` of the broker, `host` what the operator calls one of the hosts
-    ("" for all of them), and `path` the name or id of one of its workspaces ("" for all). `name` is that of the
-    settings, "" for none; `written` is the address as it was written.
+    Over ssh, `host`, `user` ("" for the one that ssh takes) and `port` are what ssh is told, and `path` is absolute,
+    or begins with `~`. Over NATS, `server` is `host:port` of the broker, behind `tls://` where it has to encrypt,
+    `host` what the operator calls one of the hosts ("" for all of them), and `path` the name or id of one of its
+    workspaces ("" for all). `name` is that of the settings, "" for none; `written` is the address as it was written.
     """
 
     written: str
@@ -75,7 +75,8 @@ def is_address(word: str) -> bool:
 
 def parse(text: str, name: str = "") -> Address:
     """Read an address; `name` is what the settings call it. Raises UsageError with an example."""
-    kind = text.partition("://")[0].lower()
+    scheme = text.partition("://")[0].lower()
+    kind = "nats" if scheme == "tls" else scheme
     if kind not in _FORMS:
         raise UsageError(f"{text}: an address begins with ssh:// or nats://, such as ssh://kim@build1/srv/shop")
     found = re.fullmatch(_FORMS[kind], text, re.IGNORECASE | re.DOTALL)
@@ -88,6 +89,7 @@ def parse(text: str, name: str = "") -> Address:
         whole = "/".join(steps) if steps[0] == HOME else "/" + "/".join(steps)
         return Address(text, "ssh", found["host"], found["user"] or "", port, whole, name=name)
     server = found["server"] if port is None else f"{found['server']}:{port}"
+    server = f"tls://{server}" if scheme == "tls" else server
     return Address(text, "nats", found["host"] or "", path="/".join(steps), server=server, name=name)
 
 

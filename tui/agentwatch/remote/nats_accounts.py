@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 from agentwatch.decisions.envelope import PublicKey
@@ -83,6 +84,27 @@ def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[s
         own += ["    ]", "  }"]
     top = ["accounts {", "  AGENTWATCH {", "    jetstream: enabled", "    users: [", *users, "    ]", "    exports: ["]
     return "\n".join([*top, *exports, "    ]", "  }", *own, "}"]) + "\n"
+
+
+def merged(old: str, new: str, ours: str) -> tuple[str, str, str]:
+    """A server's configuration before, in and behind its accounts, with `new` ones in the place of those that it has.
+    Of these stays what is not in `ours`, all that was ever written there for keys that are known."""
+    before, given = old.splitlines(), new.splitlines()
+    begin = next((at for at, line in enumerate(before) if line.startswith("accounts")), len(before))
+    end = next((at for at, line in enumerate(before[begin:], begin + 1) if line.rstrip() == "}"), len(before))
+    own, generated = before[begin:end], {_plain(line) for line in (*ours.splitlines(), *given)}
+    lines = list[str]()
+    changes = SequenceMatcher(None, [*map(_plain, own)], [*map(_plain, given)], autojunk=False).get_opcodes()
+    for tag, first, last, at, to in changes:
+        lines += [line for line in own[first:last] if tag == "equal" or _plain(line) not in generated]
+        lines += given[at:to] if tag != "equal" else ()
+    head, block, tail = ("".join(f"{line}\n" for line in some) for some in (before[:begin], lines, before[end:]))
+    return head, block, tail
+
+
+def _plain(line: str) -> str:
+    """A line without the comment behind it."""
+    return line.partition("#")[0].rstrip() or line
 
 
 def _comment(name: str) -> str:

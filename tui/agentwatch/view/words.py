@@ -133,8 +133,7 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return task.why
     process, words = reasons.process_words(task.run), [task.why]
     if task.since is not None and now >= task.since:
-        silent = span(now - task.since, 1)
-        words.append(f"silent for {silent}" if task.shown is Shown.SILENT else f"last heard of {silent} ago")
+        words.append(f"silent for {span(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
 
 

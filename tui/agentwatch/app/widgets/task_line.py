@@ -319,9 +319,8 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
-        told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])
-        known = [
-            Part(f" {glyph}{below.verdicts[verdict]:,}", ink) for glyph, verdict, ink in told if below.verdicts[verdict]
-        ]
+        false = palette.states["state-contradicted"]
+        told = ("✓", below.verdicts[Verdict.VERIFIED], style), ("⚑", below.shown[Shown.FALSE], false)
+        known = [Part(f" {glyph}{number:,}", ink) for glyph, number, ink in told if number]
         yield count
         yield from known if state.row.folded and width_of([count, *known]) <= width else ()
