@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
+from agentwatch.delegation.asks import queue_rank
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
 from agentwatch.delegation.events import Event, Lost, Ran, Reached, Requested, Ruled, Rules, Seen, Tick, Verdict
 from agentwatch.delegation.request import Permit, Permitter, Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
@@ -312,16 +313,8 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     asking = [task for task in tree.tasks.values() if task.needs_operator]
-    asking.sort(key=lambda task: (turn(task), task.task_id))
+    asking.sort(key=lambda task: (queue_rank(task), task.task_id))
     assert tree.asking() == asking
-
-
-def turn(task: Task) -> tuple[float, ...]:
-    """An open request goes first, by how long it can be answered, then the newest one."""
-    request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
-    if request is None:
-        return 1, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
-    return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
 
 
 @given(histories)

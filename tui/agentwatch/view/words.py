@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from math import isinf
@@ -85,36 +85,32 @@ def retries_left(retry: Retry) -> str:
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
     it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
-    if task.late and task.since is not None:
+    if task.late and task.since is not None and now >= task.since:
         return f"not started for {span(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
         return "its files were deleted"
     if task.shown is not Shown.WAITING:
         return ""
-    if asking := list(islice(_asking(task, tasks), 2)):
+    if asking := list(islice(_below(task, tasks, lambda one: one.needs_operator), 2)):
         others = (task.below.needs_operator if task.below else 0) - len(asking)
         return f"waits for you: {', '.join(map(name_of, asking))}{f' +{others:,}' if others > 0 else ''}"
-    one, count = task, 0
-    while one.shown is Shown.WAITING and (below := _open_right_below(one, tasks)):
-        one, count = max(below, key=lambda child: child.shown.urgency), count or len(below)
-    words, more = held_up(one, tasks, now), f" +{count - 1:,}" if count > 1 else ""
-    if not words and one.shown is not Shown.SUBMITTED and one.since is not None:
+    holding = list(_below(task, tasks, lambda one: one.shown.is_open and one.shown is not Shown.WAITING))
+    if not holding:
+        return ""
+    one = max(holding, key=lambda each: each.shown.urgency)
+    words, more = held_up(one, tasks, now), f" +{len(holding) - 1:,}" if len(holding) > 1 else ""
+    if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
         words = f"{one.shown.word} {span(now - one.since, 1)}"
     return f"waits for {name_of(one)}{f', {words}' if words else ''}{more}"
 
 
-def _open_right_below(task: Task, tasks: Mapping[str, Task]) -> list[Task]:
-    below = (tasks.get(child) for child in task.children)
-    return [one for one in below if one and one.shown.is_open and not one.past]
-
-
-def _asking(task: Task, tasks: Mapping[str, Task]) -> Iterator[Task]:
-    """The tasks below that need the operator, in preorder."""
+def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Task], bool]) -> Iterator[Task]:
+    """The tasks below, in preorder, of which something holds, without history and names that have no row."""
     for child in filter(None, map(tasks.get, task.children)):
-        if child.needs_operator:
+        if holds(child) and not (child.past or child.shares_row):
             yield child
-        if child.below and child.below.needs_operator:
-            yield from _asking(child, tasks)
+        if child.below and (child.below.open or child.below.needs_operator):
+            yield from _below(child, tasks, holds)
 
 
 def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
