@@ -149,6 +149,9 @@ async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
     await screen.press("g", "x")
     await screen.shows("Abort", "“shop”", "ended, with 2 open tasks below it: 1 blocked, 1 submitted")
     assert "retries" not in screen.text()
+    await screen.resize(60, 20)
+    await screen.shows("○ yes, end it and the 2 open tasks below it", "not yet: say yes", "^s record esc leave")
+    await screen.resize(140, 40)
     await screen.type("Not needed.")
     assert (await record(screen))["action"] == "abort"
     await screen.until(lambda: "canceled" in screen.row("shop"))
@@ -288,8 +291,12 @@ async def test_the_next_attempt_follows_the_decision(screen: Screen) -> None:
     decision = await record(screen)
     screen.write("api2.handoff.json", handoff(attempt=2, decision_id=decision["decision_id"]))
     await screen.shows("↻2/2", "submitted")
+    await screen.shows("returned nothing yet")
+    await screen.press("4")
+    await screen.shows("Nothing has come back yet.", "The Attempts tab has what came back before.")
+    assert "timed out" not in screen.text()
     await screen.press("7")
-    await screen.shows("retry · recorded")
+    await screen.shows("retry · recorded", "The migration timed out.", "Return api.return.md")
 
 
 @journey(FAILED)

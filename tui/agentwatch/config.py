@@ -78,7 +78,7 @@ def _host(value: Any) -> tuple[str, ...]:
         if value.keys() - {"run", "path"}:
             raise ValueError
         return RUN, _text(value.get("path")), *_list(value.get("run"), _text, 1)
-    return _texts(value, pattern="(ssh|nats)://.+")
+    return _texts(value, pattern="(ssh|nats|tls)://.+")
 
 
 def _keys(value: Any, prefix: str = "") -> Lists:

@@ -13,6 +13,7 @@ from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
+from tests.unit.test_everywhere import session
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
@@ -116,3 +117,21 @@ def test_the_workspaces_of_a_host_share_a_connection(sshd: Sshd, capsys: pytest.
     ]
     assert "no such directory" in none["problems"][0]["message"]
     assert (sshd.place / "sshd.log").read_text().count("Accepted publickey") == 1
+
+
+def test_a_host_without_a_path_shows_what_is_alive_there(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
+    address = sshd.address("").written
+
+    def seen() -> list[tuple[str, int]]:
+        assert run(["tree", "--json", address]) == 0
+        found = json.loads(capsys.readouterr().out)["workspaces"]
+        return [(one["workspace"], len(one["tasks"])) for one in found]
+
+    assert seen() == [(address, 0)]
+    assert run(["tree", address]) == 0
+    assert "no session of an agent was alive there in the last day" in capsys.readouterr().err
+    session(sshd.home, sshd.home / "shop", "s1")
+    assert seen() == [(str(sshd.home / "shop"), 3)]
+    # It is the one that its path names, too.
+    assert run(["pending", address]) == 0
+    assert f"-- shop.api {address}{sshd.home}/shop" in capsys.readouterr().out.replace("'", "")

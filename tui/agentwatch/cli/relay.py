@@ -32,10 +32,12 @@ from agentwatch.remote.nats_accounts import accounts, merged, nkey_of
 from agentwatch.remote.pipe import Link, LinkState, StdioEnd
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.shell import FLEET, find_program, needing
+from agentwatch.state import user_home
 from agentwatch.text import clean, complain, quoted, say
-from agentwatch.workspaces import names_of
+from agentwatch.workspaces import Everywhere, names_of
 
 _PORT: Final = 4222
+_DAY: Final = 86_400.0
 _CONFIGURATION: Final = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
 # machine. Name this file to it again when those change, and then: nats-server --signal reload
@@ -49,6 +51,7 @@ jetstream {{ store_dir: "./agentwatch-nats" }}
 
 @command(
     argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
+    flag("--all", "every workspace in which a session was alive in the last day"),
     flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
     argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"),
     CREDS,
@@ -74,26 +77,37 @@ def relay(options: Namespace) -> int:
     end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
-    for path in options.paths or ["."]:
+    everywhere = Everywhere(_DAY) if options.all else None
+    if everywhere is not None:
+        asked = {place.workspace: [] for place in everywhere().places}
+        missing = {} if asked else {"": WorkspaceError("no session of an agent was alive there in the last day")}
+    for path in () if options.all else options.paths or ["."]:
         try:
             asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
         except WorkspaceError as error:
             missing[path] = error
-    if missing and not (asked and options.stdio):
+    if missing and not options.all and not (asked and options.stdio):
         raise next(iter(missing.values()))
     settings = load()
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
-    desk = desk_of(next(iter(asked)), settings)
+    desk = desk_of(next(iter(asked), user_home()), settings)
     if (why := desk.why_locked()) is not None:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
-    parts = []
-    for workspace, name in names_of(asked).items():
+
+    def relayed(workspace: Path, name: str) -> Relayed:
         monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
-        parts.append(Relayed(name, monitor, asked[workspace]))
+        return Relayed(name, monitor, asked.setdefault(workspace, []))
+
+    def others() -> list[Relayed]:
+        found = everywhere().places if everywhere is not None else ()
+        return [relayed(one.workspace, one.name or "") for one in found if one.workspace not in asked]
+
+    parts = [relayed(workspace, name) for workspace, name in names_of(asked).items()]
     words = {path: clean(str(error)) for path, error in missing.items()}
     end = end or _nats(options, desk.key())
     key = desk.key()
-    telling = Relay(parts, end, key, host=options.name, missing=words, deciders=partial(_deciders, key))
+    deciders = partial(_deciders, key)
+    telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
     if ended := asyncio.run(_run(telling)):
         complain(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from agentwatch import __version__
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.errors import UsageError
+from agentwatch.text import quoted
 
 if TYPE_CHECKING:
     from agentwatch.config import Settings
@@ -23,7 +26,13 @@ _THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) l
     PLACES,
     flag("--version -V", "print the version", action="version", version=f"agentwatch {__version__}"),
     flag("--all", "watch every workspace in which a session was alive in the last day"),
-    flag("--hosts", "watch the workspaces on other machines that your settings name, too"),
+    argument(
+        "--hosts",
+        "GLOB",
+        "watch the workspaces on other machines that your settings name, too; only those such as 'build*'",
+        nargs="?",
+        const="*",
+    ),
     flag("--read-only", "write nothing into the workspace"),
     SESSION,
     _THEME,
@@ -41,11 +50,18 @@ def watch(options: Namespace) -> int:
     settings = settings._replace(read_only=options.read_only or settings.read_only)
     if options.hosts and not settings.hosts:
         raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
+    names = [name for name, _ in settings.hosts if fnmatchcase(name, options.hosts or "*")]
+    if options.hosts and not names:
+        if not os.path.isdir(options.hosts):
+            known = ", ".join(name for name, _ in settings.hosts)
+            raise UsageError(f"no host of your settings is called {quoted(options.hosts)}; there are {known}")
+        # `--hosts PATH` is about all of them, and a directory.
+        names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
     # Who asks for the hosts means those; who always sees them means the workspace here, too.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
-        words = [*words, *dict(settings.hosts)]
+        words = [*words, *names]
     workspaces, addresses = targets_of(words, settings, options.session)
     _require_terminal()
 
@@ -109,7 +125,8 @@ def replay(options: Namespace) -> int:
     from agentwatch.sources.playback import Playback
 
     playback = Playback(story(recording.events, time.time()), recording.texts.get, options.speed)
-    monitor = Monitor(Path(recording.workspace), settings, playback, clock=playback.clock)
+    workspace, line = Path(recording.workspace), recording.history_before
+    monitor = Monitor(workspace, settings, playback, clock=playback.clock, history_before=line)
     return run(ReplayApp(monitor, playback))
 
 

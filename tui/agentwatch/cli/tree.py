@@ -95,10 +95,12 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
 
 
 def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """What a task does, or for how many others it waits; of a silent one the last that it did."""
+    """The activity of a task, or for whom it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
+    if task.handoff_fault:
+        return f"its handoff breaks the contract: {clean(task.handoff_fault, 200)}"
     if held := held_up(task, tasks, now):
         return held
     waiting = waits_for(task, tasks)

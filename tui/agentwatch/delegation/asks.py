@@ -137,6 +137,8 @@ def why(task: Task) -> str:
     words = _why(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what was decided about it has expired"
+    if fault := task.handoff_fault:
+        words += f"; its handoff breaks the contract: {fault}"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
@@ -374,7 +376,7 @@ def mark_of(task: Task) -> str:
 
 def changed_at(task: Task) -> float:
     """When a task became what it is, as far as it says so, in epoch seconds."""
-    return max(task.updated_at, task.ended_at or 0.0)
+    return max(task.updated_at, task.ended_at or 0.0, task.verdict_at or 0.0)
 
 
 def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:

@@ -357,17 +357,10 @@ class Files:
         if not (file := self._files.get(path)):
             return
         self._touch(file)
-        around = self._directories[file.slot[0]]
-        if gone.undone:
-            self._give(file, ())
-            del self._files[path]
-            around.remove(file)
-            self._gone.pop(path, None)
-            self._heirs = {one: heir for one, heir in self._heirs.items() if path not in (one, heir)}
-        elif path not in self._gone:
+        if path not in self._gone:
             self._assign_changed()
             self._changed[file.slot[0]], self._gone[path] = None, gone
-            for one in around:
+            for one in self._directories[file.slot[0]]:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 

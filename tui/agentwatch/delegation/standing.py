@@ -127,7 +127,11 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
             return None
         case Shown.BLOCKED if task.request:
             return min(one.asked_at for one in task.requests if one.is_open)
-    return task.ended_at if task.ended_at is not None or not run else run.updated_at
+    ended_at = task.ended_at if task.ended_at is not None or not run else run.updated_at
+    if shown in (Shown.FALSE, Shown.COMPLETED, Shown.PARTIAL):
+        # A claim may turn false, or true again, long after the return.
+        return max(_known([ended_at, task.verdict_at]), default=None)
+    return ended_at
 
 
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todos, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todos, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.request import Request
@@ -280,6 +280,7 @@ class Task:
     gone: bool = False  # it works, and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
+    verdict_at: float | None = None  # since when its claims are false, or none of them is
     seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
     why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
@@ -414,6 +415,13 @@ class Task:
         latest, run = self.latest, self.run
         was_handed = latest.packet and not latest.returned and run and run.parent_session
         return bool(was_handed and run and run.state is RunState.ENDED and run.said)
+
+    @property
+    def handoff_fault(self) -> str | None:
+        """The first error of a handoff that nobody has answered yet."""
+        given = None if self.latest.returned else self.latest.handoff
+        errors = (one.message for one in (given.findings if given else ()) if one.severity is Severity.ERROR)
+        return next((one.partition("; ")[0].rstrip(".") for one in errors), None)
 
     @property
     def waits_for_work(self) -> bool:

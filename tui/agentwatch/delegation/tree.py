@@ -14,7 +14,7 @@ from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, Verdict, overall
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
@@ -107,8 +107,9 @@ class Tree:
                 self._moved |= bool(again)
                 return {decision.task_id, *again}
             case Checked(path=path):
-                run = self.runs.known(path)
-                self._checks[path][event.digest] = event
+                run, last = self.runs.known(path), self._checks[path].get(event.digest)
+                is_same = last and is_false(last.claims) is is_false(event.claims)
+                self._checks[path][event.digest] = event._replace(at=last.at) if last and is_same else event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
@@ -203,6 +204,7 @@ class Tree:
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
         task.claims, task.is_checked = checked.claims if checked else (), checked is not None
+        task.verdict_at = checked.at if checked else None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
         current = (given, returned, attempts.checklist)
@@ -242,8 +244,8 @@ class Tree:
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
         if task and packet and handoff and packet.restores not in (None, task_id):
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
-            is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-            state = None if is_false else task.own_state
+            restores_nothing = task.binding is None and is_false(task.claims)
+            state = None if restores_nothing else task.own_state
             fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
             self._fitters[task_id] = fitter
         stations = [one.restores for one in (before, fitter) if one and fitter != before]

@@ -18,14 +18,14 @@ HERE: Final = "here"  # What `host:` calls this machine, so that no other can be
 HOME: Final = "~"
 
 _EXAMPLES: Final = {
-    "ssh": "ssh://kim@build1/srv/shop, or ssh://build1/~/shop for a directory in your home there",
+    "ssh": "ssh://kim@build1/srv/shop, ssh://build1/~/shop for a directory in your home there, or ssh://build1",
     "nats": "nats://broker for all hosts, nats://broker:4222/build1 for one, or nats://broker/build1/shop",
 }
 _HOST: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]"
 _NAME: Final = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _PORT: Final = "(?::(?P<port>[0-9]{1,5}))?"
 _FORMS: Final = {
-    "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}/(?P<path>.*)",
+    "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}(?:/(?P<path>.*))?",
     "nats": rf"(?:nats|tls)://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
 }
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
@@ -36,9 +36,10 @@ class Address(NamedTuple):
     """Where workspaces on another machine are.
 
     Over ssh, `host`, `user` ("" for the one that ssh takes) and `port` are what ssh is told, and `path` is absolute,
-    or begins with `~`. Over NATS, `server` is `host:port` of the broker, behind `tls://` where it has to encrypt,
-    `host` what the operator calls one of the hosts ("" for all of them), and `path` the name or id of one of its
-    workspaces ("" for all). `name` is that of the settings, "" for none; `written` is the address as it was written.
+    begins with `~`, or is "": all that is alive there. Over NATS, `server` is `host:port` of the broker, behind
+    `tls://` where it has to encrypt, `host` what the operator calls one of the hosts ("" for all of them), and `path`
+    the name or id of one of its workspaces ("" for all). `name` is that of the settings, "" for none; `written` is
+    the address as it was written.
     """
 
     written: str
@@ -82,11 +83,11 @@ def parse(text: str, name: str = "") -> Address:
     found = re.fullmatch(_FORMS[kind], text, re.IGNORECASE | re.DOTALL)
     steps = _steps(found["path"] or "") if found else None
     port = int(found["port"]) if found and found["port"] else None
-    if found is None or steps is None or (port is not None and not 0 < port < 65_536) or (kind == "ssh" and not steps):
+    if found is None or steps is None or (port is not None and not 0 < port < 65_536):
         hint = "a path is whole, without `..`, and has `%25` for a `%`"
         raise UsageError(f"{text[:200]}: this is no address; write {_EXAMPLES[kind]}; {hint}")
     if kind == "ssh":
-        whole = "/".join(steps) if steps[0] == HOME else "/" + "/".join(steps)
+        whole = "/".join(steps if steps[:1] == [HOME] else ["", *steps] if steps else ())
         return Address(text, "ssh", found["host"], found["user"] or "", port, whole, name=name)
     server = found["server"] if port is None else f"{found['server']}:{port}"
     server = f"tls://{server}" if scheme == "tls" else server

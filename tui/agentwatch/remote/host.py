@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
 
 from agentwatch.decisions.envelope import PublicKey, parse_public
 from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
@@ -20,7 +21,7 @@ from agentwatch.decisions.keys import Keys, Role
 from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
-from agentwatch.remote.address import Address
+from agentwatch.remote.address import Address, parse
 from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight
 from agentwatch.remote.pipe import Link, LinkState, ProcessLink
 from agentwatch.remote.protocol import (
@@ -690,7 +691,7 @@ class Fleet:
             if one.kind == "nats":
                 self._add_nats(one, hubs)
             else:
-                groups.setdefault(f"{one.label} {one.kind}:{one.target}", []).append(one)
+                groups.setdefault(f"{one.label} {one.kind}:{one.target} {bool(one.path)}", []).append(one)
         for group in groups.values():
             self._add_linked(group)
 
@@ -700,6 +701,10 @@ class Fleet:
         link = ProcessLink(addresses[0], [one.path for one in addresses])
         key, accept = self._trusted().get(label), partial(self._accept, label)
         host = RemoteHost(link, label, key=key, accept=accept, own_key=self._own_key)
+        if not addresses[0].path:
+            host.hold(self)
+            self._brokered[f"ssh://{addresses[0].target}"] = _Known(host, "", f"ssh://{addresses[0].target}")
+            return
         names = {place.name for place in self._fixed}
         for address in addresses:
             short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
@@ -766,15 +771,21 @@ class Fleet:
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
         places = list(self._fixed)
-        for label, (host, wanted, written, _) in self._brokered.items():
-            own = Path(f"/nats:{label}")
-            if host.hello is not None:
-                # The host's words: only what can be an id leads to no directory of this machine.
-                meant = {one.id: one for one in host.hello.workspaces if wanted in ("", one.name, one.id, one.path)}
-                for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
-                    self._known[own / one.id] = _Known(host, one.id, f"{written}/{one.id}")
-                    places.append(Place(own / one.id, f"{label}: {one.name}", comes=True, host=label))
-            elif label in self._asked_for:
+        for key, (host, wanted, written, _) in self._brokered.items():
+            label, hello, is_ssh = host.label, host.hello, written.startswith("ssh:")
+            own = Path(f"/{key}" if is_ssh else f"/nats:{label}")
+            told = hello.workspaces if hello is not None else ()
+            meant = {one.id: one for one in told if wanted in ("", one.name, one.id, one.path)}
+            # The host's words: only what can be an id leads to no directory of this machine.
+            for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
+                place, address = own / one.id, f"{written}/{one.id}"
+                if is_ssh:
+                    # As who gives the path names it, too.
+                    with suppress(UsageError):
+                        place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
+                self._known[place] = _Known(host, one.id, address)
+                places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
+            if not told if is_ssh else hello is None and label in self._asked_for:
                 # Any other may be another broker's.
                 self._known[own] = _Known(host, wanted, written)
                 places.append(Place(own, label, comes=True, host=label))

@@ -216,12 +216,13 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """The link through the pipes of a program that runs a relay of these paths elsewhere: the system's ssh with its
-    configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
+    """The link through the pipes of a program that runs a relay of these paths, "" for all, elsewhere: the system's ssh
+    with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target
-        self._command = command(address, ["relay", "--stdio", "--", *paths], (*program, *_ASKS_NOBODY))
+        words = ["--", *paths] if any(paths) else ["--all"]
+        self._command = command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))
         self._stopped, self._again = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._writer: Writer | None = None

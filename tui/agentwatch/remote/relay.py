@@ -44,6 +44,7 @@ from agentwatch.view.words import plural
 
 BEAT_SECONDS: Final = 5.0
 SEEN_SECONDS: Final = 15.0  # For so long after a screen has said so, somebody sees a workspace
+_FIND_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.25  # Between two looks at how well a monitor sees
 
 
@@ -142,10 +143,12 @@ class Relay:
         missing: dict[str, str] | None = None,
         clock: Callable[[], float] = time.time,
         deciders: Callable[[], Sequence[str]] | None = None,
+        find: Callable[[], Sequence[Relayed]] | None = None,
     ) -> None:
+        self._find, self._finding = find, set[asyncio.Task[None]]()
         self._read_deciders = deciders
         self._deciders: tuple[str, ...] | None = None
-        self.epoch: Final = secrets.token_hex(8)
+        self.epoch = secrets.token_hex(8)
         self._parts = {part.id: part for part in parts}
         self._end = end
         self._key = key
@@ -168,13 +171,13 @@ class Relay:
         self._end.start(self._receive, self._change)
         # Who speaks another protocol is told so before anybody asks.
         self._say(self._hello(), [""])
-        doing = [self._look(), self._beat_again(), *map(self._watch, self._parts.values())]
+        doing = [self._look(), self._beat_again(), self._find_others(), *map(self._watch, self._parts.values())]
         working = [asyncio.create_task(one) for one in doing]
         over = asyncio.create_task(self._over.wait())
         try:
             await asyncio.wait([over, *working], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in (over, *working):
+            for one in (over, *working, *self._finding):
                 one.cancel()
             ended = await asyncio.gather(*working, return_exceptions=True)
             await asyncio.to_thread(self._end.stop)
@@ -193,9 +196,21 @@ class Relay:
         async for _ in part.monitor.updates():
             self._tell(part)
 
+    async def _find_others(self) -> None:
+        """Relay what is found besides, too: for screens, that is another run."""
+        while True:
+            await asyncio.sleep(_FIND_SECONDS)
+            others = await asyncio.to_thread(self._find) if self._find is not None else ()
+            for part in others:
+                self._parts[part.id], self._missing = part, {}
+                self._finding.add(asyncio.create_task(self._watch(part)))
+            if others:
+                self.epoch, self._began_at = secrets.token_hex(8), self._clock()
+                self._say(self._hello())
+
     async def _look(self) -> None:
         while True:
-            for part in self._parts.values():
+            for part in [*self._parts.values()]:
                 part.look()
                 self._tell(part)
                 part.unsee(time.monotonic())

@@ -294,8 +294,9 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         whole = next((way for way in (f"{worst.glyph} {words}", words) if len(way) <= width), f"{worst.glyph} {count}")
         yield Part(left(whole, width), needs)
-    elif task.answers_in_prose:
-        yield Part(left("no return", width), palette.states["state-stale"])
+    elif task.answers_in_prose or task.handoff_fault:
+        words = "no return" if task.answers_in_prose else "‼ handoff"
+        yield Part(left(words, width), palette.states["state-stale"])
     elif width:
         yield from _progress(task, state, width)
 
