@@ -389,10 +389,15 @@ class Files:
             ):
                 self._heirs[path] = min(heirs)[1]
         for path in self._heirs:
-            heir = path
+            file, heir = self._files[path], path
             while heir in self._heirs:
                 heir = self._heirs[heir]
-            self._give(self._files[path], self._files[heir].tasks[-1:] * len(self._files[path].versions))
+            tasks = self._files[heir].tasks[-1:] * len(file.versions)
+            if file.kind is Handoff and file.tasks != tasks:
+                # Others may belong to it.
+                self._changed[file.slot[0]] = None
+            self._give(file, tasks)
+        self._assign_changed()
         concerned, self._concerned = self._concerned, {}
         return [task for task in concerned if task is not None]
 

@@ -418,8 +418,8 @@ class Task:
 
     @property
     def handoff_fault(self) -> str | None:
-        """The first error of a handoff that nobody has answered yet."""
-        given = None if self.latest.returned else self.latest.handoff
+        """The first error of a handoff that nobody has begun with."""
+        given = self.latest.handoff if self.own_state is State.SUBMITTED and not self.run else None
         errors = (one.message for one in (given.findings if given else ()) if one.severity is Severity.ERROR)
         return next((one.partition("; ")[0].rstrip(".") for one in errors), None)
 
