@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from tests.app.scenes import NOW, Scene
+from tests.unit.delegation.asking import ran as ran_session
+from tests.unit.delegation.asking import request, requested, session
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import IDLE, stretches_of
@@ -87,3 +89,10 @@ def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
     task = tree_of([*told, decision(FAILED, 117.0)]).tasks["a"]
     told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]
+
+
+def test_the_wait_for_an_answer_begins_when_it_is_asked() -> None:
+    run = session(updated_at=1_200.0, process_gone=False)
+    task = tree_of([ran_session(run), requested(request())]).tasks["s1"]
+    told = [(span.kind.name, span.start, span.end) for span in spans_of(task)]
+    assert told == [("WORK", 1_000.0, 1_100.0), ("WAIT", 1_100.0, None)]

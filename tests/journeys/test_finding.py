@@ -14,6 +14,8 @@ QUERIES = {
     '"Write the guide"': {"docs"},
     "is:needs-you since:1h": {"api", "docs", "auth"},
     "host:here is:open": {"ui", "auth"},
+    "state:completed": {"plan"},
+    "state:false": {"docs"},
 }
 
 
@@ -77,6 +79,9 @@ async def test_s_goes_on_and_back_through_the_states(screen: Screen) -> None:
     await screen.shows("/ is:needs-you")
     await screen.press("S")
     await screen.until(lambda: len(children(screen)) == 5)
+    for state in ("completed", "false"):
+        await screen.press("S")
+        await screen.shows(f"/ state:{state}", "1 found", "⚑ 1 false", "✓ 1")
 
 
 @journey({**SHOP, **VIEWS})

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, returned
 
 ZOOMS = ("plus", "minus", "z", "i", "0", "n", "left", "right", "h", "l", "=", "_")
+
+
+@journey(SHOP, size=(60, 20))
+async def test_the_header_drops_whole_counts_where_it_is_narrow(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
+    await screen.shows("1 new")
+    for width, counts in ((60, 6), (50, 5), (40, 2), (30, 0)):
+        await screen.resize(width, 20)
+        await screen.until(lambda: screen.text().splitlines()[0].rstrip().endswith(" 1 new   3 need you"))
+        assert len(re.findall(r" \S [1-9](?= )", screen.text().splitlines()[0])) == counts, screen.text()
 
 
 @journey(SHOP)

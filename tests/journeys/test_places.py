@@ -6,8 +6,13 @@ import asyncio
 import sys
 from pathlib import Path
 
+from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.events import Checked, Claim, Verdict
+from agentwatch.history.recording import recording_lines
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
+from tests.unit.delegation.asking import decided, ran, request, requested, session
+from tests.unit.history.recorded import Workspace
 
 TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../cart/docs/api.md": "# API\n"}
 
@@ -81,3 +86,33 @@ async def test_a_recording_plays_steps_and_goes_back(screen: Screen) -> None:
     await screen.press("n", "r")
     await screen.shows("2 need you")
     assert "ctrl+s" not in screen.text()
+
+
+def recorded() -> str:
+    """A recording: an old failure, a request that was answered, and a claim that is false."""
+    files, now = Workspace(), 1_900_000_000.0
+    asked = request(asked_at=now + 20)
+    done = files.seen("new/x.return.md", returned("SUCCESS", more=""), at=now + 60)
+    claim = Claim("created", "made.py", Verdict.CONTRADICTED, "missing", is_missing=True)
+    events = [
+        files.seen("old/y.return.md", returned(task_id="shop.old"), at=now - 20 * 86_400),
+        ran(session(started_at=now, updated_at=now + 10)),
+        requested(asked),
+        decided(asked, stage=Stage.DELIVERED, at=now + 40),
+        done,
+        Checked(9, now + 61, done.path, done.digest, (claim,)),
+    ]
+    return "".join(recording_lines("shop", events, files.text_of, now - 3 * 86_400))
+
+
+@journey({"../r.jsonl": recorded()}, "replay", "{shop}/../r.jsonl", "--speed", "1000")
+async def test_a_recording_shows_what_live_showed(screen: Screen) -> None:
+    await screen.press("]")
+    await screen.shows("8 of 8", "HISTORY", "1 run since", "⚑")
+    await screen.press(",")
+    await screen.shows("7 of 8", "✓ shop.api")
+    for _ in range(3):
+        await screen.press(",")
+    await screen.shows("4 of 8", "Bash")
+    await screen.press("]")
+    await screen.hides("npm test")

@@ -33,6 +33,12 @@ async def test_an_empty_workspace_says_what_to_do(screen: Screen) -> None:
     await screen.shows("shop.api", "submitted")
 
 
+@journey({"api.handoff.json": handoff()[:-40]})
+async def test_a_handoff_that_breaks_off_has_a_sign(screen: Screen) -> None:
+    await screen.until(lambda: "‼ handoff" in screen.row("shop.api"))
+    await screen.shows("breaks the contract: The document ends in the")
+
+
 @journey(SHOP)
 async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
     await screen.find("shop.ui", "ui")
@@ -49,7 +55,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
 async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
     await screen.shows(" plan ", " one ")
     await screen.press("C")
-    await screen.hides(" plan ", " one ")
+    await screen.hides(" plan ", "○ one")
     await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
     await screen.press("E")
     await screen.shows(" plan ", " one ")

@@ -88,6 +88,8 @@ class Screen:
     def take(self) -> Health:
         batch = self.batches.get(timeout=10)
         assert batch.health.mode == "replay"
+        if batch.anew:
+            self.tree = Tree(Rules(stale_after=STALE_AFTER))
         for event in batch.events:
             self.tree.apply(event)
         self.tree.apply(Tick(0, self.playback.clock()))

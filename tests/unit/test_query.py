@@ -66,9 +66,10 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
     ("query", "one", "other"),
     [
         ("is:contradicted", task(verdict=Verdict.CONTRADICTED), task(verdict=Verdict.VERIFIED)),
-        ("is:verified", task(verdict=Verdict.VERIFIED), task()),
+        ("is:verified", task(shown=Shown.COMPLETED, verdict=Verdict.VERIFIED), task(verdict=Verdict.VERIFIED)),
+        ("state:completed", task(shown=Shown.COMPLETED), task(shown=Shown.FALSE, state=State.COMPLETED)),
         ("is:silent", task(shown=Shown.SILENT), task(stale=True)),
-        ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
+        ("is:open", task(shown=Shown.BLOCKED), task(shown=Shown.FAILED)),
         ("is:gone", task(shown=Shown.GONE), task(stale=True)),
         ("is:session", task(ran()), task(ran(parent_session="b"))),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),

@@ -92,7 +92,6 @@ def monitor_of(
 
         return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
 
-    first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
     parsed = None
     if inspects:
         # A command reads everything before it checks anything.
@@ -109,9 +108,14 @@ def monitor_of(
         open_shelf=open_shelf or (partial(shelf_of, workspace) if remembers else None),
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
-        # Past is what was silent since long before the first watch, or since before the worktree was made.
-        history_before=max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf),
+        history_before=history_line(workspace, settings),
     )
+
+
+def history_line(workspace: Path, settings: Settings) -> float:
+    """Past is what was silent since long before the first watch, or since before the worktree was made."""
+    first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
+    return max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf)
 
 
 def watched(

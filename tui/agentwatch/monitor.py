@@ -353,12 +353,15 @@ class Monitor:
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
-        before, self.tree = self.tree, tree
-        aside = (Noted(0, 0.0, task_id, aside) for task_id, aside in before.asides.items())
-        tree.apply(Looked(0, before.looked_at), *aside)
+        # Who goes back in a recording takes nothing along of what was put aside later.
+        asides = {} if self.health.mode == "replay" else self.tree.asides
+        tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
+        others = {*self.tree.tasks, *tree.tasks}
+        # It stays the same object for all who show it.
+        vars(self.tree).update(vars(tree))
         for event in events:
             self.tap(event)
-        return self._apply((), {*before.tasks, *tree.tasks})
+        return self._apply((), others)
 
     def _stop(self) -> None:
         self._is_stopped = True

@@ -86,8 +86,13 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none() -> None:
     tree.apply(record.checked("a.return.md", done.digest, "verified", "contradicted"))
     assert stands(tree) == ASKS
     tree.apply(note(tree))
+    since = tree.tasks["a"].since
     tree.apply(record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted"))
-    assert stands(tree) == ACKNOWLEDGED
+    assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
+    # That it is true again is a change, too: it is new, and as old as that.
+    last = record.checked("a.return.md", done.digest, "verified")
+    tree.apply(Looked(0, 0.0), last)
+    assert (stands(tree), tree.tasks["a"].since, tree.tasks["a"].seen) == (ASKS, last.at, False)
 
 
 def test_a_snooze_ends_by_time_and_goes_on_when_the_clock_goes_back() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
+from agentwatch.delegation.events import Aside, Checked, Claim, Event, Gone, Noted, Put, Ran, Seen, Tick, Verdict
 from agentwatch.delegation.run import RunState, StartedBy, Turn
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
 from agentwatch.sources.sessions.reader import message
-from tests.unit.delegation.asking import ran, request, requested
+from tests.unit.delegation.asking import decided, ran, request, requested
 from tests.unit.delegation.asking import session as started
 from tests.unit.delegation.events import Recorder, returned
 from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet
@@ -82,10 +82,17 @@ def run_of(workspace: Workspace) -> Ran:
 def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
     workspace = Workspace()
     one = run_of(workspace)
-    events = [one, requested(request()), one._replace(run=None)]
-    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 2
+    plain: list[Event] = [
+        requested(request()),
+        decided(request()),
+        Checked(0, 9.0, "x", "a" * 64, (Claim("created", "a.py", Verdict.CONTRADICTED, "missing", (1, 2)),)),
+        Noted(0, 9.0, "x", Aside(Put("mark", 9.0, snoozed=True))),
+    ]
+    events = [one, *plain, one._replace(run=None)]
+    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of, 7.0)) == 6
     read = read_recording(tmp_path / "r")
-    assert read.events == (one._replace(seq=0),)
+    assert read.history_before == 7.0
+    assert [one._replace(seq=0) for one in read.events] == [one._replace(seq=0) for one in (one, *plain)]  # type: ignore[attr-defined]
     said = [digest_of(text) for text in (packet("x"), meta("partial"), meta("implemented", "sess_1", HOSTILE))]
     assert [read.texts.get(digest) for digest in said] == [packet("x"), meta("partial"), None]
 

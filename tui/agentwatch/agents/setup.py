@@ -155,7 +155,7 @@ def run(
     command, known = launcher(), programs(settings)
     chosen = [known[agent]] if agent else _recognised(workspace, known, sources())
     if not remove:
-        say_line(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
+        say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     if confirm is not None:
@@ -179,7 +179,7 @@ def _edits(steps: Iterable[Step]) -> list[Edit]:
 
 
 def _listed(edit: Edit) -> list[Part | str]:
-    """What becomes of a file, in a line."""
+    """The change of a file, in a line."""
     before, after = ((text or "").splitlines() for text in edit[1:])
     lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     became = "new" if edit.before is None else "removed" if edit.after is None else "changed"

@@ -123,6 +123,10 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     from agentwatch.config import load
     from agentwatch.manual import topics
 
+    if name == "--where":
+        from agentwatch.view.query import offered_terms
+
+        return [(term, "") for term in offered_terms()]
     if name == "topic":
         return [(topic, COMMANDS.get(topic, "")) for topic in (*topics(), *COMMANDS)]
     if name == "request":
@@ -130,5 +134,6 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     if name == "task":
         tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Those that need the operator come first where the shell keeps the order.
-        return [(one.task_id, f"{one.state}: {one.title}") for one in sorted(tasks, key=lambda one: one.ask is None)]
+        first = sorted(tasks, key=lambda one: one.ask is None)
+        return [(one.task_id, f"{one.shown.word}: {one.title}") for one in first]
     return []

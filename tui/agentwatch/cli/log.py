@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
-from agentwatch.composition import inbox_of, sessions_of, source_of
+from agentwatch.composition import history_line, inbox_of, sessions_of, shelf_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import HAVE_FAILED, request_words
-from agentwatch.delegation.events import Checked, Event, Gone, Lost, Reached, Ruled, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
@@ -119,14 +119,19 @@ def _log(
     def text(digest: str) -> str | None:
         return source.content(digest) or history.text(digest)
 
+    inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
     if options.export is not None:
         if not events:
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
-        count = write_new(Path(options.export), recording_lines(workspace.name, events, text)) - 1
+        events += decisions.look(writes=False)
+        noted = (one for one in shelf_of(workspace).read_changes() if isinstance(one, Noted))
+        events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put is not None)
+        events += printer.verdicts(events, inspector)
+        lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
+        count = write_new(Path(options.export), lines) - 1
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
     if recalled.events:
         watched_at = first_watched(state)
         if watched_at is not None:
@@ -148,11 +153,19 @@ def _log(
 def _print_batch(batch: Batch, printer: _Printer) -> int:
     """Print what the relay of a host knows of the past of a workspace."""
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
+<<<<<<< HEAD
     lost = [one for one in batch.events if isinstance(one, Lost)]
     past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
     printer.print([*story(past, time.time()), *lost])
     code = report_problems(batch.health.problems)
     return ExitCode.UNREACHED if lost else code
+=======
+    last = [one for one in batch.events if isinstance(one, Lost)]
+    past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
+    printer.print([*story(past, time.time()), *last])
+    code = report_problems(batch.health.problems)
+    return ExitCode.UNREACHED if last else code
+>>>>>>> main
 
 
 class _Printer:
@@ -177,12 +190,16 @@ class _Printer:
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
         self._events += events
-        tree = Tree(self.tree.rules)
-        tree.apply(*self._events)
-        self.print(story([*events, *inspector.check(inspector.news_of(tree, tree.tasks))], time.time()))
+        self.print(story([*events, *self.verdicts(self._events, inspector)], time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()
+
+    def verdicts(self, events: Iterable[Event], inspector: Inspector) -> list[Checked]:
+        """The verdicts on the returns that these tell of."""
+        tree = Tree(self.tree.rules)
+        tree.apply(*events)
+        return inspector.check(inspector.news_of(tree, tree.tasks))
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
@@ -277,7 +294,8 @@ def _inked(line: str) -> Iterator[Part | str]:
     state = after.partition("  ")[0]
     yield at, MUTED
     yield before + arrow
-    yield state, LOOKS[State(state)].color if state in {*State} else ""
+    known = LOOKS.get("false" if state.endswith("contradicted") else state)
+    yield state, known.color if known else ""
     yield after[len(state) :]
 
 

@@ -125,7 +125,8 @@ def replay(options: Namespace) -> int:
     from agentwatch.sources.playback import Playback
 
     playback = Playback(story(recording.events, time.time()), recording.texts.get, options.speed)
-    monitor = Monitor(Path(recording.workspace), settings, playback, clock=playback.clock)
+    workspace, line = Path(recording.workspace), recording.history_before
+    monitor = Monitor(workspace, settings, playback, clock=playback.clock, history_before=line)
     return run(ReplayApp(monitor, playback))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
-from agentwatch.delegation.task import Shown, Task, sums_of
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
@@ -19,7 +19,7 @@ from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for
+from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -53,6 +53,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query, tree.now) if query else None
+    rows = found and found.rows
     counts.append(len(found.matches) if found is not None else 0)
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
@@ -63,7 +64,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=None if found is None else found.shown):
             if isinstance(row.row_id, Group):
-                say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id).words(tree.now)[0]}", MUTED))
+                say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
                 say_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
@@ -89,26 +90,28 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
     if task.ask:
         yield "  NEEDS YOU", NEEDS
         yield f": {in_line(task, question_at(task, now), 120)}"
-    elif words := _activity(task, tasks):
+    elif words := _activity(task, tasks, now):
         yield f"  {words}", MUTED
 
 
-def _activity(task: Task, tasks: Mapping[str, Task]) -> str:
-    """What a task does, or for how many others it waits; of a silent one the last that it did."""
+def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """The activity of a task, or for whom it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
+    if task.handoff_fault:
+        return f"its handoff breaks the contract: {clean(task.handoff_fault, 200)}"
+    if held := held_up(task, tasks, now):
+        return held
     waiting = waits_for(task, tasks)
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
-    if found is not None:
-        yield f"{sums_of(found.matches.values()).tasks:,} found."
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} was not read."
     from agentwatch.report.account import verdict_of  # what needs JSON needs no report
 
-    yield verdict_of(monitor.tree, len(monitor.problems))
+    yield verdict_of(monitor.tree, len(monitor.problems), found=found and found.rows.values())
     if files := len({placed.path for placed in monitor.tree.notices}):
         yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."

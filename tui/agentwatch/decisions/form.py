@@ -130,7 +130,7 @@ class DecisionForm(Form):
             self.first = "sure"
             below = task.open_below
             others = f" and the {plural(below, 'open task')} below it" if below else ""
-            self._choose("sure", "abort", "no", f"yes, end this task{others}")
+            self._choose("sure", "abort", "no", f"yes, end it{others}")
         if "answers" in spec.takes:
             self.first, asked = "0", task.result.blockers if task.result else ()
             words = "your answer"

@@ -170,8 +170,9 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"
         yield f"it waits in its own session: answer it {where}, or this is heard too late"
-    elif action is Action.RETRY and task.own_state is State.BLOCKED:
-        yield "a retry does not answer its question: leave, and press `a` to answer"
+    elif action in (Action.RETRY, Action.ESCALATE) and task.own_state is State.BLOCKED:
+        which = "a retry" if action is Action.RETRY else "another mode"
+        yield f"{which} does not answer its question: leave, and press `a` to answer"
     if action in (Action.RETRY, Action.ESCALATE):
         if task.gone:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"
@@ -186,5 +187,5 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
             yield "the last two attempts failed in the same way: escalating is more likely to help"
         if is_line_fault(task) and not retry.restored:
             yield f"a line fault: escalate to the {FITTER}, and retry once it has restored the line"
-    if action is Action.ESCALATE and retry.remaining and suggested(task) is not Action.ESCALATE:
+    if action is Action.ESCALATE and suggested(task) is Action.RETRY:
         yield f"{budget_words(retry)}: a retry comes first"

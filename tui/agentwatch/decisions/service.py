@@ -29,6 +29,7 @@ from agentwatch.decisions.delivery import (
     ReceiptError,
     differing,
     forged,
+    mended,
     mirror_missing,
 )
 from agentwatch.decisions.envelope import SigningKey
@@ -294,11 +295,13 @@ class DecisionWatcher(Part):
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
-        for name, _, why in mirror.foreign[:_MOST_FORGED]:
-            # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
-            if self._forged.get(name) != why:
+        foreign = {name: why for name, _, why in mirror.foreign[:_MOST_FORGED]}
+        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+        for name in {**self._forged, **foreign}:
+            if (why := foreign.get(name, "")) != (before := self._forged.get(name)):
                 self._forged[name] = why
-                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", forged(why)))
+                finding = forged(why) if why else mended(before or "")
+                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", finding))
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:

@@ -38,7 +38,7 @@ class ActionSpec(NamedTuple):
     needs: tuple[str, ...] = ()  # of `mode`, `answers` and `note`: without them it cannot be decided
     document: str = ""  # the document that it hands on: `handoff`, `report`, or none
     note: str = "note"
-    placeholder: str = "in your words, for the agent that carries it out"
+    placeholder: str = "in your words, for the agent that does it"
     ends: bool = False  # it asks nobody for another attempt
     sends_on: bool = False  # A child can carry it out in its own session
 

@@ -54,8 +54,13 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
     return [same[0]._replace(kind=kind) for same, kind in zip(alike.values(), kinds, strict=True)]
 
 
+def is_false(claims: tuple[Claim, ...]) -> bool:
+    """Whether one of them is."""
+    return overall(claims) is Verdict.CONTRADICTED
+
+
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:
-    """The verdict over all claims of a return: one lie is a lie, and only what was all looked at is verified."""
+    """The verdict over all claims of a return: one lie is a lie, and without one a claim that is so is enough."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -87,12 +92,11 @@ class Seen(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The file is gone, or holds no document any more. `undone`: it never was there, for a replay went back."""
+    """The file is gone, or holds no document any more."""
 
     seq: int
     at: float
     path: str
-    undone: bool = False
 
 
 class Unreadable(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todos, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todos, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.request import Request
@@ -262,11 +262,12 @@ class Task:
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
     inferred: bool = False  # only named in somebody's delegation path; no file speaks of it
-    deleted: bool = False  # none of its files is there any more
+    deleted_at: float | None = None  # since when none of its files is there
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     shown: Shown = Shown.SUBMITTED  # how every face shows it
     since: float | None = None  # when it came to stand so; None where no sign is known
+    late: bool = False  # nobody has begun it for too long
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
     is_checked: bool = False  # what that return claims was held against the evidence
@@ -279,6 +280,7 @@ class Task:
     gone: bool = False  # it works, and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
+    verdict_at: float | None = None  # since when its claims are false, or none of them is
     seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
     why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
@@ -341,6 +343,10 @@ class Task:
     def request(self) -> Request | None:
         """The open request that comes first, whether it waits for the operator or was decided."""
         return self.requests[0] if self.requests and self.requests[0].is_open else None
+
+    @property
+    def deleted(self) -> bool:
+        return self.deleted_at is not None
 
     @property
     def snoozed(self) -> bool:
@@ -409,6 +415,13 @@ class Task:
         latest, run = self.latest, self.run
         was_handed = latest.packet and not latest.returned and run and run.parent_session
         return bool(was_handed and run and run.state is RunState.ENDED and run.said)
+
+    @property
+    def handoff_fault(self) -> str | None:
+        """The first error of a handoff that nobody has begun with."""
+        given = self.latest.handoff if self.own_state is State.SUBMITTED and not self.run else None
+        errors = (one.message for one in (given.findings if given else ()) if one.severity is Severity.ERROR)
+        return next((one.partition("; ")[0].rstrip(".") for one in errors), None)
 
     @property
     def waits_for_work(self) -> bool:

@@ -14,11 +14,11 @@ from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, Verdict, overall
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, State, Task, sums_of
+from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -107,8 +107,9 @@ class Tree:
                 self._moved |= bool(again)
                 return {decision.task_id, *again}
             case Checked(path=path):
-                run = self.runs.known(path)
-                self._checks[path][event.digest] = event
+                run, last = self.runs.known(path), self._checks[path].get(event.digest)
+                is_same = last and is_false(last.claims) is is_false(event.claims)
+                self._checks[path][event.digest] = event._replace(at=last.at) if last and is_same else event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
@@ -158,7 +159,7 @@ class Tree:
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, task.gone
-        task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
+        task.deleted_at = None if runs else self._files.deleted_at(versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
         self._fill(task, versions, attempts, runs)
@@ -203,6 +204,7 @@ class Tree:
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
         task.claims, task.is_checked = checked.claims if checked else (), checked is not None
+        task.verdict_at = checked.at if checked else None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
         current = (given, returned, attempts.checklist)
@@ -242,8 +244,8 @@ class Tree:
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
         if task and packet and handoff and packet.restores not in (None, task_id):
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
-            is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-            state = None if is_false else task.own_state
+            restores_nothing = task.binding is None and is_false(task.claims)
+            state = None if restores_nothing else task.own_state
             fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
             self._fitters[task_id] = fitter
         stations = [one.restores for one in (before, fitter) if one and fitter != before]
@@ -319,9 +321,10 @@ class Tree:
                 self._update(task)
                 changed.add(task.task_id)
                 stale.add(task.parent_id)
-                if task.parent_id and before != (task.shown, task.since):
-                    # Since when one above waits or works depends on it.
-                    touched.add(task.parent_id)
+                above = tasks.get(task.parent_id or "")
+                if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
+                    # For whom one above waits, and since when it stands so, depends on it.
+                    touched.add(above.task_id)
         self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
@@ -355,7 +358,12 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
-        verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+        if task.shown is Shown.SUBMITTED and task.since is not None:
+            late_from = task.since + rules.stale_after
+            task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
+        else:
+            task.late = False
+        verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 

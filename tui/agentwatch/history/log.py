@@ -56,6 +56,10 @@ def _moments(event: Event, now: float) -> Iterator[Event]:
             yield event._replace(at=request.asked_at, request=request.begun)
             if not request.is_open:
                 yield event._replace(at=request.ended_at or event.at)
+        case Decided(decision=decision):
+            for count, receipt in enumerate(decision.receipts, 1):
+                at = max(receipt.at, decision.at)
+                yield event._replace(at=at, decision=replace(decision, receipts=decision.receipts[:count]))
         case _:
             yield event
     if isinstance(event, Decided) and event.decision.is_expired(now):

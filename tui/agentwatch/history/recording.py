@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import zlib
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
-from agentwatch.delegation.events import Event, Gone, Ran, Seen
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Seen
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.sources.sessions.values import checked_run, is_time, messages, shape_of
@@ -32,6 +35,13 @@ _LONGEST: Final = 64 * 1024 * 1024
 """Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
 _DIGITS: Final = 8  # of the version of the contracts
 _KINDS: Final[dict[str, type[Fields]]] = {"h": Handoff, "r": Return, "t": TodoList}
+_PLAIN: Final[dict[str, tuple[Any, Any]]] = {
+    "claims": (Checked, tuple[Claim, ...]),
+    "decision": (Decided, Decision),
+    "request": (Requested, Request),
+    "aside": (Noted, Aside),
+}
+"""Events that are written as they are: by the last of their fields, with its type."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -113,14 +123,25 @@ class Recording(NamedTuple):
     workspace: str
     events: tuple[Event, ...]
     texts: Mapping[str, str]  # by their digests, as far as they are in it
+    history_before: float = -math.inf  # what showed no sign of life since then (epoch seconds) was history
 
 
-def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
+def recording_lines(
+    workspace: str,
+    events: Iterable[Event],
+    text_of: Callable[[str], str | None],
+    history_before: float | None = None,
+) -> Iterator[str]:
     """The lines of a recording. `text_of` gives the text of a digest, None where it is lost."""
-    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace}) + "\n"
+    line = {} if history_before is None else {"history_before": history_before}
+    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace, **line}) + "\n"
     for one in events:
         fields: dict[str, object]
         match one:
+            case Checked() | Decided() | Requested() | Noted():
+                name, shape = next((name, shape) for name, (kind, shape) in _PLAIN.items() if isinstance(one, kind))
+                digest = {"digest": one.digest} if isinstance(one, Checked) else {}
+                fields = {**digest, name: shape_of(shape).dump_python(one[-1], mode="json")}
             case Gone():
                 fields = {"digest": None}
             case Seen(digest=digest):
@@ -162,7 +183,7 @@ def read_recording(path: Path) -> Recording:
     number = 1
     try:
         with path.open("rb") as file:
-            workspace = _read_head(path, file.readline(_LONGEST))
+            workspace, history_before = _read_head(path, file.readline(_LONGEST))
             for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=2):  # noqa: B007
                 event, given = _read_event(read_object(line), len(events))
                 events.append(event)
@@ -173,14 +194,15 @@ def read_recording(path: Path) -> Recording:
         raise UsageError(f"{path}:{number}: {error}; export the recording again") from error
     if not events:
         raise UsageError(f"{path}: it holds nothing to replay; export a longer one")
-    return Recording(workspace, tuple(events), texts)
+    return Recording(workspace, tuple(events), texts, history_before)
 
 
-def _read_head(path: Path, line: bytes) -> str:
+def _read_head(path: Path, line: bytes) -> tuple[str, float]:
     with suppress(ValueError):
         header = read_object(line)
         if header.get("agentwatch_recording") == VERSION:
-            return str(header.get("workspace") or "recording")
+            before = header.get("history_before")
+            return str(header.get("workspace") or "recording"), float(before) if is_time(before) else -math.inf
     raise UsageError(f"{path}:1: no recording of agentwatch; make one with `agentwatch log --export FILE`")
 
 
@@ -190,6 +212,13 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, s
     if not is_time(at) or not isinstance(path, str) or not path:
         raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")
     at = float(at)
+    for name, (kind, shape) in _PLAIN.items():
+        if name in fields:
+            try:
+                value = shape_of(shape).validate_python(fields[name])
+            except ValueError as error:
+                raise ValueError(f"`{name}` is none that agentwatch writes") from error
+            return kind(seq, at, path, *([str(digest)] if kind is Checked else []), value), {}
     if digest is None:
         return Gone(seq, at, path), {}
     if "run" in fields:

@@ -6,7 +6,7 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
@@ -139,8 +139,10 @@ def account_of(
     )
 
 
-def summary_of(tree: Tree) -> Summary:
-    tasks = [task for task in tree.tasks.values() if not task.past]
+def summary_of(tree: Tree, found: Collection[Task] | None = None) -> Summary:
+    """The numbers of a tree, or of the tasks `found` in it."""
+    everything = sums_of(found) if found is not None else tree.totals
+    tasks = [task for task in (tree.tasks.values() if found is None else found) if not task.past]
     now = sums_of(tasks)
     return Summary(
         tasks=now.tasks,
@@ -151,7 +153,7 @@ def summary_of(tree: Tree) -> Summary:
         contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
         unchecked=sum(one.shown is Shown.COMPLETED and not one.verdict and not one.shares_row for one in tasks),
         stale=now.stale,
-        past=tree.totals.tasks - now.tasks,
+        past=everything.tasks - now.tasks,
     )
 
 
@@ -174,17 +176,19 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
         depths[task.task_id] = depth + (not task.shares_row)
         chain = chain_name(tree.tasks, task)
         title = f"{chain} · {task.title}" if chain else task.title
-        yield TaskLine(task, depth, title, words.why_at(task, tree.now), now)
+        yield TaskLine(task, depth, title, words.why_at(task, tree.tasks, tree.now), now)
 
 
-def verdict_of(tree: Tree, unseen: int, asking_there: int = 0) -> str:
-    """The state of a session in our own words and numbers: `unseen` places could not be read, and so many tasks of
-    other worktrees need somebody."""
-    return " ".join(_sentences(tree, unseen, asking_there))
+def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection[Task] | None = None) -> str:
+    """The state of a session, or of the tasks `found` in it, in our own words and numbers: `unseen` places could not be
+    read, and so many tasks of other worktrees need somebody."""
+    return " ".join(_sentences(summary_of(tree, found), tree, unseen, asking_there, found))
 
 
-def _sentences(tree: Tree, unseen: int, asking_there: int) -> Iterator[str]:
-    summary, history = summary_of(tree), words.history_words(tree)
+def _sentences(
+    summary: Summary, tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None
+) -> Iterator[str]:
+    history = words.history_words(tree) if found is None else ""
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
     checked["contradicted"] = summary.by_shown_state.get(Shown.COMPLETED, 0) - sum(checked.values())
     inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
@@ -193,7 +197,9 @@ def _sentences(tree: Tree, unseen: int, asking_there: int) -> Iterator[str]:
         about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
         states.append(f"{count:,} {shown}{about}")
     past = f", and {summary.past:,} of history" if summary.past else ""
-    if states:
+    if found is not None:
+        yield f"{summary.tasks + summary.past:,} found{': ' * bool(states)}{', '.join(states)}{past}."
+    elif states:
         yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
     elif past or tree.lost_since is None:
         yield f"No new tasks{past}." if past else "No handoffs or returns were found."

@@ -1,4 +1,4 @@
-"""What programs ask in a workspace, as a part of a worker: the operator sees it as soon as it is offered."""
+"""Requests of the programs in a workspace, as a part of a worker: the operator sees one as soon as it is offered."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A recording played again: a source that emits its observations at their times, long waits shortened.
-
-Going back is as quick as going on: only the files and runs concerned are told anew.
-"""
+"""A recording played again: a source that emits its observations at their times, long waits shortened."""
 
 from __future__ import annotations
 
@@ -14,11 +11,12 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from agentwatch.background import Background
-from agentwatch.delegation.events import Event, Gone, Ran, Seen
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Noted, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS: Final = 2.0  # The longest wait for the next observation, at speed 1
 
+_PLAYED: Final = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
 SLOWEST: Final = 1 / 8
 FASTEST: Final = 1024.0
 
@@ -50,11 +48,9 @@ class Playback(Background[Batch], Source):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._events = tuple(one for one in events if isinstance(one, Seen | Gone | Ran))
+        self._events = tuple(one for one in events if isinstance(one, _PLAYED))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
-        gone = (number for number, one in enumerate(self._events) if isinstance(one, Gone))
-        self._first_gone = next(gone, len(self._events))
         # A file may be found that was written long before the one found last: time stands still meanwhile.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
@@ -165,21 +161,8 @@ class Playback(Background[Batch], Source):
                     return
                 number, moves, place = self._number, self._moves, self.place
             try:
-                emit(Batch(tuple(self._path(shown, number)), place))
+                is_back = number < shown
+                emit(Batch(self._events[0 if is_back else shown : number], place, anew=is_back))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number
-
-    def _path(self, shown: int, number: int) -> Iterator[Event]:
-        """The events that lead from the tree after `shown` events of the recording to the one after `number`."""
-        yield from self._events[shown:number]
-        # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.
-        first = 0 if self._first_gone < shown else number
-        undone = {one.path: one for one in self._events[first:shown]} if number < shown else {}
-        for path, one in undone.items():
-            if isinstance(one, Ran):
-                yield Ran(one.seq, one.at, path, None)
-            else:
-                yield Gone(one.seq, one.at, path, undone=True)
-        if undone:
-            yield from (one for one in self._events[:number] if one.path in undone)

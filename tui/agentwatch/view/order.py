@@ -78,7 +78,7 @@ def group_of(task: Task, now: float, line: float = -inf) -> Group:
         return Group.HISTORY
     # That a host does not answer is news.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
-    if is_news or _has(task, _DECIDED) or _is_lively(task, now):
+    if is_news or task.shown is Shown.IDLE or _has(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
     return Group.TODAY if day(task.alive_at or 0.0, now) == "today" else Group.EARLIER
 
@@ -206,7 +206,8 @@ class Order:
         self._groups: dict[Group, list[str]] | None = None
         self._roots: Sequence[str] = ()
         """Those of which the groups were made: a tree that hangs tasks elsewhere has others."""
-        self._tallies: dict[Group, Tally] = {}
+        self._tallies: dict[tuple[Group, bool], Tally] = {}
+        self._found: Mapping[str, Task] | None = None
         self._now = -inf
         self.is_settled = False
         """Whether the first look is over: from then on nothing moves because of a sign of life."""
@@ -241,11 +242,12 @@ class Order:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
         # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
-        # reached.
+        # reached, whose turn it is.
         if asks(run):
             tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 4 if run.shown is Shown.IDLE else 5
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
         # What is held goes up with what it asks, for it would stand below what does not.
         if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
             return
@@ -299,14 +301,22 @@ class Order:
                 pending += [(child, depth + 1, row_id) for child in reversed(children)]
         return rows
 
-    def tally(self, group: Group) -> Tally:
-        """The content of a group."""
-        ids = self.groups[group]
-        if group not in self._tallies:
-            runs = [task for one in ids if (task := self._tree.tasks.get(one)) is not None]
+    def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
+        """The content of a group: all of it, or of the tasks that were `found`."""
+        if found is not None and found is not self._found:
+            self._found, self._tallies = found, {}
+        key = group, found is None
+        if key not in self._tallies:
+            tree, ids = self._tree, self.groups[group]
+            runs = [task for one in ids if (task := tree.tasks.get(one)) is not None]
+            open_ = tree.past_questions() if group is Group.HISTORY else []
             sums = sums_of(runs, deep=True)
-            unreviewed = len(self._tree.past_questions()) if group is Group.HISTORY else 0
+            if found is not None:
+                each = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
+                runs = [run for run, those in zip(runs, each, strict=True) if those]
+                sums = sums_of(one for those in each for one in those)
+                open_ = [task for task in open_ if task.task_id in found]
             is_old = group in (Group.EARLIER, Group.HISTORY)
             since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
-            self._tallies[group] = Tally(group, len(runs), sums.tasks, unreviewed, present_in(sums.counts), since)
-        return self._tallies[group]
+            self._tallies[key] = Tally(group, len(runs), sums.tasks, len(open_), present_in(sums.counts), since)
+        return self._tallies[key]

@@ -17,6 +17,7 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
+from agentwatch.view.order import end_of_chain
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
 
@@ -95,16 +96,19 @@ class Query(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The tasks that match a query, in preorder, and the ids of these and of all above them."""
+    """The tasks that match a query, in preorder; those that have their rows, by id; and the ids of all that match and
+    of all above them."""
 
     matches: Mapping[str, Task]
+    rows: Mapping[str, Task]
     shown: Set[str]
 
 
 def found_in(tree: Tree, query: Query, now: float) -> Found:
     """The tasks that a query finds at a moment (epoch seconds)."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, now)}
-    return Found(matches, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
+    rows = {end: tree.tasks[end] for end in (end_of_chain(tree.tasks, task_id) for task_id in matches)}
+    return Found(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
 
 
 def parse(text: str) -> Query:
@@ -143,6 +147,13 @@ def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
     size = len(begun)
     name = next((name for name in names if name[:size].casefold() == begun.casefold() and name[size:]), None)
     return None if name is None else text + name[size:]
+
+
+def offered_terms() -> Iterator[str]:
+    """Each term that can be written without knowing the tasks."""
+    yield from (f"state:{word}" for word in (*reversed(Shown), _NEEDS_YOU.partition(":")[2]))
+    yield from (f"is:{word}" for word in _WORDS)
+    yield from (f"since:{word}" for word in _SPANS)
 
 
 def _terms(written: str) -> Iterator[Term]:
@@ -194,18 +205,19 @@ _ALIKE: Final = {
     "error": Shown.FAILED,
     "rejected": Shown.FAILED,
     "cancelled": Shown.CANCELED,
+    "your-turn": Shown.IDLE,
 }
-"""The states in the words of other programs and protocols (A2A)."""
+"""The states in the words of the screen, and of other programs and protocols (A2A)."""
 _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "needs-you": attrgetter("needs_operator"),
     "contradicted": attrgetter("contradicted"),
     "stale": attrgetter("stale"),
-    "verified": lambda task: task.verdict is Verdict.VERIFIED,
+    "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
     "decided": decision_of,
     "retried": lambda task: task.attempt > 1,
-    "open": attrgetter("state.is_open"),
-    "ended": lambda task: not task.state.is_open,
+    "open": attrgetter("shown.is_open"),
+    "ended": lambda task: not task.shown.is_open,
     "inferred": attrgetter("inferred"),
     "deleted": attrgetter("deleted"),
     "session": attrgetter("is_session"),

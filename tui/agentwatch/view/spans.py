@@ -113,7 +113,8 @@ def _latest(task: Task, one: _Signs) -> Iterator[Span]:
     elif one.attempt.state is State.SUBMITTED:
         yield one.span(None if ended is None else max(ended, one.start), Kind.QUEUE, face)
     else:
-        last = max(ended or one.last, one.last)
+        # A program that asks had gone on until then, whatever else it told last.
+        last = max(one.start, task.since or 0.0) if task.request else max(ended or one.last, one.last)
         yield one.span(last, Kind.WORK, face)
         if task.needs_operator or state in (State.RETRYING, State.ESCALATED):
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)

@@ -31,7 +31,7 @@ from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.details.blocks import Block, Quotation, Text, lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
@@ -293,14 +293,15 @@ class Choice(Widget, can_focus=True):
                 first = Content.styled(f"{here}{marks[is_taken]} ", style)
                 words = Text(Content.styled(exact(label, LONGEST), style * is_taken), first, "  ┊ ")
                 about = Text(Content.styled(shown(description, LONGEST), "$text-muted"), Content("  ┊ "), "  ┊ ")
-                laid = lay_out([words, *([about] if description else [])], width)
-                lines += (line.content.stylize(click) for line in laid)
+                whole = lay_out([words, *([about] if description else [])], width)
+                lines += (line.content.stylize(click) for line in whole)
                 continue
-            said = clip(shown(f"{label} ({description})" if description else label), width - 2)
-            part = Content.styled(f"{marks[is_taken]} {said}", style).stylize(click)
-            if lines and lines[-1].cell_length + 2 + part.cell_length <= width:
-                part = Content("  ").join([lines.pop(), part])
-            lines.append(part)
+            said = Content.styled(shown(f"{label} ({description})" if description else label), style)
+            first = Content.styled(f"{marks[is_taken]} ", style)
+            laid = [line.content.stylize(click) for line in Text(said, first, "  ").lines(width)]
+            if lines and lines[-1].cell_length + 2 + laid[0].cell_length <= width and len(laid) == 1:
+                laid = [Content("  ").join([lines.pop(), *laid])]
+            lines += laid
         return lines
 
 
@@ -425,7 +426,9 @@ class DecisionScreen(ModalScreen[End | Action]):
                     yield self._document
                 if asked := [one for one in form.fields if not one.label]:
                     with VerticalScroll(id="answers", can_focus=False) as answers:
-                        answers.border_title = f"your answers, below {self.case.asker} questions"
+                        is_asked = any(one.question is not None for one in asked)
+                        below = f"your answers, below {self.case.asker} questions"
+                        answers.border_title = below if is_asked else "your words to the child"
                         for one in asked:
                             if one.question is not None:
                                 yield Static(shown(one.question, LONGEST), classes="question", markup=False)

@@ -83,6 +83,10 @@ class Header(LineWidget):
             room = width - width_of([*line, *right]) - _GAP
             if room >= (least if health[1] in line else 0):
                 break
+        while room < 0 and len(line) > len(place) + 2:
+            # A count that does not fit goes, the last one first: cut, it would say another number.
+            room += width_of(line[-2:])
+            del line[-2:]
         if why and health[1] in line:
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]

@@ -85,6 +85,7 @@ class RowState(NamedTuple):
     guide: int = -1
     age: str = ""
     decided: str | None = None
+    held_up: str = ""
     shared: int = 0
     chain: str = ""
 
@@ -255,7 +256,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
-    return "" if waits_for(task, tasks) else words
+    return state.held_up or ("" if waits_for(task, tasks) else words)
 
 
 def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
@@ -293,8 +294,9 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         whole = next((way for way in (f"{worst.glyph} {words}", words) if len(way) <= width), f"{worst.glyph} {count}")
         yield Part(left(whole, width), needs)
-    elif task.answers_in_prose:
-        yield Part(left("no return", width), palette.states["state-stale"])
+    elif task.answers_in_prose or task.handoff_fault:
+        words = "no return" if task.answers_in_prose else "‼ handoff"
+        yield Part(left(words, width), palette.states["state-stale"])
     elif width:
         yield from _progress(task, state, width)
 
@@ -318,9 +320,8 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
-        told = ("✓", Verdict.VERIFIED, style), ("⚑", Verdict.CONTRADICTED, palette.states["state-contradicted"])
-        known = [
-            Part(f" {glyph}{below.verdicts[verdict]:,}", ink) for glyph, verdict, ink in told if below.verdicts[verdict]
-        ]
+        false = palette.states["state-contradicted"]
+        told = ("✓", below.verdicts[Verdict.VERIFIED], style), ("⚑", below.shown[Shown.FALSE], false)
+        known = [Part(f" {glyph}{number:,}", ink) for glyph, number, ink in told if number]
         yield count
         yield from known if state.row.folded and width_of([count, *known]) <= width else ()

@@ -5,7 +5,7 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,8 +31,9 @@ from agentwatch.app.widgets.task_line import (
     task_line,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, end_of_chain, has_finished
-from agentwatch.view.query import Query, found_in
+from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
+from agentwatch.view.query import Found, Query, found_in
+from agentwatch.view.words import held_up
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -67,7 +68,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
         self._folds_of_all: frozenset[RowId] | None = None
         """The rows that are folded while no filter is on."""
-        self._shown: Set[str] | None = None
+        self._found: Found | None = None
         self._opens_history = False
         """The history is open because there is nothing else: it is folded once something goes live."""
         self._groups: object = None
@@ -235,7 +236,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Make the rows anew. The cursor stays on its task, and that in its line if it is in sight; but what comes at
         the top is in sight if the top is, and the cursor stays in sight."""
         cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
-        self.rows, self._groups = self.order.rows(self.folds, self._shown), self.order.groups
+        self.rows, self._groups = self.order.rows(self.folds, self._found and self._found.shown), self.order.groups
         self.row_count = len(self.rows)
         self.places = {row.row_id: place for place, row in enumerate(self.rows)}
         self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
@@ -303,7 +304,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 mark = Part("•", palette.accent)
             state = RowState(row, self._columns, palette, mark, selected)
             if isinstance(row.row_id, Group):
-                lines.append(heading_line(self.order.tally(row.row_id), now, state))
+                lines.append(heading_line(self.order.tally(row.row_id, self._found and self._found.rows), now, state))
             elif task is None:
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
@@ -312,6 +313,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                     guide=level if y in lit else -1,
                     age=age_of(task, now),
                     decided=decided_of(task, now),
+                    held_up=held_up(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
@@ -442,16 +444,16 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def _search(self, *, jumps: bool = False) -> None:
         """Look for the matches of the filter, and go to the first one where it `jumps`."""
-        found = found_in(self._tree, self._filter, self._clock())
-        if self._filter and self._shown is None:
+        found = found_in(self._tree, self._filter, self._clock()) if self._filter else None
+        if found and self._found is None:
             self.folds, self._folds_of_all = frozenset(), self.folds
-        elif not self._filter and self._folds_of_all is not None:
+        elif found is None and self._folds_of_all is not None:
             self.folds, self._folds_of_all = self._folds_of_all, None
-        self._shown = found.shown if self._filter else None
+        self._found = found
         self._rebuild()
-        matches = {end_of_chain(self._tree.tasks, task_id) for task_id in found.matches}
         if jumps:
+            matches = self._tree.tasks if found is None else found.rows
             first = (place for place, row in enumerate(self.rows) if row.row_id in matches)
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self._draw()
-        self.matches = len(matches) if self._filter else None
+        self.matches = None if found is None else len(found.rows)

@@ -104,8 +104,9 @@ class View:
     made: dict[Hashable, Any] = field(default_factory=dict)
 
     def latest(self, part: str) -> list[tuple[Attempt, Seen]]:
-        """The latest attempt that has a `handoff`, or one that is `returned`, with that; none where there is none."""
-        return [(one, version) for one in self.task.attempts if (version := getattr(one, part))][-1:]
+        """The latest attempt that has a `handoff`, or the latest of all that is `returned`, with that; else none."""
+        attempts = self.task.attempts if part == "handoff" else [self.task.latest]
+        return [(one, version) for one in attempts if (version := getattr(one, part))][-1:]
 
     def later(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The value that `make` returns in a thread; raises NotMadeError as long as it is not there."""
@@ -141,7 +142,7 @@ def overview(view: View) -> Iterator[Block]:
         yield from fields(("asked", objective or (gist(words) if words else none)))
         yield from _came_back(task)
         yield GAP
-    why = why_at(task, view.now) if task.why else ""
+    why = why_at(task, view.tree.tasks, view.now) if task.why else ""
     yield from fields(("why", plain(why, 1_000) if task.workspace else gist(why)), ("answer", where(task)))
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
@@ -202,7 +203,7 @@ def _provenance(view: View) -> Iterator[Block]:
     yield from fields(
         ("took", took(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
-        *(("return", version.path) for _, version in view.latest("returned")),
+        ("return", latest.returned and latest.returned.path),
     )
 
 
@@ -242,17 +243,14 @@ def returned(view: View) -> Iterator[Block]:
         is_over = run is not None and run.state not in (RunState.SUBMITTED, RunState.WORKING)
         yield remark("It ended without an answer." if is_over else "Nothing has come back yet.")
         yield text(plain(run.reason or "" if run else ""))
-
-
-def _older(view: View, attempt: Attempt) -> Iterator[Block]:
-    """Say where it is not the latest attempt that is told of."""
-    if attempt is not view.task.latest:
-        yield remark(f"This is of attempt {attempt.number}: attempt {view.task.attempt} has none yet.")
-        yield GAP
+        if any(one.returned for one in view.task.attempts):
+            yield remark("The Attempts tab has what came back before.")
 
 
 def _document(view: View, attempt: Attempt, version: Seen) -> Iterator[Block]:
-    yield from _older(view, attempt)
+    if attempt is not view.task.latest:
+        yield remark(f"This is of attempt {attempt.number}: attempt {view.task.attempt} has none yet.")
+        yield GAP
     model, source = view.model(version), view.source(version)
     values = model.model_dump(exclude_none=True) if model else {}
     if not any(values.values()):
@@ -289,13 +287,12 @@ def attestation(view: View) -> Iterator[Block]:
     if attempt is None or (result := attempt.result) is None:
         yield remark("Nothing has come back yet, so nothing is attested.")
     else:
-        yield from _older(view, attempt)
         if result.contract is Contract.RETURN_FORMAT:
             model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
             yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
         else:
             yield remark(f"There is no attestation in this contract ({result.contract}).")
-        if view.monitor.checks and attempt is task.latest and not task.is_checked:
+        if view.monitor.checks and not task.is_checked:
             yield from heading("Claims", note=faint("not checked yet"))
     if claims := looks.claims_of(task):
         yield from heading("Claims", len(claims))
@@ -366,7 +363,7 @@ def attempts(view: View) -> Iterator[Block]:
         yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
         started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-        state = in_color(looks.LOOKS[attempt.state])
+        state = in_color(looks.look_of_attempt(task, attempt))
         yield GAP
         yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
         if words := attempt.result.summary if attempt.result else answer(attempt):
@@ -380,6 +377,10 @@ def attempts(view: View) -> Iterator[Block]:
         yield remark("Only one attempt is known. After a retry, what changed is shown here.")
     until = every[: max(len(every) - view.back, 2)]
     yield from _changes("Handoff", view, [(one, one.handoff or (one.run.prompt if one.run else None)) for one in until])
+    came = [(one, one.returned) for one in every if one.returned]
+    if len(came) == 1 and came[0][0] is not task.latest:
+        yield from heading("Return", note=plain(came[0][1].path))
+        yield from _document(view, *came[0])
     yield from _changes("Return", view, [(one, one.returned or (one.run.said if one.run else None)) for one in until])
 
 
