@@ -153,19 +153,11 @@ def _log(
 def _print_batch(batch: Batch, printer: _Printer) -> int:
     """Print what the relay of a host knows of the past of a workspace."""
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
-<<<<<<< HEAD
-    lost = [one for one in batch.events if isinstance(one, Lost)]
-    past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
-    printer.print([*story(past, time.time()), *lost])
-    code = report_problems(batch.health.problems)
-    return ExitCode.UNREACHED if lost else code
-=======
     last = [one for one in batch.events if isinstance(one, Lost)]
     past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
     printer.print([*story(past, time.time()), *last])
     code = report_problems(batch.health.problems)
     return ExitCode.UNREACHED if last else code
->>>>>>> main
 
 
 class _Printer:
