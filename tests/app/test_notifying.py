@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from unicodedata import category
 
@@ -13,6 +14,7 @@ import pytest
 from tests.app.scenes import NOW, Scene, monitor_of
 from tests.app.stage import Stage
 from tests.unit.delegation.asking import request
+from tests.unit.delegation.events import ROOT, ran
 from textual import events
 
 from agentwatch.app.app import AgentwatchApp
@@ -30,6 +32,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.request import Request
+from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.sources import Batch
 
@@ -198,6 +201,9 @@ class Operator:
             scene.handoff(task_id, ago=10)
             scene.returned(task_id, Outcome.FAILED, ago=0)
         self.monitor.load(Batch(scene.take(), self.monitor.health))
+        self.tell()
+
+    def tell(self) -> None:
         for _ in range(2):
             self.notifier.notify()
             self.at += PAUSE
@@ -280,3 +286,13 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
         app.post_message(events.AppBlur())
         await fail("gone")
         await told("away", "left", "gone")
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_a_session_that_has_ended_its_turn_rings_where_it_is_asked_for(turns: bool) -> None:
+    operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
+    ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
+    operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))
+    operator.tell()
+    told = "\x1b]777;notify;agentwatch my,shop;the session has ended its turn\x1b\\"
+    assert operator.written == (["bell", told] if turns else [])

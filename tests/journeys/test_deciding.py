@@ -67,6 +67,8 @@ async def test_no_key_behind_one_that_decides_is_lost(screen: Screen) -> None:
     screen.press_ahead("r", "x", "j")
     await screen.at("api")
     assert [words[:19] for words in screen.told] == ["Retry “shop.plan”: ", "Abort “shop.plan”: "]
+    screen.press_ahead("c", "k", "j")
+    await screen.until(lambda: any("api.return.md" in words for words in screen.told))
     screen.press_ahead("R", "ctrl+n", "ctrl+n", "f3", "f6", *"abc")
     await screen.shows("3 of 3", "◆ ↑ Escalate", "note abc")
     screen.press_ahead("f2", *"def")
@@ -375,13 +377,13 @@ async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
     begun = last = time.monotonic()
     gaps = list[float]()
     await screen.press("n", "r")
-    await screen.shows(EARLY)
+    await screen.until(lambda: EARLY in screen.words() or READY in screen.words())
     while last < begun + 2.5 and EARLY in screen.words():
         await screen.press("ctrl+s")
         gaps.append(time.monotonic() - last)
         last += gaps[-1]
     # On a machine that is busy elsewhere the keys may have been far apart.
-    assert max(gaps) > 0.5 or (EARLY in screen.words() and not decisions(screen.workspace))
+    assert max(gaps, default=1.0) > 0.5 or (EARLY in screen.words() and not decisions(screen.workspace))
 
 
 @journey(FAILED)

@@ -55,7 +55,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
 async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
     await screen.shows(" plan ", " one ")
     await screen.press("C")
-    await screen.hides(" plan ", " one ")
+    await screen.hides(" plan ", "○ one")
     await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
     await screen.press("E")
     await screen.shows(" plan ", " one ")

@@ -193,6 +193,8 @@ class Settings(NamedTuple):
     """Send a child back once when its return breaks its contract."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
+    notify_turns: bool = False
+    """Notify in the same ways when a session that you began has ended its turn."""
     notify_title: bool = True
     """Say in the window's title how many tasks need you."""
     notify_terminal: bool | None = None

@@ -62,9 +62,9 @@ def test_a_file_written_long_after_the_process_is_a_sign_of_life(at: float, aski
     assert tree.tasks["one"].needs_operator == asking
 
 
-def test_a_closed_session_asks_only_for_what_is_open_below() -> None:
+def test_a_closed_session_asks_for_itself_and_for_what_is_open_below() -> None:
     tree = watched(*ran(CLOSED, child("one", RunState.ENDED)))
-    assert (tree.tasks["root"].stale, tree.tasks["root"].ask) == (True, None)
+    assert asks(tree)["root"] == "process gone: resume the session in its own program, or abort?"
     tree.apply(again("one", process_gone=True), again("two", process_gone=True))
     assert asks(tree) == {"root": LEFT.format("2 tasks")}
     # The session goes on in another process: what the first one ran is asked about for itself.

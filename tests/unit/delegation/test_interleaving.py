@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
+from agentwatch.delegation.asks import queue_rank
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
 from agentwatch.delegation.events import Event, Lost, Ran, Reached, Requested, Ruled, Rules, Seen, Tick, Verdict
 from agentwatch.delegation.request import Permit, Permitter, Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
@@ -309,16 +310,7 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     asking = [task for task in tree.tasks.values() if task.needs_operator]
-    asking.sort(key=lambda task: (turn(task), task.task_id))
-    assert tree.asking() == asking
-
-
-def turn(task: Task) -> tuple[float, ...]:
-    """An open request goes first, by how long it can be answered, then the newest one."""
-    request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
-    if request is None:
-        return 1, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
-    return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
+    assert tree.asking() == sorted(asking, key=lambda task: (queue_rank(task), task.task_id))
 
 
 @given(histories)
@@ -375,21 +367,24 @@ def test_a_long_chain_in_any_order_counts_all_that_is_below() -> None:
 
 
 def test_a_batch_keeps_a_deleted_copy_with_the_file_that_it_became() -> None:
-    recorder = Recorder()
-    one, other = (recorder.seen(f"{name}.handoff.json", handoff(None)) for name in "xy")
-    named, gone = recorder.seen(other.path, handoff("a")), recorder.gone(one.path)
-    renamed = recorder.seen("z.handoff.json", handoff("b"))
-    cases = {
-        "a copy is named": [one, other._replace(digest=one.digest), gone._replace(seq=3), named._replace(seq=4)],
-        "a name after it": [
-            one,
-            gone,
-            renamed._replace(digest=one.digest),
-            renamed._replace(seq=7, document=handoff("c")),
+    # The content of each file, in this order; none where it goes.
+    cases: dict[str, list[tuple[str, Fields | None]]] = {
+        "a copy is named": [("x", handoff(None)), ("y", handoff(None)), ("x", None), ("y", handoff("a"))],
+        "it is named later": [("x", handoff(None)), ("x", None), ("y", handoff(None)), ("y", handoff("a"))],
+        "that goes, too": [
+            ("x", handoff(None)),
+            ("x", None),
+            ("y", handoff(None)),
+            ("y", None),
+            ("x.return", returned("completed")),
         ],
-        "twice in a row": [one, gone, other._replace(seq=5, digest=one.digest), recorder.gone(other.path)],
     }
-    for case, events in cases.items():
+    for case, steps in cases.items():
+        recorder, events = Recorder(), list[Event]()
+        for name, document in steps:
+            path = f"{name}.json" if "." in name else f"{name}.handoff.json"
+            seen = recorder.seen(path, document)._replace(digest=repr(document)) if document else recorder.gone(path)
+            events.append(seen)
         tree = Tree()
         tree.apply(*events)
         assert tree_document(tree, "/w") == tree_document(tree_of(events), "/w"), case

@@ -48,7 +48,7 @@ def test_it_says_since_when_and_what_it_was() -> None:
     a = tree.tasks["a.b"]
     assert a.since == LOST.at, "a second loss is no news"
     words = "its host cannot be reached: nothing is known for 3m, and it was "
-    assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
+    assert why_at(a, tree.tasks, 1_210.0) == f"{words}{a.known_state} then"
     so_far = took(a, a.latest, 1_210.0)
     assert so_far is not None
     assert so_far.seconds == LOST.at - (a.attempts[-1].started_at or 0.0)

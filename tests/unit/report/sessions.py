@@ -102,7 +102,7 @@ def told_everywhere() -> Account:
     account = session.account()
     first, *rest = account.tasks
     *attempts, last = first.task.attempts
-    task = replace(first.task, deleted=True, attempts=(*attempts, replace(last, decisions=(decision,))))
+    task = replace(first.task, deleted_at=1.0, attempts=(*attempts, replace(last, decisions=(decision,))))
     return replace(account, tasks=(first._replace(task=task), *rest))
 
 

@@ -37,10 +37,13 @@ from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentwatch.app.notifying import Notifier
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.config import Settings
     from agentwatch.delegation.decision import Action
+    from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
 _PATIENCE: Final = 0.5
@@ -506,12 +509,17 @@ class AgentwatchApp(App[None]):
         elif not self.screen.is_modal:
             await put_aside(self, how)
 
-    @work(group="file", exclusive=True)
-    async def action_file(self, how: str) -> None:
+    def action_file(self, how: str) -> None:
         """Open the selected task's file in the operator's editor, while the screen waits, or copy its path."""
+        # Of the task that is selected now: the next key may go to another.
+        task = self.monitor.tree.tasks.get(self.task_id or "")
+        self._use_file(how, getattr(self.screen, "inspected", None), task)
+
+    @work(group="file")
+    async def _use_file(self, how: str, inspected: Path | None, task: Task | None) -> None:
         from agentwatch.app.editor import file_at_hand, hand_over  # rarely wanted
 
-        file = await file_at_hand(self.screen, self.monitor, names=how == "copy")
+        file = await file_at_hand(inspected, task, self.monitor, names=how == "copy")
         if isinstance(file, str):
             self.say(file)
         elif how == "edit":

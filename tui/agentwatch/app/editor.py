@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, SuspendNotSupported
-from textual.screen import Screen
 
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.walk import to_name
@@ -22,6 +21,7 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view import times
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
 _LINES: Final = 100_000
@@ -36,16 +36,17 @@ HEADS: Final = {
 """The entries that are no calls."""
 
 
-async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool = False) -> Path | str:
-    """The file that is inspected; else the return of the selected task's latest attempt, else its handoff.
+async def file_at_hand(
+    inspected: Path | None, task: Task | None, monitor: Monitor, *, names: bool = False
+) -> Path | str:
+    """The file that is inspected; else the return of the task's latest attempt, else its handoff.
 
     If there is none, a sentence that says why; so it is with one on another machine, unless what `names` it is enough.
     The disk is asked in a thread.
     """
-    inspected, tasks = getattr(screen, "inspected", None), monitor.tree.tasks
-    if isinstance(inspected, Path) and await asyncio.to_thread(os.path.isfile, inspected):
+    if inspected is not None and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
-    if (task := tasks.get(getattr(screen, "task_id", None) or "")) is None:
+    if task is None:
         return "No task is selected."
     versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts))
     if (version := next(filter(None, versions), None)) is None:

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import Shown, Task
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, question_at
@@ -46,12 +46,14 @@ def plain(text: str, limit: int) -> str:
 
 def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
+    # What waits for an answer comes before a session that has only ended its turn.
+    tasks = (asking := [one for one in tasks if one.shown is not Shown.IDLE]) or tasks
     if len(tasks) == 1:
         asked = plain(in_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
-        return f"{_name(tasks[0])} needs you: {asked}"
+        return f"{_name(tasks[0])} {f'needs you: {asked}' if asking else 'has ended its turn'}"
     names = ", ".join(map(_name, tasks[:_NAMED]))
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
-    return f"{plural(len(tasks), 'task')} need you: {names}{more}"
+    return f"{plural(len(tasks), 'task')} {'need you' if asking else 'have ended their turn'}: {names}{more}"
 
 
 def _name(task: Task) -> str:
@@ -147,6 +149,8 @@ def _asks_of(task: Task) -> set[str]:
     asks = {one.request_id for one in task.requests if one.waits_for_operator}
     if not asks and task.gone and task.run is not None:
         asks = {f"{task.run.session_id} {task.run.updated_at}"}
+    if task.shown is Shown.IDLE:
+        asks = asks or {f"{task.task_id} {task.ended_at}"}
     return asks or {f"{task.task_id} {task.attempt} {task.own_state} {None if task.contradicted else task.ask}"}
 
 
@@ -182,7 +186,9 @@ class Notifier:
         if settings.notify_title and title != self._title:
             self._title = title
             self._write(title)
-        if not (tasks := self.queue.pop(self._steady(), tree.asking())):
+        turns = settings.notify_turns and tree.totals.shown[Shown.IDLE]
+        idle = [task for task in tree.tasks.values() if turns and task.shown is Shown.IDLE and not task.needs_operator]
+        if not (tasks := self.queue.pop(self._steady(), [*tree.asking(), *idle])):
             return
         if settings.notify_bell:
             self._bell()

@@ -20,7 +20,7 @@ from agentwatch.view.looks import look
 from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, in_line, plural, question_at, waits_for
+from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -91,17 +91,19 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
     if task.ask:
         yield "  NEEDS YOU", NEEDS
         yield f": {in_line(task, question_at(task, now), 120)}"
-    elif words := _activity(task, tasks):
+    elif words := _activity(task, tasks, now):
         yield f"  {words}", MUTED
 
 
-def _activity(task: Task, tasks: Mapping[str, Task]) -> str:
-    """The activity of a task, or for how many others it waits; of a silent one the last that it did."""
+def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """The activity of a task, or for whom it waits; of a silent one the last that it did."""
     words = "" if task.did is None else clean(doing_words(task.did), 200)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
     if task.handoff_fault:
         return f"its handoff breaks the contract: {clean(task.handoff_fault, 200)}"
+    if held := held_up(task, tasks, now):
+        return held
     waiting = waits_for(task, tasks)
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 

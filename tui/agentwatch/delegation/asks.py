@@ -140,7 +140,7 @@ def why(task: Task) -> str:
     if fault := task.handoff_fault:
         words += f"; its handoff breaks the contract: {fault}"
     # Interned, for a hundred thousand tasks have one of a few reasons.
-    return intern(words + ("; its files were deleted since" if task.deleted else ""))
+    return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
 
 def process_words(run: Run | None) -> str:
@@ -166,6 +166,8 @@ def _why(task: Task) -> str:
         return "its host cannot be reached"
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.state is State.CANCELED and task.own_state is not State.CANCELED:
+        return "it was taken back before it returned: its files were deleted"
     if task.ended_with and task.own_state is State.CANCELED:
         return f"{task.ended_with} was aborted, and with it what was open below"
     if request and task.own_state is State.BLOCKED:
@@ -343,16 +345,14 @@ def gone_words(task: Task, when: str = "") -> str:
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
-        below = f"{count} task{'' if count == 1 else 's'} below had not ended"
-        return f"{said}, and {below}: resume the session in its own program, or abort?"
+        below = f", and {count} task{'' if count == 1 else 's'} below had not ended" if count else ""
+        return f"{said}{below}: resume the session in its own program, or abort?"
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
     """Whether a task whose process is gone asks what to do. A process may run many: the topmost one asks, once."""
-    if task.inferred or task.past or not task.gone:
-        return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.gone)
+    return task.gone and not task.past and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:

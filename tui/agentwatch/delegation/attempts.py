@@ -39,6 +39,7 @@ class Attempts:
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None
         self.todos_at: float | None = None
+        self._todos_of: Attempt | None = None  # the attempt whose run tells them
         self.checklist: Seen | None = None
         self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
         self.problems: list[Finding] = []
@@ -225,13 +226,23 @@ class Attempts:
             attempt.returned = returned
         todos = run.todos or (run.packet.todos if run.packet else None)
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):
-            self.todos, self.todos_at = todos, run.updated_at
+            self.todos, self.todos_at, self._todos_of = todos, run.updated_at, attempt
 
     # What follows
+
+    def _drop_old_todos(self) -> None:
+        """Forget a checklist that moved in an attempt before the latest."""
+        *before, latest = self.all
+        began = latest.started_at or (latest.handoff.at if latest.handoff else 0.0)
+        is_older = self._todos_of is None and has_moved(self.todos) and (self.todos_at or 0.0) < began
+        if is_older or self._todos_of in before:
+            self.todos = self.checklist = self.moved = None
 
     def _judge(self) -> None:
         """Work out the states of all attempts, and bind decisions to them."""
         self.all = [self._known[number] for number in sorted(self._known)]
+        if len(self.all) > 1:
+            self._drop_old_todos()
         for (number, path), version in self._rivals.items():
             attempt = self.numbered(number)
             if not attempt.returned or self._is_gone(path):

@@ -256,7 +256,7 @@ class Files:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, list[_File]](list)  # by the directory of their slots
         self._paths: dict[str | None, Texts] = {}  # by task
-        self._gone: dict[str, int] = {}  # by files that are gone, the `seq` of that
+        self._gone: dict[str, Gone] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
         self._unread: dict[str, tuple[Slot, Unreadable]] = {}
         # Since the last assignment
@@ -276,6 +276,11 @@ class Files:
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
         return path in self._gone
+
+    def deleted_at(self, versions: Sequence[Seen]) -> float | None:
+        """Since when none of the files of a task that has these versions is there (epoch seconds); None: one is."""
+        paths = {version.path for version in versions}
+        return max(self._gone[path].at for path in paths) if paths and paths <= self._gone.keys() else None
 
     # Files that cannot be read
 
@@ -354,7 +359,7 @@ class Files:
         self._touch(file)
         if path not in self._gone:
             self._assign_changed()
-            self._changed[file.slot[0]], self._gone[path] = None, gone.seq
+            self._changed[file.slot[0]], self._gone[path] = None, gone
             for one in self._directories[file.slot[0]]:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
@@ -363,12 +368,13 @@ class Files:
 
     def assign(self) -> list[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
-        lost = {path: at for path, at in self._gone.items() if path not in self._heirs} if self._changed else {}
+        lost = {path: gone.seq for path, gone in self._gone.items() if path not in self._heirs} if self._changed else {}
         self._assign_changed()
         # By the digests of these: since when, until when, and where they were held.
         held: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
         for file in self._files.values() if lost else ():
-            ends = [*(version.seq for version in file.versions[1:]), self._gone.get(file.path, math.inf)]
+            gone_at = self._gone[file.path].seq if file.path in self._gone else math.inf
+            ends = [*(version.seq for version in file.versions[1:]), gone_at]
             for version, end in zip(file.versions, ends, strict=True):
                 if version.digest in held:
                     held[version.digest].append((version.seq, end, file.path))
@@ -383,10 +389,15 @@ class Files:
             ):
                 self._heirs[path] = min(heirs)[1]
         for path in self._heirs:
-            heir = path
+            file, heir = self._files[path], path
             while heir in self._heirs:
                 heir = self._heirs[heir]
-            self._give(self._files[path], self._files[heir].tasks[-1:] * len(self._files[path].versions))
+            tasks = self._files[heir].tasks[-1:] * len(file.versions)
+            if file.kind is Handoff and file.tasks != tasks:
+                # Others may belong to it.
+                self._changed[file.slot[0]] = None
+            self._give(file, tasks)
+        self._assign_changed()
         concerned, self._concerned = self._concerned, {}
         return [task for task in concerned if task is not None]
 

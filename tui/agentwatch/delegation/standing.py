@@ -22,6 +22,9 @@ def state_with_below(task: Task) -> State:
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+    if task.deleted and task.own_state in (State.SUBMITTED, State.WORKING) and not task.open_below:
+        # Whoever handed it out has taken it back.
+        return State.CANCELED
     if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
         return State.WORKING
     return task.own_state
@@ -108,6 +111,8 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
     if (decided := decided_at(task)) is not None:
         return decided
     match shown:
+        case Shown.CANCELED if task.deleted and task.own_state is not State.CANCELED:
+            return task.deleted_at
         case Shown.SUBMITTED:
             return latest.started_at
         case Shown.WORKING:

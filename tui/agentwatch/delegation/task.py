@@ -262,11 +262,12 @@ class Task:
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
     inferred: bool = False  # only named in somebody's delegation path; no file speaks of it
-    deleted: bool = False  # none of its files is there any more
+    deleted_at: float | None = None  # since when none of its files is there
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     shown: Shown = Shown.SUBMITTED  # how every face shows it
     since: float | None = None  # when it came to stand so; None where no sign is known
+    late: bool = False  # nobody has begun it for too long
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
     is_checked: bool = False  # what that return claims was held against the evidence
@@ -342,6 +343,10 @@ class Task:
     def request(self) -> Request | None:
         """The open request that comes first, whether it waits for the operator or was decided."""
         return self.requests[0] if self.requests and self.requests[0].is_open else None
+
+    @property
+    def deleted(self) -> bool:
+        return self.deleted_at is not None
 
     @property
     def snoozed(self) -> bool:

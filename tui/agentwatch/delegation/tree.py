@@ -159,7 +159,7 @@ class Tree:
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, task.gone
-        task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
+        task.deleted_at = None if runs else self._files.deleted_at(versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
         self._fill(task, versions, attempts, runs)
@@ -321,9 +321,10 @@ class Tree:
                 self._update(task)
                 changed.add(task.task_id)
                 stale.add(task.parent_id)
-                if task.parent_id and before != (task.shown, task.since):
-                    # Since when one above waits or works depends on it.
-                    touched.add(task.parent_id)
+                above = tasks.get(task.parent_id or "")
+                if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
+                    # For whom one above waits, and since when it stands so, depends on it.
+                    touched.add(above.task_id)
         self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
@@ -357,6 +358,11 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
+        if task.shown is Shown.SUBMITTED and task.since is not None:
+            late_from = task.since + rules.stale_after
+            task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
+        else:
+            task.late = False
         verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted

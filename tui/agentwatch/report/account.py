@@ -176,7 +176,7 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
         depths[task.task_id] = depth + (not task.shares_row)
         chain = chain_name(tree.tasks, task)
         title = f"{chain} · {task.title}" if chain else task.title
-        yield TaskLine(task, depth, title, words.why_at(task, tree.now), now)
+        yield TaskLine(task, depth, title, words.why_at(task, tree.tasks, tree.now), now)
 
 
 def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection[Task] | None = None) -> str:

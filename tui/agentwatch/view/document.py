@@ -395,7 +395,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
         a2a_status={"state": f"TASK_STATE_{in_1_0}", **({"timestamp": stamp} if (stamp := iso(since)) else {})},
         objective=task.packet.objective if task.packet else None,
         progress=task.progress and dict(zip(("done", "total"), task.progress, strict=True)),
-        why=why_at(task, tree.now),
+        why=why_at(task, tree.tasks, tree.now),
         requests=[request_document(one) for one in task.requests],
         updated_at=task.updated_at or task.alive_at,
         activity=activity_document(task.doing, tree.now),

@@ -78,7 +78,7 @@ def group_of(task: Task, now: float, line: float = -inf) -> Group:
         return Group.HISTORY
     # That a host does not answer is news.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
-    if is_news or _has(task, _DECIDED) or _is_lively(task, now):
+    if is_news or task.shown is Shown.IDLE or _has(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
     return Group.TODAY if day(task.alive_at or 0.0, now) == "today" else Group.EARLIER
 
@@ -242,11 +242,12 @@ class Order:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
         # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
-        # reached.
+        # reached, whose turn it is.
         if asks(run):
             tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
-            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
+            tier = 4 if run.shown is Shown.IDLE else 5
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
         # What is held goes up with what it asks, for it would stand below what does not.
         if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from math import isinf
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.standing import is_handing_on
-from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted, shown, summary
 from agentwatch.view.times import ago, clock, iso, span
@@ -81,19 +82,54 @@ def retries_left(retry: Retry) -> str:
     return f"{retry.remaining}{of} left"
 
 
-def why_at(task: Task, now: float) -> str:
-    """Why a task is in its state, at a moment (epoch seconds): of a stale one also for how long it has been silent, and
-    whether its process is gone; of one of which nothing is known, since when."""
+def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
+    it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
+    if task.late and task.since is not None and now >= task.since:
+        return f"not started for {span(now - task.since, 1)}"
+    if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
+        return "its files were deleted"
+    if task.shown is not Shown.WAITING:
+        return ""
+    if asking := list(islice(_below(task, tasks, lambda one: one.needs_operator), 2)):
+        others = (task.below.needs_operator if task.below else 0) - len(asking)
+        return f"waits for you: {', '.join(map(name_of, asking))}{f' +{others:,}' if others > 0 else ''}"
+    holding = list(_below(task, tasks, lambda one: one.shown.is_open and one.shown is not Shown.WAITING))
+    if not holding:
+        return ""
+    one = max(holding, key=lambda each: each.shown.urgency)
+    words, more = held_up(one, tasks, now), f" +{len(holding) - 1:,}" if len(holding) > 1 else ""
+    if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
+        words = f"{one.shown.word} {span(now - one.since, 1)}"
+    return f"waits for {name_of(one)}{f', {words}' if words else ''}{more}"
+
+
+def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Task], bool]) -> Iterator[Task]:
+    """The tasks below, in preorder, of which something holds, without history and names that have no row."""
+    for child in filter(None, map(tasks.get, task.children)):
+        if holds(child) and not (child.past or child.shares_row):
+            yield child
+        if child.below and (child.below.open or child.below.needs_operator):
+            yield from _below(child, tasks, holds)
+
+
+def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """Why a task is in its state, at a moment (epoch seconds): of a silent one also for how long, and whether its
+    process is gone; of one of which nothing is known, since when; of one that is held up, by whom."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
         unknown = span(now - task.lost_since, 1)
         if task.workspace:
             return f"nothing is known for {unknown}: {task.why}"
         return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
-    if not task.stale:
+    if task.shown is Shown.IDLE:
+        return "it has ended its turn, and waits for you in its own program"
+    if (held := held_up(task, tasks, now)) and held not in task.why:
+        return f"it {held}" if task.shown is Shown.WAITING else f"{task.why}; {held}"
+    if task.shown not in (Shown.SILENT, Shown.GONE):
         return task.why
-    silent = now - (now if task.alive_at is None else task.alive_at)
-    process = reasons.process_words(task.run)
-    words = [task.why, *([f"silent for {span(silent, 1)}"] if silent >= 0 else [])]
+    process, words = reasons.process_words(task.run), [task.why]
+    if task.since is not None and now >= task.since:
+        words.append(f"silent for {span(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
 
 
@@ -157,18 +193,18 @@ A2AState = Literal[
 ]
 A2A_AUTH: Final = "auth-required"
 A2A_INPUT: Final = "input-required"
-_IN_A2A: Final[dict[State, A2AState]] = {
-    State.CANCELED: "canceled",
-    State.COMPLETED: "completed",
-    State.PARTIAL: "completed",
-    State.UNKNOWN: "unknown",
-    State.SUBMITTED: "submitted",
-    State.WORKING: "working",
-    State.RETRYING: "working",
-    State.ESCALATED: "working",
-    State.BLOCKED: A2A_INPUT,
-    State.FAILED: "failed",
-    State.INVALID: "failed",
+_IN_A2A: Final[dict[Shown, A2AState]] = {
+    **dict.fromkeys(Shown, "working"),
+    Shown.CANCELED: "canceled",
+    Shown.COMPLETED: "completed",
+    Shown.IDLE: A2A_INPUT,
+    Shown.PARTIAL: "completed",
+    Shown.FALSE: "completed",
+    Shown.UNKNOWN: "unknown",
+    Shown.SUBMITTED: "submitted",
+    Shown.GONE: "unknown",
+    Shown.FAILED: "failed",
+    Shown.INVALID: "failed",
 }
 
 
@@ -179,8 +215,8 @@ def a2a_state(task: Task) -> A2AState:
     agent under way may not go on until somebody authorizes it. A question lacks an answer, so it is `input-required`.
     """
     said = (task.reported_state or "").strip().casefold().replace("_", "-")
-    if task.state is not State.BLOCKED:
-        state = _IN_A2A[task.state]
+    if task.shown is not Shown.BLOCKED:
+        state = _IN_A2A[task.shown]
         return "rejected" if state == "failed" and said == "rejected" else state
     if task.request is not None:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT

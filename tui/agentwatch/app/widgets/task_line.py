@@ -85,6 +85,7 @@ class RowState(NamedTuple):
     guide: int = -1
     age: str = ""
     decided: str | None = None
+    held_up: str = ""
     shared: int = 0
     chain: str = ""
 
@@ -255,7 +256,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
-    return "" if waits_for(task, tasks) else words
+    return state.held_up or ("" if waits_for(task, tasks) else words)
 
 
 def _reason(task: Task, tasks: Mapping[str, Task]) -> str:

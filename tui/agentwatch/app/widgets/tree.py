@@ -33,6 +33,7 @@ from agentwatch.app.widgets.task_line import (
 from agentwatch.delegation.task import Task
 from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
+from agentwatch.view.words import held_up
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -312,6 +313,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                     guide=level if y in lit else -1,
                     age=age_of(task, now),
                     decided=decided_of(task, now),
+                    held_up=held_up(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )

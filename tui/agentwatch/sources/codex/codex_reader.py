@@ -134,13 +134,13 @@ class CodexReader(FilesReader[Rollout]):
             prompt=prompt,
         )
         is_encrypted = prompt is None and (parts[0].is_encrypted or asked.is_encrypted)
-        is_working = run.state is RunState.WORKING
+        may_run = run.state is RunState.WORKING or (run.state is RunState.ENDED and run.parent_session is None)
         return replace(
             run,
             started_at=header.began_at,
             rounds=rounds if len(rounds) > 1 else (),
             prompt_missing=ENCRYPTED if is_encrypted else run.prompt_missing,
-            process_gone=self._writers.is_gone(header, run.updated_at) if is_working else None,
+            process_gone=self._writers.is_gone(header, run.updated_at) if may_run else None,
         )
 
 

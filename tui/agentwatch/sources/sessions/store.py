@@ -199,6 +199,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
             run = runs[key]
+            if run.state is RunState.ENDED and run.parent_session is None:
+                # Whether anybody still sits at it.
+                runs[key] = replace(run, process_gone=program.gone)
             if run.state not in OPEN:
                 continue
             above = runs.get(keys.get(run.parent_session or "", ""))

@@ -142,7 +142,7 @@ def overview(view: View) -> Iterator[Block]:
         yield from fields(("asked", objective or (gist(words) if words else none)))
         yield from _came_back(task)
         yield GAP
-    why = why_at(task, view.now) if task.why else ""
+    why = why_at(task, view.tree.tasks, view.now) if task.why else ""
     yield from fields(("why", plain(why, 1_000) if task.workspace else gist(why)), ("answer", where(task)))
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
@@ -203,7 +203,7 @@ def _provenance(view: View) -> Iterator[Block]:
     yield from fields(
         ("took", took(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
-        *(("return", version.path) for _, version in view.latest("returned")),
+        ("return", latest.returned and latest.returned.path),
     )
 
 
@@ -363,7 +363,7 @@ def attempts(view: View) -> Iterator[Block]:
         yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
         started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-        state = in_color(looks.LOOKS[attempt.state])
+        state = in_color(looks.look_of_attempt(task, attempt))
         yield GAP
         yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
         if words := attempt.result.summary if attempt.result else answer(attempt):
