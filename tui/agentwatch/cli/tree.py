@@ -110,7 +110,7 @@ def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
     if monitor.tree.lost_since is not None:
-        yield f"{clean(monitor.host)} cannot be reached."
+        yield f"{clean(monitor.host)} was not read."
     from agentwatch.report.account import verdict_of  # what needs JSON needs no report
 
     yield verdict_of(monitor.tree, len(monitor.problems), found=found and found.rows.values())
