@@ -143,6 +143,7 @@ class Run:
         part: dict[str, Any] = {"rounds": self.rounds[first:end]}
         if first:
             part |= {"started_at": begun.began_at, "prompt": begun.prompt, "asked_at": None}
+            part |= {"doing": None} if self.doing and self.doing.at < begun.began_at else {}
         if later:
             part |= {"state": last.state, "said": last.said, "ended_at": last.ended_at, "reason": last.reason}
             part["updated_at"] = later[0].began_at if last.ended_at is None else last.ended_at
