@@ -38,7 +38,7 @@ from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, ac
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, plural, state_words
+from agentwatch.view.words import doing_words, plural
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
@@ -58,6 +58,7 @@ class LoggedStateDoc(Document):
     attempt: int
     reason: str
     contradicted: bool
+    was_contradicted: bool
 
 
 class LoggedActivityDoc(Document):
@@ -300,8 +301,9 @@ def log_line(change: Change) -> str:
             text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
             text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
-            after = state_words(change.after or "gone", contradicted=change.contradicted)
-            text = f"{change.before or 'new'} → {after}"
+            before = "false" if change.was_contradicted else change.before or "new"
+            after = "false" if change.contradicted else change.after or "not seen any more"
+            text = f"{before} → {after}"
             text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
             text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, 80)}  {text}"
