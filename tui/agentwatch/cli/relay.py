@@ -22,7 +22,7 @@ from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
-from agentwatch.decisions.envelope import PublicKey, SigningKey, TrustedKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.disk import Directory
@@ -202,15 +202,15 @@ def _configure(keys: Keys, options: Namespace) -> int:
     for name, public in introduced_hosts:
         if not is_host(name):
             raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-        if any(one.name == name and one.public != public for one in _living(keys, Role.HOST)):
+        if any(other == name and key != public for other, key in _trusted(keys, Role.HOST)):
             again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
             raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     own = public_key(keys)
-    operators, hosts = (dict[PublicKey, str]((one.public, one.name) for one in _living(keys, role)) for role in Role)
-    operators = {own: "you"} | {key: name for key, name in operators.items() if key != own}
-    new = accounts(_names(operators), _names({key: name for key, name in hosts.items() if key not in operators}))
+    operators = [("you", own), *(one for one in _trusted(keys, Role.OPERATOR) if one[1] != own)]
+    hosts = [one for one in _trusted(keys, Role.HOST) if one[1] not in {key for _, key in operators}]
+    new = accounts(operators, hosts)
     # Where a user's PATH does not lead, too.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
     next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
@@ -219,9 +219,8 @@ def _configure(keys: Keys, options: Namespace) -> int:
     else:
         path = Path(options.where).resolve()
         was_there = path.exists()
-        ever = [{one.public: one.name for one in keys.others(role)} for role in Role]
-        retired = [one.public for one in keys.trust().keys]
-        ours = accounts(_names(ever[0] | dict.fromkeys(retired, "you")), _names(ever[1]))
+        ever = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
+        ours = accounts(ever, [("", one.public) for one in keys.others(Role.HOST)])
         head = _CONFIGURATION.format(accounts="", port=options.port)
         _write_configuration(path, *(merged(_read(path), new, ours) if was_there else (head, new, "")), server)
         say(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
@@ -242,13 +241,9 @@ def _configure(keys: Keys, options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def _living(keys: Keys, role: Role) -> list[TrustedKey]:
-    """The keys of others that are trusted now."""
-    return [one for one in keys.others(role) if one.retired_at is None]
-
-
-def _names(keys: dict[PublicKey, str]) -> list[tuple[str, PublicKey]]:
-    return [(name, key) for key, name in keys.items()]
+def _trusted(keys: Keys, role: Role) -> list[tuple[str, PublicKey]]:
+    """The keys of others that are trusted now, with their names."""
+    return [(one.name, one.public) for one in keys.others(role) if one.retired_at is None]
 
 
 def _read(path: Path) -> str:
