@@ -22,7 +22,7 @@ from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
-from agentwatch.decisions.envelope import PublicKey, SigningKey, TrustedKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.disk import Directory
@@ -108,7 +108,14 @@ def relay(options: Namespace) -> int:
     key = desk.key()
     deciders = partial(_deciders, key)
     telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
-    if ended := asyncio.run(_run(telling)):
+
+    async def run() -> str:
+        """Relay until it ends. Returns why."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, telling.end)
+        return await telling.run()
+
+    if ended := asyncio.run(run()):
         complain(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE
 
@@ -125,7 +132,7 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.retired_at is None}
+    deciding = {clean(one.name): None for one in Keys().trusted(Role.OPERATOR)}
     host = options.name or socket.gethostname()
     port = urlsplit(options.nats if "://" in options.nats else f"//{options.nats}").port or _PORT
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
@@ -144,16 +151,8 @@ def _report_state(state: LinkState) -> None:
 def _deciders(own: SigningKey) -> list[str]:
     """The ids of the keys whose owners may decide here."""
     with suppress(KeyProblemError):
-        others = Keys().others(Role.OPERATOR)
-        return [own.public.keyid, *(one.public.keyid for one in others if one.retired_at is None)]
+        return [own.public.keyid, *(one.public.keyid for one in Keys().trusted(Role.OPERATOR))]
     return []
-
-
-async def _run(relay: Relay) -> str:
-    """Relay until it ends. Returns why."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, relay.end)
-    return await relay.run()
 
 
 @command(
@@ -202,13 +201,13 @@ def _configure(keys: Keys, options: Namespace) -> int:
     for name, public in introduced_hosts:
         if not is_host(name):
             raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-        if any(one.name == name and one.public != public for one in _living(keys, Role.HOST)):
+        if any(one.name == name and one.public != public for one in keys.trusted(Role.HOST)):
             again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
             raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     own = public_key(keys)
-    operators, hosts = (dict[PublicKey, str]((one.public, one.name) for one in _living(keys, role)) for role in Role)
+    operators, hosts = (dict[PublicKey, str]((one.public, one.name) for one in keys.trusted(role)) for role in Role)
     operators = {own: "you"} | {key: name for key, name in operators.items() if key != own}
     new = accounts(_names(operators), _names({key: name for key, name in hosts.items() if key not in operators}))
     # Where a user's PATH does not lead, too.
@@ -240,11 +239,6 @@ def _configure(keys: Keys, options: Namespace) -> int:
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
         )
     return ExitCode.DONE
-
-
-def _living(keys: Keys, role: Role) -> list[TrustedKey]:
-    """The keys of others that are trusted now."""
-    return [one for one in keys.others(role) if one.retired_at is None]
 
 
 def _names(keys: dict[PublicKey, str]) -> list[tuple[str, PublicKey]]:

@@ -237,7 +237,10 @@ class Transcript(Account):
         call = self.calls.get(name)
         if call is not None:
             said = "\n".join(blocks)
-            call.child = text(result, "agentId") or named_agent(blocks)
+            call.child = text(result, "agentId")
+            if call.child is None and blocks:
+                # The program's own line is never indented.
+                call.child = next(reversed(_TRAILER.findall(blocks[-1])), None)
             if block.get("is_error") is True:
                 words = first_line(_ERROR_TAG.sub("", said)) or "failed"
                 is_stopped = any(stopped in words.lower() for stopped in _BY_HUMAN)
@@ -426,11 +429,6 @@ def cut_short(blocks: list[str], result: Fields) -> str:
         notes = notes if framed else ""
     match = _LIMIT.search(notes)
     return match[1] if match is not None else ""
-
-
-def named_agent(blocks: list[str]) -> str | None:
-    """The agent that a tool result names in the program's own line, which is never indented."""
-    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
 
 
 def typed(prompt: str) -> str:
