@@ -6,6 +6,7 @@ from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
 from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.view.order import Group
 
 DAY = 86_400
 
@@ -36,7 +37,7 @@ async def test_a_heading_is_folded_and_nothing_is_decided_on_it() -> None:
         await s.press("space", "right")
         assert s.cursor == "live"
         await s.press("left", "left", "r")
-        assert (s.cursor, s.tree.cursor_group) == (None, "now")
+        assert (s.cursor, s.tree.cursor_group) == (None, Group.NOW)
         await s.until(lambda: "No task is selected." in s.text())
 
 

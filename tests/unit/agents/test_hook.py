@@ -13,7 +13,6 @@ import pytest
 from agentwatch.agents.hook.child import answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import DecisionService
@@ -58,7 +57,7 @@ class Scene:
     def _answer(self, payload: dict[str, Any]) -> dict[str, Any]:
         call = read_hook_call(json.dumps(payload))
         assert call is not None
-        return answer_call(call, self.workspace, self.settings, scanned)
+        return answer_call(call, self.workspace, self.settings)
 
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         return self._answer(self.claude.stop(said, again=again))

@@ -14,8 +14,8 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.agents.hook.journal import Journal
+from agentwatch.composition import sessions_of
 from agentwatch.config import Settings
 from agentwatch.console import MUTED, Part, say_line
 from agentwatch.disk import Directory
@@ -144,16 +145,14 @@ def run(
     *,
     write: bool,
     remove: bool,
-    sources: Callable[[], Set[str]] = frozenset,
     confirm: Callable[[str], bool] | None = None,
 ) -> int:
     """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left.
 
-    `sources` gives the names of the readers that know a session of this workspace. With `confirm`, files are listed,
-    and written after a yes; without, each line is shown.
+    With `confirm`, files are listed, and written after a yes; without, each line is shown.
     """
     command, known = launcher(), programs(settings)
-    chosen = [known[agent]] if agent else _recognised(workspace, known, sources())
+    chosen = [known[agent]] if agent else _recognised(workspace, known, settings)
     if not remove:
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
@@ -187,7 +186,13 @@ def _listed(edit: Edit) -> list[Part | str]:
     return [f"  {clean(edit.path):<24} ", (f"{became}, {counts} lines", MUTED)]
 
 
-def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -> list[Program]:
+def _recognised(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
+    """The programs that have files in the workspace, or a session there."""
+    read = set[str]()
+    if settings.sessions:
+        with closing(sessions_of(workspace)) as source:
+            source.scan()
+            read = {one.source for one in source.found() if one.sessions}
     named = [program for name, program in known.items() if name != "generic"]
     found = [one for one in named if one.name in read or any(os.path.exists(workspace / sign) for sign in one.signs)]
     if found:
@@ -427,7 +432,10 @@ def programs(settings: Settings) -> dict[str, Program]:
     request = int(settings.mcp_wait) + _MCP_SLACK
     mcp = {"mcpServers": {NAME: {"command": command[0], "args": [*command[1:], "mcp"]}}}
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
-    ours = {"mcp": {NAME: local}, "plugin": [_plugin(command)]}
+    (main,) = (word for word in command if word.endswith("/__main__.py"))
+    # Our own file, and what it starts for each request: nothing is copied, so nothing gets old.
+    place = f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}"
+    ours = {"mcp": {NAME: local}, "plugin": [[place, {"command": [*command, "hook", "--plugin"]}]]}
     call = {"type": "command", "command": command_line([*command, "hook"])}
 
     def waits(seconds: int, **about: str) -> list[dict[str, Any]]:
@@ -473,12 +481,6 @@ def programs(settings: Settings) -> dict[str, Program]:
         Program("generic", (agents,), agents, by_hand=(other,)),
     )
     return {program.name: program for program in everybody}
-
-
-def _plugin(command: Sequence[str]) -> list[Any]:
-    """Our own file, and what it starts for each request: nothing is copied, so nothing gets old."""
-    (main,) = (word for word in command if word.endswith("/__main__.py"))
-    return [f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}", {"command": [*command, "hook", "--plugin"]}]
 
 
 def _is_ours(entry: Any) -> bool:

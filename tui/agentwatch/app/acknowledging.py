@@ -68,12 +68,9 @@ class ChoiceScreen(ModalScreen[int | None]):
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self._leave(event.option_index)
+        self.action_leave(event.option_index)
 
-    def action_leave(self) -> None:
-        self._leave(None)
-
-    def _leave(self, number: int | None) -> None:
+    def action_leave(self, number: int | None = None) -> None:
         # A key and a click may come together: Textual would dismiss the screen below.
         if self.is_active:
             self.dismiss(number)
@@ -123,9 +120,9 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
     if task is not None:
         more = ", with what is below it" if task.children else ""
         named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
-    elif main.task_tree.cursor_group:
-        tops = [root for root in main.task_tree.group_roots() if root in tree.tasks]
-        named[f"all of {main.task_tree.cursor_group}"] = (one for one, _ in tree.preorder(tops))
+    elif (group := main.task_tree.cursor_group) is not None:
+        tops = [root for root in main.task_tree.order.groups[group] if root in tree.tasks]
+        named[f"all of {group.value}"] = (one for one, _ in tree.preorder(tops))
     offers: dict[str, dict[str, str]] = {}
     for name, tasks in named.items():
         # Those about which something is open or new.

@@ -138,7 +138,7 @@ class AgentwatchApp(App[None]):
 
     TITLE = "agentwatch"
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
+    BINDINGS = bindings(Home.APP)
 
     CSS = """
     ToastRack { margin-bottom: 1; }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 from textual import actions
 from textual.actions import ActionParseResult
-from textual.binding import BindingType
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
@@ -117,7 +116,7 @@ class DemoApp(_PlayedApp):
 class ReplayApp(_PlayedApp):
     """Shows a monitor whose source is a playback. Nothing that acts on a workspace can be done here."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.REPLAY)
+    BINDINGS = bindings(Home.REPLAY)
 
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agentwatch.cli.command import PATH, argument, command, flag
 
 if TYPE_CHECKING:
-    from collections.abc import Set
     from pathlib import Path
 
     from agentwatch.config import Settings
@@ -32,14 +31,9 @@ def hook(options: Namespace) -> int:
         from agentwatch.agents.hook.requests import hold_for_plugin
 
         return hold_for_plugin()
-    from agentwatch.agents.hook.command import run as answer
+    from agentwatch.agents.hook.command import run
 
-    def scanned(*about: Any, **more: Any) -> Monitor:
-        from agentwatch.composition import scanned
-
-        return scanned(*about, **more)
-
-    return answer(options.path, scanned)
+    return run(options.path)
 
 
 @command(PATH, exit_codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed")
@@ -81,31 +75,11 @@ def mcp(options: Namespace) -> int:
 def init(options: Namespace) -> int:
     """List what makes an agent program hand off, return and wait the agentwatch way, ask once, and write it. Where
     nobody can be asked, show each line, and write only with --write."""
-    from contextlib import closing
-
     from agentwatch.agents.setup import run
     from agentwatch.arguments import workspace_at
-    from agentwatch.composition import sessions_of
     from agentwatch.config import load
     from agentwatch.console import confirms, is_terminal
 
-    workspace, settings = workspace_at(options.path), load()
-    confirm = confirms if is_terminal() and sys.stdin.isatty() and not options.write else None
-
-    def sources() -> Set[str]:
-        """The names of the readers that know a session of the workspace."""
-        if not settings.sessions:
-            return frozenset()
-        with closing(sessions_of(workspace)) as source:
-            source.scan()
-            return {one.source for one in source.found() if one.sessions}
-
-    return run(
-        workspace,
-        options.agent,
-        settings,
-        write=options.write,
-        remove=options.remove,
-        sources=sources,
-        confirm=confirm,
-    )
+    workspace, write = workspace_at(options.path), options.write
+    confirm = confirms if is_terminal() and sys.stdin.isatty() and not write else None
+    return run(workspace, options.agent, load(), write=write, remove=options.remove, confirm=confirm)

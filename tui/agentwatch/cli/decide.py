@@ -57,62 +57,57 @@ def _option(action: Action) -> Argument:
 def decide(options: Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
     with deciding_in(options) as look:
-        return _decide(options, look)
+        action, note = _action(options), options.note
+        value, takes = getattr(options, action), SPECS[action].takes
+        monitor = look()
+        task, desk = _checked_task(monitor, options.task), desk_in(monitor)
+        subject = desk.subject(task)
+        attempt, digest = subject.attempt, subject.return_sha256 or "none"
+        if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
+            now = f"it is at attempt {attempt}, and its return is {digest}"
+            raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: {now}")
+        params = Params(
+            mitigation=options.mitigation and Mitigation(options.mitigation),
+            handoff=options.handoff and _read_text(options.handoff),
+            mode=value if "mode" in takes else None,
+            answers=tuple(_answers(value, task)) if "answers" in takes else (),
+        )
+        entry = desk.read().latest.get(subject.decision_id)
+        if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
+            if not _agrees(entry.record, action, params, note):
+                raise AlreadyDecidedError(entry.record)
+            # Recorded before: what was not delivered then is delivered now.
+            params, note = entry.record.params, entry.record.note
+        else:
+            if (why := policy.refusal(task, action, params, note)) is not None:
+                raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
+            params = _with_document(task, subject, params, options, monitor)
+            where = f"{clean(str(desk.state))}/decisions"
+            if monitor.host:
+                where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
+            at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
+            facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
+            told = fact_lines([form.fact("decision", str(action)), *facts])
+            if not confirmed(options, [*told, *_signed_lines(note, params, task)], "decision"):
+                return ExitCode.NOT
+        if (why := desk.why_locked()) is not None:
+            complain(clean(why))
 
+        def returned() -> str | None:
+            """The sha256 of the return as it is now. What a session gave back is read from its store again."""
+            before = task.latest.returned
+            return (look() if before and before.stored else monitor).returned_now(task.task_id)()
 
-def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
-    """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
-    action, note = _action(options), options.note
-    value, takes = getattr(options, action), SPECS[action].takes
-    monitor = look()
-    task, desk = _checked_task(monitor, options.task), desk_in(monitor)
-    subject = desk.subject(task)
-    attempt, digest = subject.attempt, subject.return_sha256 or "none"
-    if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
-        now = f"it is at attempt {attempt}, and its return is {digest}"
-        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: {now}")
-    params = Params(
-        mitigation=options.mitigation and Mitigation(options.mitigation),
-        handoff=options.handoff and _read_text(options.handoff),
-        mode=value if "mode" in takes else None,
-        answers=tuple(_answers(value, task)) if "answers" in takes else (),
-    )
-    entry = desk.read().latest.get(subject.decision_id)
-    if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
-        if not _agrees(entry.record, action, params, note):
-            raise AlreadyDecidedError(entry.record)
-        # Recorded before: what was not delivered then is delivered now.
-        params, note = entry.record.params, entry.record.note
-    else:
-        if (why := policy.refusal(task, action, params, note)) is not None:
-            raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
-        params = _with_document(task, subject, params, options, monitor)
-        where = f"{clean(str(desk.state))}/decisions"
-        if monitor.host:
-            where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
-        at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
-        facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
-        told = fact_lines([form.fact("decision", str(action)), *facts])
-        if not confirmed(options, [*told, *_signed_lines(note, params, task)], "decision"):
-            return ExitCode.NOT
-    if (why := desk.why_locked()) is not None:
-        complain(clean(why))
-
-    def returned() -> str | None:
-        """The sha256 of the return as it is now. What a session gave back is read from its store again."""
-        before = task.latest.returned
-        return (look() if before and before.stored else monitor).returned_now(task.task_id)()
-
-    made = desk.decide(subject, action, params, returned=returned, note=note)
-    say_recorded(made, "decision")
-    with suppress(DecisionError):
-        # What was not delivered before, or was edited since, is put right.
-        desk.mirror()
-    if made.undelivered is not None:
-        complain(clean(f"recorded, not delivered: {made.undelivered}"))
-    else:
-        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
-    return ExitCode.DONE
+        made = desk.decide(subject, action, params, returned=returned, note=note)
+        say_recorded(made, "decision")
+        with suppress(DecisionError):
+            # What was not delivered before, or was edited since, is put right.
+            desk.mirror()
+        if made.undelivered is not None:
+            complain(clean(f"recorded, not delivered: {made.undelivered}"))
+        else:
+            say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
+        return ExitCode.DONE
 
 
 def _action(options: Namespace) -> Action:

@@ -89,7 +89,7 @@ def show(keys: Keys) -> None:
         if retired.retired_at is not None:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
     say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.retired_at is None]
+    operators = [f"{OPERATOR}{one.public.text}" for one in keys.trusted(Role.OPERATOR)]
     say(f"  {VARIABLE}={','.join([public.text, *operators])}")
 
 

@@ -108,7 +108,14 @@ def relay(options: Namespace) -> int:
     key = desk.key()
     deciders = partial(_deciders, key)
     telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
-    if ended := asyncio.run(_run(telling)):
+
+    async def run() -> str:
+        """Relay until it ends. Returns why."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, telling.end)
+        return await telling.run()
+
+    if ended := asyncio.run(run()):
         complain(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE
 
@@ -125,7 +132,7 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.retired_at is None}
+    deciding = {clean(one.name): None for one in Keys().trusted(Role.OPERATOR)}
     host = options.name or socket.gethostname()
     port = urlsplit(options.nats if "://" in options.nats else f"//{options.nats}").port or _PORT
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
@@ -144,16 +151,8 @@ def _report_state(state: LinkState) -> None:
 def _deciders(own: SigningKey) -> list[str]:
     """The ids of the keys whose owners may decide here."""
     with suppress(KeyProblemError):
-        others = Keys().others(Role.OPERATOR)
-        return [own.public.keyid, *(one.public.keyid for one in others if one.retired_at is None)]
+        return [own.public.keyid, *(one.public.keyid for one in Keys().trusted(Role.OPERATOR))]
     return []
-
-
-async def _run(relay: Relay) -> str:
-    """Relay until it ends. Returns why."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, relay.end)
-    return await relay.run()
 
 
 @command(
@@ -202,14 +201,15 @@ def _configure(keys: Keys, options: Namespace) -> int:
     for name, public in introduced_hosts:
         if not is_host(name):
             raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-        if any(other == name and key != public for other, key in _trusted(keys, Role.HOST)):
+        if any(one.name == name and one.public != public for one in keys.trusted(Role.HOST)):
             again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
             raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     own = public_key(keys)
-    operators = [("you", own), *(one for one in _trusted(keys, Role.OPERATOR) if one[1] != own)]
-    hosts = [one for one in _trusted(keys, Role.HOST) if one[1] not in {key for _, key in operators}]
+    named = {role: [(one.name, one.public) for one in keys.trusted(role)] for role in Role}
+    operators = [("you", own), *(one for one in named[Role.OPERATOR] if one[1] != own)]
+    hosts = [one for one in named[Role.HOST] if one[1] not in {key for _, key in operators}]
     new = accounts(operators, hosts)
     # Where a user's PATH does not lead, too.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
@@ -239,11 +239,6 @@ def _configure(keys: Keys, options: Namespace) -> int:
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
         )
     return ExitCode.DONE
-
-
-def _trusted(keys: Keys, role: Role) -> list[tuple[str, PublicKey]]:
-    """The keys of others that are trusted now, with their names."""
-    return [(one.name, one.public) for one in keys.others(role) if one.retired_at is None]
 
 
 def _read(path: Path) -> str:

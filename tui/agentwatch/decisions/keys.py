@@ -152,6 +152,10 @@ class Keys:
             return _keys_in(directory, role)
         return []
 
+    def trusted(self, role: Role) -> list[TrustedKey]:
+        """Those that are trusted now."""
+        return [one for one in self.others(role) if one.retired_at is None]
+
     def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
         """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""
         checked_name(name)

@@ -157,7 +157,8 @@ def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]
             flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
             state=_state(line),
             took=lasted(took(task, task.latest, line.now)),
-            lane=_lane(line, axis),
+            # The details say the same in words.
+            lane=fill('<svg class="lane" aria-hidden="true">$shapes</svg>', shapes=axis and _shapes(line, axis)),
             number=numbers[task.task_id],
             body=_details(line, numbers),
         )
@@ -260,12 +261,8 @@ def _axis_of(account: Account) -> _Axis | None:
     return _Axis(min(times), max(times)) if times and max(times) - min(times) >= _SHORTEST else None
 
 
-def _lane(line: TaskLine, axis: _Axis | None) -> Html:
-    """The bars of one task, and a mark for each decision. The details say the same in words."""
-    return fill('<svg class="lane" aria-hidden="true">$shapes</svg>', shapes=_shapes(line, axis) if axis else None)
-
-
 def _shapes(line: TaskLine, axis: _Axis) -> Iterator[Html]:
+    """The bars of one task, and a mark for each decision."""
     # Attempts are drawn over waits.
     for one in sorted(spans_of(line.task), key=lambda one: one.kind is not Kind.WAIT):
         begin = axis.place(one.start)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -194,7 +194,7 @@ class CopilotReader(FilesReader[Events]):
 
     name = NAME
     fold = Events
-    layout: ClassVar = Layout(
+    layout = Layout(
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
     is_shared = True

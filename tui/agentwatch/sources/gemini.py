@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -176,7 +176,7 @@ class GeminiReader(AgentsReader[Chat]):
     name = "gemini"
     entries = staticmethod(entries)
     fold = Chat
-    layout: ClassVar = Layout(
+    layout = Layout(
         r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
         r"chats(?:/(?P<session>[^/]+))?",
         root="tmp",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from agentwatch.delegation.run import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -158,7 +158,7 @@ class QwenReader(AgentsReader[Chat]):
     name = NAME
     entries = staticmethod(entries)
     fold = Chat
-    layout: ClassVar = Layout(
+    layout = Layout(
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
         r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
         r"chats|subagents(?:/(?P<session>[^/]+))?",

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.config import Settings
@@ -27,9 +27,6 @@ from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Tail
 
-if TYPE_CHECKING:
-    from agentwatch.composition import Load
-
 HookAnswer = dict[str, Any]
 
 # States in which a child must not stop without a word of the operator.
@@ -43,13 +40,13 @@ _HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must
 _LAUNCHED: Final = "async_launched"
 
 
-def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
+def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:
     """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
     or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
     stops, journal, child = call.event == "SubagentStop", Journal(workspace), child_of(call)
     if not child:
         return {}
-    child = child.with_file(workspace, settings, load)
+    child = child.with_file(workspace, settings)
     row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
     if row or child.state(settings) in BAD:
         # It takes longer to load than all that the others need.
@@ -82,7 +79,7 @@ class Child(NamedTuple):
         """How it stands, by the judgement of the tree."""
         return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
 
-    def with_file(self, workspace: Path, settings: Settings, load: Load) -> Child:
+    def with_file(self, workspace: Path, settings: Settings) -> Child:
         """The same child, with the return that it wrote into a file, which stands above its last words; if there is
         one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
 
@@ -91,9 +88,9 @@ class Child(NamedTuple):
         if not self.attempt.packet:
             return self
         # Most children have no packet.
-        from agentwatch.composition import find_task
+        from agentwatch.composition import find_task, scanned
 
-        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
+        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, scanned)
         complain_of(problems)
         written = task.latest.returned if task else None
         if not written or written.stored or (self.began is not None and written.at < self.began):

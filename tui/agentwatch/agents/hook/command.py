@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.config import load as load_settings
@@ -17,9 +17,6 @@ from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
 from agentwatch.text import clean, complain, say
 
-if TYPE_CHECKING:
-    from agentwatch.composition import Load
-
 FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
@@ -27,7 +24,7 @@ _LARGEST: Final = 16 * 1024 * 1024
 _NOTHING_DONE: Final = "nothing was held and nothing approved"
 
 
-def run(path: str | None, load: Load) -> int:
+def run(path: str | None) -> int:
     """Answer the call on standard input. Returns 0, or FAILED where it could not be understood.
 
     The workspace is `path`, else where the session was begun.
@@ -48,7 +45,7 @@ def run(path: str | None, load: Load) -> int:
                 return 0
             from agentwatch.agents.hook.child import answer_call
 
-            answer = answer_call(call, workspace, load_settings(), load)
+            answer = answer_call(call, workspace, load_settings())
     except AgentwatchError as error:
         complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
         return 0 if call.event == ASKS else FAILED

@@ -79,6 +79,9 @@ class MonitorScreen(Screen[ScreenResultType]):
         if self.is_active:
             self.dismiss(result)
 
+    def action_back(self) -> None:
+        self.leave()
+
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)

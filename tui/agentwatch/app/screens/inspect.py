@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -59,7 +58,7 @@ class Written(NamedTuple):
 class InspectScreen(MonitorScreen[None]):
     """Shows what the first of some functions writes, or the next ones; each reads anew, in a thread."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
+    BINDINGS = bindings(Home.INSPECT)
 
     DEFAULT_CSS = "InspectScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
@@ -107,9 +106,6 @@ class InspectScreen(MonitorScreen[None]):
         """From the file to its difference and back."""
         self._shown = (self._shown + 1) % len(self._pages)
         self._read()
-
-    def action_back(self) -> None:
-        self.leave()
 
 
 def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:

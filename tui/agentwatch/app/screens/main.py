@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -72,7 +71,7 @@ def _empty_words(monitor: Monitor) -> Content:
 class MainScreen(MonitorScreen[None]):
     """The screen of one monitor; a narrow one shows the tree, or a `-page` of the details in its place."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.MAIN)
+    BINDINGS = bindings(Home.MAIN)
 
     DEFAULT_CSS = """
     MainScreen #body { height: 1fr; }

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import starmap
 from math import ceil, floor, log
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, Place, bindings
@@ -166,7 +165,7 @@ def day(moment: float) -> str:
 class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     """The chart of a tree, folded like `like` and with its cursor, and the lines around it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.CHART)
+    BINDINGS = bindings(Home.CHART)
 
     def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
@@ -199,7 +198,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def _show(self, view: View) -> None:
         self.view = view
-        self._draw()
+        self.redraw()
 
     def _stand(self, scale: float, at: float, x: float) -> None:
         """Have the moment that is at one cell stand at another, at so many seconds a column."""
@@ -236,8 +235,8 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
-    def _draw(self) -> None:
-        super()._draw()
+    def redraw(self) -> None:
+        super().redraw()
         self.ruler.redraw()
         self.reading.redraw()
 
@@ -343,7 +342,7 @@ def span_words(span: Span, now: float) -> str:
 class TimelineScreen(MonitorScreen[str]):
     """Shows the tasks of a tree over time; ends with the id of a task to go to, None if there is none."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TIMELINE)
+    BINDINGS = bindings(Home.TIMELINE)
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock)
@@ -381,7 +380,4 @@ class TimelineScreen(MonitorScreen[str]):
     def action_open(self) -> None:
         self.leave(self.task_id)
 
-    def action_back(self) -> None:
-        self.leave()
-
-    action_timeline = action_back
+    action_timeline = MonitorScreen.action_back

@@ -210,7 +210,8 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
     # The program, or the agent, where there is room for all of it.
-    whole = _joined(_program(task), words) or ("" if columns.agent else _agent_of(task))
+    program = shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
+    whole = _joined(program, words) or ("" if columns.agent else _agent_of(task))
     if nearest + cell_len(whole) <= room:
         words = whole
     # Blanks behind the title are given to the words.
@@ -272,10 +273,6 @@ def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
 def _agent_of(task: Task) -> str:
     # Many a task has only its agent's name as a title: once is enough.
     return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
-
-
-def _program(task: Task) -> str:
-    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
 
 
 # The column beside the title

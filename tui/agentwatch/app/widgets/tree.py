@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events, on
-from textual.binding import BindingType
 from textual.geometry import Size
 from textual.reactive import var
 from textual.scroll_view import ScrollView
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 class TaskTree(Painted, ScrollView, can_focus=True):
     """The tree. `clock` gives seconds since the epoch."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TREE)
+    BINDINGS = bindings(Home.TREE)
 
     DEFAULT_CSS = """
     TaskTree {
@@ -99,18 +98,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         return self._tree.tasks.get(self.cursor_id or "")
 
     @property
-    def cursor_group(self) -> str | None:
-        """The name of the group on whose heading the cursor is."""
-        return self._cursor.value if isinstance(self._cursor, Group) else None
+    def cursor_group(self) -> Group | None:
+        """The group on whose heading the cursor is."""
+        return self._cursor if isinstance(self._cursor, Group) else None
 
     @property
     def marked(self) -> tuple[str, ...]:
         """The ids of the tasks that are marked for the review, in the order in which they were."""
         return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
-
-    def group_roots(self) -> Sequence[str]:
-        """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
-        return self.order.groups[self._cursor] if isinstance(self._cursor, Group) else ()
 
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
@@ -138,7 +133,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._fold_history()
         if self.follows:
             self._follow(changed)
-        self._draw()
+        self.redraw()
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
@@ -147,7 +142,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._rebuild()
         if self._filter:
             self._search()
-        self._draw()
+        self.redraw()
 
     def select(self, task_id: str) -> None:
         """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
@@ -167,7 +162,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Take the mark of a task away."""
         if task_id in self._marked:
             del self._marked[task_id]
-            self._draw()
+            self.redraw()
 
     def _fold_finished(self) -> None:
         """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
@@ -216,7 +211,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             top = max(row - height // 2, 0) if jumps else row if row < top else row - height + 1
         self._scroll_to_offset(top)
         self._hold()
-        self._draw()
+        self.redraw()
 
     def _set_cursor(self, row: int) -> None:
         self._row, rows = max(min(row, self.row_count - 1), 0), self.rows
@@ -271,9 +266,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         return self.rows[top : top + self.size.height]
 
     def redraw(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
         """Make the lines of the viewport and repaint those that are not on screen like this."""
         if self._palette is None or not self.is_attached:
             return
@@ -326,7 +318,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self._top != self.scroll_offset.y or len(self._lines) > self.size.height:
-            self._draw()
+            self.redraw()
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_mount(self) -> None:
@@ -341,7 +333,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     @on(events.Blur)
     def _draw_focus(self) -> None:
         # The widget's own handlers run after these, and only they set `has_focus`.
-        self.call_next(self._draw)
+        self.call_next(self.redraw)
 
     # Keys and the mouse
 
@@ -410,14 +402,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._walk(self.places[Group.HISTORY])
         # As much of it as there is room for.
         self._scroll_to_offset(self._row)
-        self._draw()
+        self.redraw()
 
     def action_mark(self) -> None:
         if self.cursor_id in self._marked:
             self.unmark(self.cursor_id)
         elif self.cursor_id is not None:
             self._marked[self.cursor_id] = None
-            self._draw()
+            self.redraw()
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
@@ -455,5 +447,5 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             matches = self._tree.tasks if found is None else found.rows
             first = (place for place, row in enumerate(self.rows) if row.row_id in matches)
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
-        self._draw()
+        self.redraw()
         self.matches = None if found is None else len(found.rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
@@ -32,7 +32,7 @@ class ClaudeCodeReader(AgentsReader[Transcript]):
     entries = staticmethod(entries)
     fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
-    layout: ClassVar = Layout(
+    layout = Layout(
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
         r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",

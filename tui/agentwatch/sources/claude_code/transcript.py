@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy
+from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -240,7 +240,10 @@ class Transcript(Account):
         call = self.calls.get(name)
         if call is not None:
             said = "\n".join(blocks)
-            call.child = text(result, "agentId") or named_agent(blocks)
+            call.child = text(result, "agentId")
+            if call.child is None and blocks:
+                # The program's own line is never indented.
+                call.child = next(reversed(_TRAILER.findall(blocks[-1])), None)
             if block.get("is_error") is True:
                 words = first_line(_ERROR_TAG.sub("", said)) or "failed"
                 is_stopped = any(stopped in words.lower() for stopped in _BY_HUMAN)
@@ -265,6 +268,9 @@ class Transcript(Account):
         if self.state is not RunState.WORKING and self.is_agent:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
+        elif self.state is not RunState.WORKING:
+            # Of a human's session only when it went on counts.
+            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 
@@ -429,11 +435,6 @@ def cut_short(blocks: list[str], result: Fields) -> str:
         notes = notes if framed else ""
     match = _LIMIT.search(notes)
     return match[1] if match is not None else ""
-
-
-def named_agent(blocks: list[str]) -> str | None:
-    """The agent that a tool result names in the program's own line, which is never indented."""
-    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
 
 
 def typed(prompt: str) -> str:

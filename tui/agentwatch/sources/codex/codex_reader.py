@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
@@ -31,7 +31,7 @@ class CodexReader(FilesReader[Rollout]):
     A session of the store is a family: a session that a human began, and all that came of it, wherever it works."""
 
     name = NAME
-    layout: ClassVar = Layout(
+    layout = Layout(
         r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
     )
     all_belong = True

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from textual import events, on
-from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.reactive import reactive
@@ -26,7 +24,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
+    BINDINGS = bindings(Home.LINES)
 
     # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """

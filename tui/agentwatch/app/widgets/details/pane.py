@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static, Tab, Tabs
@@ -55,7 +54,7 @@ _MOST: Final = 6
 class DetailsPane(Widget):
     """Everything about the selected task. Only the visible tab is written."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PANE)
+    BINDINGS = bindings(Home.PANE)
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
