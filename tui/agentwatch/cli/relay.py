@@ -22,7 +22,7 @@ from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
-from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.disk import Directory
