@@ -12,7 +12,7 @@ from textual.color import Color
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
-from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
+from agentwatch.view.looks import LOOKS
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
 COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]
@@ -45,7 +45,7 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
     least = 7.0 if name == "agentwatch-contrast" else 4.5
     words = ["foreground", "text-muted", "accent", "primary", "secondary", "success", "warning", "error"]
     words += [f"text-{word}" for word in ("primary", "secondary", "accent", "success", "warning", "error")]
-    words += [face.color for face in (*LOOKS.values(), STALE, CONTRADICTED)]
+    words += [face.color for face in LOOKS.values()]
     unreadable = {
         (word, ground): round(contrast(variables[word], variables[ground]), 2)
         for word in words

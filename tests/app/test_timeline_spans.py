@@ -52,6 +52,15 @@ SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float
         [handed(5_000), back(4_000, Outcome.WORKING)],
         [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)],
     ),
+    "waits for one below": (
+        [
+            handed(90),
+            lambda scene: scene.handoff("a.b", ago=60),
+            lambda scene: scene.returned("a.b", ago=20),
+            lambda scene: scene.handoff("a.c", ago=10),
+        ],
+        [("WORK", "working", 90, 10), ("WAIT", "waiting", 10, None)],
+    ),
     "a return alone": ([back(30)], [("WORK", "completed", 30, 30)]),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from agentwatch.cli import COMMANDS, run
 from agentwatch.manual import page, topics, unwrapped
 from agentwatch.view.document import tree_document
-from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
+from agentwatch.view.looks import LOOKS
 from tests.generate import MANUAL, PAGES
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos, tree_of
 from tests.unit.history.test_log import ROOT as SESSION
@@ -56,7 +56,7 @@ def test_a_terminal_is_spared_pictures() -> None:
 
 def test_every_command_and_every_state_is_explained() -> None:
     assert [name for name in COMMANDS if f"`agentwatch {name}" not in page("commands")] == []
-    faces = (*LOOKS.values(), STALE, CONTRADICTED)
+    faces = LOOKS.values()
     assert [face.word for face in faces if f"`{face.glyph}` **{face.word}**" not in page("states")] == []
 
 

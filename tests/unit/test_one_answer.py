@@ -55,8 +55,8 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -
                 assert took.so_far == (ended is None and not is_quiet)
         assert age_of(task, NOW) == duration(None if (since := task.since) is None else NOW - since)
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
-        # A run that was decided about is drawn to its last sign of life, and waits from there on.
-        if own and task.own_state not in (State.RETRYING, State.ESCALATED):
+        # A run that waits, or was decided about, is drawn to its last sign of life, and waits from there on.
+        if own and task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING:
             last = ended_at(task, line.attempts[-1][0]) if line.attempts else None
             assert (own[-1].end is None) == (last is None), own
 

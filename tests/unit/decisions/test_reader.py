@@ -93,6 +93,12 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> 
     assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
 
 
+def test_a_program_is_told_of_its_own_task_of_a_shared_id(operator: Operator) -> None:
+    made = decide(operator, "a#codex")
+    found = [outside(operator).find(Question("a", program=name)).record for name in ("codex", "qwen-code", "")]
+    assert found == [made, None, None]
+
+
 @pytest.mark.parametrize(("task", "is_final", "holds"), [("a", True, True), ("a", False, False), ("b", True, False)])
 def test_only_an_abort_answers_the_final_report(operator: Operator, task: str, is_final: bool, holds: bool) -> None:
     decide(operator, "a", action=Action.ABORT)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.delegation.asking import decided, request, requested
 from tests.unit.delegation.events import ROOT, Recorder, child, handoff, outline, ran, returned, tree_of
 
-from agentwatch.delegation.events import Rules, Tick
+from agentwatch.delegation.events import Ruled, Rules, Tick
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree, Tree
@@ -46,6 +46,14 @@ def test_the_same_id_in_two_trees_is_two_tasks_below_two_top_rows() -> None:
     gone = joined.drop(first)
     assert gone == {first, f"{first}a", f"{first}a.b"}
     assert (joined.roots, joined.totals.tasks, gone & joined.tasks.keys()) == ([second], 3, set())
+
+
+def test_a_copy_in_another_worktree_is_one_open_question() -> None:
+    joined, others = JoinedTree(MARK), [shop(), shop(), shop("c")]
+    for number, tree in enumerate(others):
+        tree.apply(Ruled(0, 0.0, Rules(history_before=9e9)))
+        joined.show(tree, name=f"{number}" if number else None)
+    assert [task.own_id for task in joined.past_questions()] == ["a.b", "a.b"]
 
 
 def test_only_what_has_changed_is_made_anew() -> None:

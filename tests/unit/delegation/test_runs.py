@@ -26,6 +26,7 @@ from agentwatch.delegation.events import Checked, Claim, Event, Ran, Tick, Verdi
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.report.account import verdict_of
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import cost_of
 
@@ -123,6 +124,7 @@ def test_an_idle_session_works_while_its_work_in_the_background_does() -> None:
     assert root.state is State.WORKING, "a grandchild still works"
     tree.apply(Ran(9, 0.0, "agents:deep", None))
     assert (root.state, root.why) == (State.COMPLETED, "the session is idle")
+    assert verdict_of(tree, 0) == "2 tasks: 1 your turn, 1 completed (1 unchecked). Nothing needs a human."
     tree.apply(*ran(works))
     assert root.state is State.WORKING
 

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, child, message, ran, returned, tree_of
 
-from agentwatch.delegation.events import Requested, Tick
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.events import Aside, Noted, Put, Requested, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState, Turn
 from agentwatch.delegation.task import Task
 from agentwatch.view.times import took
@@ -42,6 +43,7 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (replace(ROOT, process_gone=True), [], [], ("gone", 100), ""),
         (ENDED, [], [], ("idle", 900), ""),
         (replace(ENDED, process_gone=True), [], [], ("completed", 900), ""),
+        (replace(ENDED, one_shot=True), [], [], ("completed", 900), ""),
         (HANDS_ON, [AT_WORK], [], ("working", 100), ""),
         (HANDS_ON, [QUIET], [], ("waiting", 280), "waits for title of b, silent 12m"),
         (replace(HANDS_ON, process_gone=True), [KILLED], [], ("gone", 280), ""),
@@ -76,6 +78,14 @@ def test_a_turn_is_the_operators_while_somebody_may_sit_there(gone: bool | None,
     tree.apply(Tick(21, at))
     task = tree.tasks["root"]
     assert (str(task.shown), task.needs_operator, str(task.state)) == (shown, False, "completed")
+
+
+def test_putting_aside_changes_no_age() -> None:
+    tree = tree_of([*ran(HANDS_ON, FAILED), Tick(20, NOW)])
+    ages = {task.task_id: task.since for task in tree.tasks.values()}
+    tree.apply(Noted(21, NOW, "b", Aside(Put(mark_of(tree.tasks["b"]), NOW))), Tick(22, NOW + 5))
+    assert tree.tasks["b"].acknowledged
+    assert tree.tasks["b"].since == ages["b"]
 
 
 def task_of(run: Run) -> Task:

@@ -60,7 +60,8 @@ def test_what_was_gone_at_a_start_delays_nothing() -> None:
         workspace.gone("a.handoff.json")._replace(at=9_000.0),
         workspace.seen("b.handoff.json", packet("b"), at=1_500.0),
     ]
-    assert told(events) == ["1001 a: None → submitted 1", "1500 b: None → submitted 1"]
+    told_now = ["1001 a: None → submitted 1", "1500 a: submitted → canceled 1", "1500 b: None → submitted 1"]
+    assert told(events) == told_now
 
 
 # Lines

@@ -38,7 +38,8 @@ class Seen:
         self.lock = threading.Lock()
         self.clock = clock
         self.host = RemoteHost(link, "build1", key=key, clock=clock, **more)
-        self.source = RemoteSource(self.host)
+        # Whoever decides on the host itself is the operator here, so that both sides say the same.
+        self.source = RemoteSource(self.host, own_keys=lambda: [""])
 
     def look(self) -> None:
         self.source.start(self.receive)

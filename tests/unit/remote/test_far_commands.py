@@ -98,7 +98,7 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.Cap
     address = sshd.address("/~/shop").written
     assert run(["tree", "--fail", address]) == 3
     said = capsys.readouterr()
-    assert said.out.startswith("127.0.0.1 cannot be reached. ")
+    assert said.out.startswith("127.0.0.1 was not read. ")
     assert "127.0.0.1 cannot be reached: " in said.err
     assert "refused" in said.err
     assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2

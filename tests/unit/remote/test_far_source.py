@@ -119,7 +119,7 @@ def work(host: Host) -> None:
             see.seen("a.handoff.json", handoff("a")),
             see.seen("b.handoff.json", handoff("a.b")),
             see.seen("b.return.md", returned("failed", task_id="a.b")),
-            lived(9, Running("claude-code", "s1", RunState.WORKING, None, False, None), {}),
+            lived(9, Running("s1", RunState.WORKING, None, False, None), {}),
         ]
     )
 

@@ -236,7 +236,7 @@ dialog.record     Record the decision. Nothing else records it: no click, and no
 dialog.leave      Leave without a decision; a review ends here.
 dialog.break      The same; where text is selected, copy it and stay.
 dialog.skip       In a review: go on to the next task, this one stays undecided.
-dialog.instead    Decide otherwise about the same task: retry, escalate, abort, answer, accept.
+dialog.instead    Decide otherwise about the same task; the keys are in the order of those above.
 dialog.next       Go to the next field. Arrow keys choose in it.
 dialog.previous   Go to the field before.
 dialog.edit       Open the handoff, or the report, in your editor.

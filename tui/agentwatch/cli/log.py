@@ -38,7 +38,7 @@ from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, ac
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, plural, state_words
+from agentwatch.view.words import doing_words, plural
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
@@ -58,6 +58,7 @@ class LoggedStateDoc(Document):
     attempt: int
     reason: str
     contradicted: bool
+    was_contradicted: bool
 
 
 class LoggedActivityDoc(Document):
@@ -132,12 +133,10 @@ def _log(
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    if recalled.events:
-        watched_at = first_watched(state)
-        if watched_at is not None:
-            printer.fold_first_look(watched_at, watched_at - settings.history_after)
-    else:
-        printer.fold_first_look(time.time(), time.time())
+    # Nobody saw in which order it came what was there at the first look.
+    watched_at = first_watched(state) if recalled.events else time.time()
+    if watched_at is not None:
+        printer.fold_first_look(watched_at)
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
@@ -170,14 +169,14 @@ class _Printer:
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # those that were printed with all their verdicts
-        self._look_at, self._old_before = math.inf, -math.inf
+        self._look_at = -math.inf
         self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
         self._old_tasks: set[str] = set()
 
-    def fold_first_look(self, at: float, before: float) -> None:
-        """Files were looked at first `at` a time: those that are older than `before` are told in one line."""
+    def fold_first_look(self, at: float) -> None:
+        """Files were looked at first `at` a time: those that are older are told in one line."""
         if not self._as_json:
-            self._look_at, self._old_before = at, before
+            self._look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
@@ -199,7 +198,7 @@ class _Printer:
             if event.at >= self._look_at and self._old_tasks:
                 self.print_first_look()
             changes = self._changes.after(self.tree.apply(event), event.at)
-            if event.at < self._old_before:
+            if event.at < self._look_at:
                 if isinstance(event, Seen):
                     self._old.setdefault(event.path, event.at)
                 if isinstance(event, Seen | Gone | Checked) and event.path in self._old:
@@ -223,7 +222,7 @@ class _Printer:
             oldest = (iso(min(self._old.values())) or "-")[:10]
             say(f"{iso(self._look_at)}  first look: {', '.join(words)}, oldest {oldest}")
         self._old_tasks.clear()
-        self._look_at, self._old_before = math.inf, -math.inf
+        self._look_at = -math.inf
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""
@@ -300,8 +299,9 @@ def log_line(change: Change) -> str:
             text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
             text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
-            after = state_words(change.after or "gone", contradicted=change.contradicted)
-            text = f"{change.before or 'new'} → {after}"
+            before = "false" if change.was_contradicted else change.before or "new"
+            after = "false" if change.contradicted else change.after or "not seen any more"
+            text = f"{before} → {after}"
             text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
             text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, 80)}  {text}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -109,9 +110,10 @@ def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
 
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
     if monitor.tree.lost_since is not None:
-        yield f"{clean(monitor.host)} cannot be reached."
+        yield f"{clean(monitor.host)} was not read."
     from agentwatch.report.account import verdict_of  # what needs JSON needs no report
 
     yield verdict_of(monitor.tree, len(monitor.problems), found=found and found.rows.values())
-    if files := len({placed.path for placed in monitor.tree.notices}):
-        yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."
+    notices = {placed.path: "verify" if placed.rule.startswith("DEC") else "check" for placed in monitor.tree.notices}
+    for name, files in sorted(Counter(notices.values()).items()):
+        yield f"{plural(files, 'other file')} with problems: `agentwatch {name}` tells them."

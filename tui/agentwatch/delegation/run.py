@@ -110,6 +110,7 @@ class Run:
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None  # None where nobody knows
+    one_shot: bool = False  # its program ends with its turn, as far as is known: nobody sits at it
     waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
     asked_at: float | None = None  # orders the runs of one parent
     permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`

@@ -88,7 +88,7 @@ def _works_itself(task: Task, line: float) -> bool:
 def idle_until(task: Task) -> float:
     """Until when the turn is the operator's, of a session that has ended its own."""
     run = task.run
-    if not run or run.process_gone:
+    if not run or run.process_gone or run.one_shot:
         return -math.inf
     return math.inf if run.process_gone is False else (run.ended_at or run.updated_at) + IDLE
 

@@ -385,8 +385,13 @@ class Tree:
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged."""
-        return [task for task in self.tasks.values() if task.past and task.question and not task.acknowledged]
+        """The past tasks about which something is open that was not acknowledged; copies in other worktrees are one."""
+        found: dict[tuple[str, str], Task] = {}
+        for task in self.tasks.values():
+            if task.past and task.question and not task.acknowledged:
+                returned = task.latest.returned
+                found.setdefault((task.own_id, returned.digest if returned else task.scope), task)
+        return [*found.values()]
 
     def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""

@@ -114,6 +114,7 @@ class StateChange(NamedTuple):
     attempt: int
     reason: str
     contradicted: bool = False
+    was_contradicted: bool = False
 
 
 class ActivityChange(NamedTuple):
@@ -170,9 +171,13 @@ class StateChanges:
                     why = task.question or task.why if task.contradicted else task.why
                     if was_false and known is not None and (*known[:2], False) == now[:3]:
                         why = "a claim was false, and none is any more"
-                    changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
+                    change = StateChange(
+                        at, task_id, before, task.state, task.attempt, why, task.contradicted, was_false
+                    )
+                    changes.append(change)
             elif known is not None:
-                changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
+                gone = StateChange(at, task_id, before, None, number, "nothing speaks of it any more")
+                changes.append(gone._replace(was_contradicted=was_false))
             requests = task.requests if task is not None else self._tree.requests_of(task_id)
             for request in sorted(requests, key=lambda one: one.asked_at):
                 stands = request.stage, request.allowed

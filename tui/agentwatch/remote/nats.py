@@ -395,5 +395,5 @@ def in_words(error: BaseException, server: str) -> str:
             return f"{name} cannot be reached ({why}): is it running, and may this machine reach it?"
     if "auth" in text.lower() or "permissions violation" in text.lower():
         why = "does not know this key" if "auth" in text.lower() else f"does not allow this key that ({text})"
-        return f"{name} {why}: `agentwatch fleet config` prints the part of its configuration that does"
+        return f"{name} {why}: `agentwatch fleet config FILE` writes what does into its configuration"
     return f"{name}: {text.removeprefix('nats: ') or type(error).__name__}"

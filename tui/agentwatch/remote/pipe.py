@@ -321,7 +321,9 @@ def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"
     if code == _SSH_FAILED:
-        return f"{last or 'ssh could not connect'}: `ssh {target}` in a terminal says more"
+        # With a port, ssh takes it only as an address.
+        there = f"ssh://{target}" if target.rpartition(":")[2].isdecimal() else target
+        return f"{last or 'ssh could not connect'}: `ssh {there}` in a terminal says more"
     return last or cut or f"ssh has ended with code {code}"
 
 

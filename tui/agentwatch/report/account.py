@@ -195,7 +195,7 @@ def _sentences(
     states = []
     for shown, count in sorted(summary.by_shown_state.items(), key=lambda item: -item[0].urgency):
         about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
-        states.append(f"{count:,} {shown}{about}")
+        states.append(f"{count:,} {shown.word}{about}")
     past = f", and {summary.past:,} of history" if summary.past else ""
     if found is not None:
         yield f"{summary.tasks + summary.past:,} found{': ' * bool(states)}{', '.join(states)}{past}."

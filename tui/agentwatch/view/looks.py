@@ -32,8 +32,6 @@ LOOKS: Final[Mapping[str, Look]] = {
     shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
 }
 """By what is shown, or the state of an attempt."""
-STALE: Final = LOOKS[Shown.SILENT]
-CONTRADICTED: Final = LOOKS[Shown.FALSE]
 
 VERDICTS: Final = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),

@@ -163,10 +163,10 @@ class Tally(NamedTuple):
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        words = [shown for shown in reversed(Shown) if self.present[shown]]
-        if len(words) == 1 and self.present[words[0]] == self.tasks and not self.present[ASKING]:
-            return f", {'all ' if self.tasks > 1 else ''}{words[0]}"
-        return "".join(f" · {self.present[word]:,} {word}" for word in words)
+        there = [shown for shown in reversed(Shown) if self.present[shown]]
+        if len(there) == 1 and self.present[there[0]] == self.tasks and not self.present[ASKING]:
+            return f", {'all ' if self.tasks > 1 else ''}{there[0].word}"
+        return "".join(f" · {self.present[shown]:,} {shown.word}" for shown in there)
 
 
 # The order

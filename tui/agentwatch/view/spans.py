@@ -8,8 +8,8 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.task import Attempt, State, Task
-from agentwatch.view.looks import LOOKS, STALE, Look, look
+from agentwatch.delegation.task import Attempt, Shown, State, Task
+from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.times import ended_at
 
 Interval = tuple[float, float]
@@ -101,13 +101,11 @@ def spans_of(task: Task) -> list[Span]:
 def _latest(task: Task, one: _Signs) -> Iterator[Span]:
     number, state, ended = one.attempt.number, task.known_state, ended_at(task, one.attempt)
     face = LOOKS[state] if task.state is State.UNKNOWN else look(task)
-    if task.stale:
-        heard = max(one.start, task.updated_at)
-        if heard > one.start:
-            yield one.span(heard, Kind.WORK, LOOKS[State.WORKING])
-            yield Span(heard, None, Kind.SILENT, STALE, number)
-        else:
-            yield one.span(None, Kind.SILENT, STALE)
+    if task.shown in (Shown.SILENT, Shown.GONE, Shown.WAITING) and ended is None:
+        stopped, kind = max(one.start, task.since or 0.0), Kind.WAIT if task.shown is Shown.WAITING else Kind.SILENT
+        if stopped > one.start:
+            yield one.span(stopped, Kind.WORK, LOOKS[State.WORKING])
+        yield Span(stopped, None, kind, face, number)
     elif state is State.WORKING:
         yield one.span(None, Kind.WORK, face)
     elif one.attempt.state is State.SUBMITTED:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from itertools import islice
 from math import isinf
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -14,7 +13,7 @@ from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.standing import is_handing_on
-from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted, shown, summary
 from agentwatch.view.times import ago, clock, iso, span
@@ -82,6 +81,9 @@ def retries_left(retry: Retry) -> str:
     return f"{retry.remaining}{of} left"
 
 
+_MOST_HOLDING: Final = 50  # of so many that hold a task up the most urgent one is named
+
+
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
     it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
@@ -91,26 +93,33 @@ def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return "its files were deleted"
     if task.shown is not Shown.WAITING:
         return ""
-    if asking := list(islice(_below(task, tasks, lambda one: one.needs_operator), 2)):
+    if asking := _below(task, tasks, lambda one: one.asks, 2):
         others = (task.below.needs_operator if task.below else 0) - len(asking)
         return f"waits for you: {', '.join(map(name_of, asking))}{f' +{others:,}' if others > 0 else ''}"
-    holding = list(_below(task, tasks, lambda one: one.shown.is_open and one.shown is not Shown.WAITING))
-    if not holding:
+    holding = _below(task, tasks, _holds_up, _MOST_HOLDING)
+    if not task.below or not holding:
         return ""
-    one = max(holding, key=lambda each: each.shown.urgency)
-    words, more = held_up(one, tasks, now), f" +{len(holding) - 1:,}" if len(holding) > 1 else ""
+    one, others = max(holding, key=lambda each: each.shown.urgency), task.below.count(_holds_up)[True] - 1
+    words = held_up(one, tasks, now)
     if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
         words = f"{one.shown.word} {span(now - one.since, 1)}"
-    return f"waits for {name_of(one)}{f', {words}' if words else ''}{more}"
+    return f"waits for {name_of(one)}{f', {words}' if words else ''}{f' +{others:,}' if others > 0 else ''}"
 
 
-def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Task], bool]) -> Iterator[Task]:
-    """The tasks below, in preorder, of which something holds, without history and names that have no row."""
+def _holds_up(one: Counted) -> bool:
+    return one.shown.is_open and one.shown is not Shown.WAITING and not one.past
+
+
+def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Counted], bool], most: int) -> list[Task]:
+    """The first tasks below, in preorder, of which something holds."""
+    found: list[Task] = []
     for child in filter(None, map(tasks.get, task.children)):
-        if holds(child) and not (child.past or child.shares_row):
-            yield child
-        if child.below and (child.below.open or child.below.needs_operator):
-            yield from _below(child, tasks, holds)
+        if len(found) >= most:
+            break
+        found += [child] if child.kind and holds(child.kind) else []
+        if child.below and any(map(holds, child.below.counts)):
+            found += _below(child, tasks, holds, most - len(found))
+    return found[:most]
 
 
 def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:

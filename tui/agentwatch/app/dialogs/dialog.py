@@ -472,6 +472,8 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "-wide")
+        if event.size.width >= _WIDE:
+            self.remove_class("-reading")
         self.set_class(event.size.height < _TALL, "-low")
         self.set_class(event.size.width < _LEAST[0] or event.size.height < _LEAST[1], "-small")
         self._look_soon()

@@ -73,7 +73,7 @@ def notices_of(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block
         rule = Content.styled(f"{placed.rule}  ", "bold $accent")
         yield Text(Content.styled(clean(placed.path, 300), "bold"), rule, " " * len(rule))
         yield text(Content.styled(clean(placed.message, 500), "$text-muted"), 2)
-    yield from left_out(len(notices), _SHOWN, ": `agentwatch check` lists all")
+    yield from left_out(len(notices), _SHOWN, ": `agentwatch check` and `agentwatch verify` list them")
 
 
 class HelpScreen(PageScreen):

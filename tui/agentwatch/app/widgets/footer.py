@@ -81,7 +81,7 @@ class Footer(LineWidget):
             key_style = style = palette.accent
         if command.id == "dialog.instead" and self.size.width >= _ROOMY:
             # Of keys that decide otherwise each has its own words.
-            each = command.tooltip.rstrip(".").partition(": ")[2].split(", ")
+            each = [one.words for name, one in commands_of(self.app).items() if name.startswith("decide.")]
             both = zip(command.keys, each, strict=True)
             return [part for key, words in both for part in (Part(f" {key}", key_style), Part(f" {words} ", style))]
         # In the tree the key that leads back has another effect.

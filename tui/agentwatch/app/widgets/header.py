@@ -66,7 +66,7 @@ class Header(LineWidget):
         word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
         health = [sign, Part(f" {word}", palette.muted if mode == "live" else style)]
         total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
-        if tasks or not connecting:
+        if tasks or not (connecting or mode == "degraded"):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
         notices = len(monitor.tree.notices) + len(monitor.messages)
         counts, wide = (self._counts(gap, present, notices, palette) for gap in (" ", "   "))

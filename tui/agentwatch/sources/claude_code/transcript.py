@@ -99,6 +99,9 @@ class Transcript(Account):
     def add(self, fields: Record) -> None:
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
+        # `sdk-cli` for `claude -p`, and the like for programs that embed it.
+        if (started_as := text(fields, "entrypoint")) is not None:
+            self.one_shot = started_as.startswith("sdk")
         match kind:
             case "user" | "assistant" if uuid is None:
                 # The program never writes one without; a forged one must not end, or begin again, what is sound.

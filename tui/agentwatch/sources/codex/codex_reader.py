@@ -138,6 +138,7 @@ class CodexReader(FilesReader[Rollout]):
         return replace(
             run,
             started_at=header.began_at,
+            one_shot=header.one_shot,
             rounds=rounds if len(rounds) > 1 else (),
             prompt_missing=ENCRYPTED if is_encrypted else run.prompt_missing,
             process_gone=self._writers.is_gone(header, run.updated_at) if may_run else None,

@@ -59,6 +59,7 @@ class Header(NamedTuple):
     version: tuple[int, ...]
     inherited_below: int | None
     own_work: bool
+    one_shot: bool  # of `codex exec`
 
 
 def header_of(record: Fields) -> Header | None:
@@ -84,6 +85,7 @@ def header_of(record: Fields) -> Header | None:
         version=tuple(map(int, version.groups())) if version is not None else (),
         inherited_below=whole(meta, "subagent_history_start_ordinal"),
         own_work=kind in _OWN_WORK or "internal" in source,
+        one_shot=meta.get("source") == "exec",
     )
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter
 from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import spellings
 from agentwatch.sources.opencode.database import (
     ForeignDatabase,
@@ -100,7 +101,14 @@ class OpenCodeReader(StoreReader):
         if is_news or any(session.waits for session in self._sessions.values()):
             self._runs = self._fold_runs()
         runs = dict(self._runs)
-        still_open = [key for key, run in runs.items() if run.state in OPEN]
+        # Of a session that has just ended its turn, too, somebody may still sit at it.
+        just = time.time() - IDLE
+        still_open = [
+            key
+            for key, run in runs.items()
+            if run.state in OPEN
+            or (run.state is RunState.ENDED and run.parent_session is None and run.updated_at > just)
+        ]
         if still_open and self._database.has_users() is False:
             # A program that has ended writes nothing any more, and nobody can answer what it asks.
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}

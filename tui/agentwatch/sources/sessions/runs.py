@@ -114,6 +114,7 @@ class Account:
         self.round_at = float("-inf")  # when the last round began: what its parent heard before is of others
         self.prompted_at = 0.0  # when a human, or a parent, has told it something
         self.model: str | None = None
+        self.one_shot = False
         self.tokens = 0
         self.todos: tuple[Todo, ...] | None = None
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
@@ -373,6 +374,7 @@ def run_of(
         doing=account.doing,
         background=call.background,
         waiting=account.waiting if state is RunState.WORKING else "",
+        one_shot=account.one_shot,
         asked_at=call.asked_at,
         permits=tuple(account.permits),
     )

@@ -234,7 +234,7 @@ def counts_of(task: Task) -> dict[str, tuple[str, str]]:
     false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
     return {
         "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
-        "attestation": (f"{false}!" if false else "", f"${looks.CONTRADICTED.color}"),
+        "attestation": (f"{false}!" if false else "", f"${looks.LOOKS['false'].color}"),
         "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
         "handoff": (todos if task.todos else "", FAINT),
     }

@@ -150,7 +150,7 @@ def overview(view: View) -> Iterator[Block]:
     states = task.below.shown if task.below else {}
     below = [Content(plural(task.below.tasks, "task"))] if task.below else []
     urgent = sorted((state for state, count in states.items() if count), key=lambda state: -state.urgency)
-    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state}") for state in urgent]
+    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state.word}") for state in urgent]
     yield from fields(
         ("your note", decision.note if decision else None),
         ("model", task.result.model if task.result else None),
