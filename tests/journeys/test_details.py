@@ -64,7 +64,7 @@ async def test_z_gives_the_details_the_whole_width(screen: Screen) -> None:
 async def test_findings_name_rule_and_line(screen: Screen) -> None:
     await screen.shows("invalid", "Overview")
     await screen.press("6")
-    await screen.shows("RET011", "line 2", "`state` is “DONE”; it must be `SUCCESS`, `ERROR` or `PARTIAL`.")
+    await screen.shows("Findings 1", "RET011", "line 2", "`state` is “DONE”; it must be `SUCCESS`, `ERROR` or")
     await screen.press("8")
     await screen.shows("2 │ state: DONE", "╰ RET011")
 
@@ -73,7 +73,7 @@ async def test_findings_name_rule_and_line(screen: Screen) -> None:
 async def test_attempts_show_what_a_retry_changed(screen: Screen) -> None:
     await screen.shows("NEEDS YOU", "Overview")
     screen.write("api2.handoff.json", handoff(objective="Build the API, schema first.", attempt=2))
-    await screen.shows("↻2/2")
+    await screen.shows("↻2/2", "Attempts 2")
     await screen.press("7")
     await screen.shows("Build the API, schema first.", "Build the API.")
     screen.write("api3.handoff.json", handoff(objective="Build half of it.", attempt=3))
@@ -89,7 +89,7 @@ async def test_a_false_claim_leads_to_what_is_on_disk(screen: Screen) -> None:
     await screen.shows("3 need you")
     await screen.find("shop.docs", "docs")
     await screen.press("5")
-    await screen.shows("⚑ false docs/guide.md", "missing: no such file in the workspace", "✓ verified docs/api.md")
+    await screen.shows("Attestation 1!", "⚑ false docs/guide.md", "missing: no such file", "✓ verified docs/api.md")
     await screen.press("tab", "j", "j", "enter")
     await screen.shows("1 │ # API", "Difference since the handoff")
     await screen.press("d")

@@ -73,6 +73,12 @@ async def test_what_was_there_before_is_history(screen: Screen) -> None:
     assert "old0" not in screen.text()
     await screen.press("H")
     await screen.shows("old0", "old1", "old2")
+    await screen.press("G", "up", "up", "up", "A")
+    await screen.shows("all of history: 3 tasks")
+    await screen.press("enter")
+    await screen.shows("Acknowledged all of")
+    await screen.press("Z")
+    await screen.shows("Undone: 3 tasks as before.")
 
 
 BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.return.md": returned(task_id="pay")}

@@ -106,3 +106,20 @@ def test_of_a_long_file_the_end_is_followed(tmp_path: Path) -> None:
     assert whole is not None
     assert whole.result is not None
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
+
+
+def test_what_is_said_again_at_once_is_told_once(tmp_path: Path) -> None:
+    records = [{"call": "a", "given": "make"}, {"call": "b", "given": "make"}, {"words": "made"}, {"words": "made"}]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
+    transcript = LinesTranscript(path, lambda: entries_in)
+    look = transcript.look()
+    assert look is not None
+    assert [one.about for one in look.steps] == ["make", "make", "made"]
+    assert [one.text for one in transcript.entries()] == ["", "", "made"]
+    assert transcript.whole(look.steps[0]._replace(place=(0, 1))) is None
+
+
+def test_arguments_stand_one_below_the_other() -> None:
+    assert written({"only": "a\nb"}) == "a\nb"
+    assert written({"a": "x", "b": [1], "c": "y\nz"}) == "a: x\nb:\n[\n  1\n]\n\nc:\ny\nz\n"
