@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
 from agentwatch.app.widgets.details.pane import head_lines
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
-from agentwatch.delegation.task import Below, Counted, Shown, State
+from agentwatch.delegation.task import Below, Counted, Retry, Shown, State
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
@@ -90,6 +90,32 @@ def test_each_tab_says_what_it_said(name: str, request: pytest.FixtureRequest) -
     tabs = tabs_of(CASES[name](), 90)
     text = "".join(f"== {tab_id}\n" + "\n".join(map(str.rstrip, lines)) + "\n\n" for tab_id, lines in tabs.items())
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
+
+
+FAILED_TWICE = {"own_state": State.FAILED, "retry": Retry(max_retries=3, remaining=2)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (FAILED_TWICE, "attempt 1 of 3"),
+        ({**FAILED_TWICE, "own_state": State.WORKING}, "attempt 1 "),
+        ({"ask": "retry?", "question": "retry?"}, "NEEDS YOU retry?"),
+        ({"question": "retry?"}, "history retry?"),
+        ({"question": "retry?", "acknowledged": True}, "acknowledged retry?"),
+        ({"question": "retry?", "snoozed_until": float("inf")}, "snoozed retry?"),
+        ({"retry": Retry(hint="Raise the time-out.")}, "hint Raise the time-out."),
+    ],
+)
+def test_the_head_says_how_it_stands(fields: dict[str, Any], words: str) -> None:
+    one = case().task
+    for name, value in fields.items():
+        setattr(one, name, value)
+    head = [line.plain for line in head_lines(one, NOW, 80, 40)]
+    assert words in " ".join(" ".join(head).split())
+    assert ("attempt 1 of" in " ".join(head)) == (" of " in words)
+    low = [line.plain for line in head_lines(one, NOW, 80, 19)]
+    assert low == [line for line in head if line.strip()]
 
 
 # Any document

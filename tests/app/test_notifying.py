@@ -31,9 +31,10 @@ from agentwatch.app.notifying import (
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import RunState
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.sources import Batch
 
 EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
@@ -112,6 +113,26 @@ def test_who_types_is_not_told_where_no_focus_is_known() -> None:
     assert screen.after(1) == ["api"]
 
 
+def test_gone_again_and_another_turn_are_news_and_false_claims_once() -> None:
+    screen = Screen()
+    one = screen.ask("api")
+    changes: list[tuple[dict[str, object], list[str]]] = [
+        ({}, ["api"]),
+        ({"gone": True}, ["api"]),
+        ({"attempts": [Attempt(1, run=replace(ROOT, updated_at=NOW))]}, ["api"]),
+        ({"gone": False, "shown": Shown.IDLE}, ["api"]),
+        ({"ended_at": NOW + 9}, ["api"]),
+        ({"shown": Shown.FALSE, "verdict": Verdict.CONTRADICTED}, ["api"]),
+        ({"ask": "two claims are false"}, []),
+    ]
+    one.attempts[0].run = ROOT
+    for change, told_of in changes:
+        for name, value in change.items():
+            setattr(one, name, value)
+        screen.after(0)
+        assert screen.after(PAUSE) == told_of, change
+
+
 def test_each_request_is_told_once_with_its_command() -> None:
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
@@ -127,12 +148,22 @@ def test_each_request_is_told_once_with_its_command() -> None:
     assert screen.after(PAUSE) == ["api"]
 
 
+@pytest.mark.parametrize(("asked", "changed"), [(9, -9), (-9, 9)])
+def test_what_was_asked_or_changed_since_the_start_is_news(asked: int, changed: int) -> None:
+    screen = Screen()
+    screen.ask("api", "", request(1, "npm test", asked_at=NOW + asked), ago=-changed)
+    assert screen.after(STANDS) == ["api"]
+
+
 def test_the_words_name_the_tasks_and_are_a_short_harmless_line() -> None:
     screen = Screen()
     tasks = [screen.ask(name, "retry? 1 retry left; really") for name in ("api", "ui", "docs", "db", "e2e")]
     assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
     assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
     assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
+    tasks[0].shown = tasks[1].shown = Shown.IDLE
+    assert words(tasks[:2], 0.0) == "2 tasks have ended their turn: api, ui"
+    assert words(tasks[1:3], 0.0) == "docs needs you: retry? 1 retry left, really"
     tasks = [Screen().ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
     for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
@@ -238,6 +269,14 @@ def test_a_command_takes_the_place_of_the_terminal(tmp_path: Path) -> None:
     until(lambda: log.exists() and log.read_text())
     assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: api, $(touch owned) `x 'y'"]) + "\n"
     assert operator.written == operator.monitor.notices == []
+
+
+@pytest.mark.parametrize(("terminal", "written"), [(True, ["bell", ASKED]), (False, ["bell"])])
+def test_the_terminal_tells_besides_a_command_or_never(terminal: bool, written: list[str]) -> None:
+    command = ("true",) if terminal else ()
+    operator = Operator(Settings(notify_terminal=terminal, notify_command=command, notify_title=False))
+    operator.fail("api")
+    assert operator.written == written
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])

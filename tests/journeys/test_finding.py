@@ -30,6 +30,7 @@ async def test_the_tree_shows_what_matches(screen: Screen, query: str) -> None:
     await screen.type(f"/{query}")
     await screen.until(lambda: children(screen) == QUERIES[query])
     await screen.press("escape")
+    await screen.hides("words, or state:")
     await screen.until(lambda: len(children(screen)) == 5)
 
 
@@ -44,8 +45,8 @@ async def test_a_kept_filter_holds_for_what_comes(screen: Screen) -> None:
     await screen.shows("/ ui")
     await screen.press("up")
     await screen.shows("/ api")
-    await screen.press("down", "escape")
-    await screen.until(lambda: len(children(screen)) == 5)
+    await screen.press("down", "escape", "slash", "up", "up")
+    await screen.shows("/ ui")
 
 
 @journey(SHOP)
@@ -63,6 +64,10 @@ async def test_a_wrong_key_is_named_and_the_rest_holds(screen: Screen) -> None:
     await screen.type("/state:unheard api")
     await screen.shows("no “state:unheard”: try invalid, failed, blocked")
     await screen.until(lambda: children(screen) == {"api"})
+    await screen.press("enter", "x")
+    await screen.shows("/ state:unheard apix", "no “state:unheard”")
+    await screen.press("tab")
+    await screen.shows("/ apix")
 
 
 @journey(SHOP)
@@ -95,8 +100,9 @@ async def test_a_number_shows_a_saved_view(screen: Screen) -> None:
     await screen.until(lambda: len(children(screen)) == 5)
 
 
+@pytest.mark.parametrize("keys", [(*"failed", "enter"), (*"sta", "left", "tab")])
 @journey(SHOP)
-async def test_keys_typed_behind_a_filter_are_for_the_tree(screen: Screen) -> None:
+async def test_keys_typed_behind_a_filter_are_for_the_tree(screen: Screen, keys: tuple[str, ...]) -> None:
     await screen.shows("3 need you")
-    screen.press_ahead("slash", *"failed", "enter", "q")
+    screen.press_ahead("slash", *keys, "q")
     await screen.ends()

@@ -67,12 +67,15 @@ def test_what_is_put_aside_is_known_everywhere(tmp_path: Path) -> None:
     assert not state.exists()
     screen, other = Screen(state), Screen(state)
     assert screen.looked_at == other.looked_at is not None
+    screen.all.mark_seen({"c": "1 blocked"})
+    screen.poll()
     screen.all.acknowledge({"a": "1 failed x", "b\udc80": "1 failed y"})
     screen.all.snooze({"c": "1 blocked z"}, 2_000_000.0)
     assert screen.known == other.known == known(state)
     assert screen.known.keys() == {"a", "b\udc80", "c"}
-    put = screen.known["c"].put
+    put, seen = screen.known["c"]
     assert put is not None
+    assert seen == "1 blocked"
     assert put == Put("1 blocked z", put.at, True, 2_000_000.0)
 
 

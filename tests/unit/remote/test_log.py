@@ -94,6 +94,13 @@ def test_of_a_file_as_much_is_kept_as_the_tree_remembers() -> None:
     assert document_of(log.events()) == document_of(events)
 
 
+def test_of_equal_versions_only_a_return_is_sent_on_again() -> None:
+    for document, count in ((returned("failed"), 2), (handoff("a"), 1)):
+        recorder = Recorder()
+        _, counts = log_of([recorder.seen("a.json", document)._replace(digest="0" * 64) for _ in range(2)])
+        assert len(counts) == count
+
+
 def test_checks_are_bounded_and_what_went_takes_no_room() -> None:
     log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
     assert len(log.events()) == MAX_VERSIONS

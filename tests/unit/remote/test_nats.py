@@ -118,7 +118,7 @@ def why_not(server: str, login: Login | None = None) -> str:
 
 
 def test_over_tls_with_a_creds_file_both_hear_each_other(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], started: Start
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, started: Start
 ) -> None:
     creds = tmp_path / "kim.creds"
     known, text = jwts()
@@ -135,6 +135,8 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
         # An address that says that it encrypts does so, too.
         asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
+    # What libraries log would stand on the screen.
+    assert "eof_received" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
-from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.disk import Directory
@@ -207,9 +207,10 @@ def _configure(keys: Keys, options: Namespace) -> int:
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     own = public_key(keys)
-    operators, hosts = (dict[PublicKey, str]((one.public, one.name) for one in keys.trusted(role)) for role in Role)
-    operators = {own: "you"} | {key: name for key, name in operators.items() if key != own}
-    new = accounts(_names(operators), _names({key: name for key, name in hosts.items() if key not in operators}))
+    named = {role: [(one.name, one.public) for one in keys.trusted(role)] for role in Role}
+    operators = [("you", own), *(one for one in named[Role.OPERATOR] if one[1] != own)]
+    hosts = [one for one in named[Role.HOST] if one[1] not in {key for _, key in operators}]
+    new = accounts(operators, hosts)
     # Where a user's PATH does not lead, too.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
     next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
@@ -218,9 +219,8 @@ def _configure(keys: Keys, options: Namespace) -> int:
     else:
         path = Path(options.where).resolve()
         was_there = path.exists()
-        ever = [{one.public: one.name for one in keys.others(role)} for role in Role]
-        retired = [one.public for one in keys.trust().keys]
-        ours = accounts(_names(ever[0] | dict.fromkeys(retired, "you")), _names(ever[1]))
+        ever = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
+        ours = accounts(ever, [("", one.public) for one in keys.others(Role.HOST)])
         head = _CONFIGURATION.format(accounts="", port=options.port)
         _write_configuration(path, *(merged(_read(path), new, ours) if was_there else (head, new, "")), server)
         say(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
@@ -239,10 +239,6 @@ def _configure(keys: Keys, options: Namespace) -> int:
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
         )
     return ExitCode.DONE
-
-
-def _names(keys: dict[PublicKey, str]) -> list[tuple[str, PublicKey]]:
-    return [(name, key) for key, name in keys.items()]
 
 
 def _read(path: Path) -> str:

@@ -113,6 +113,8 @@ class Attempts:
             # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when
             # it was handed off.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
+        if attempt.first_at is None:
+            attempt.first_at = version.at
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:

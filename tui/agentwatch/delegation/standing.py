@@ -136,7 +136,8 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
 
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     """When the work that goes on began, or went on after an answer."""
-    run, began = task.run, task.latest.started_at
+    run, latest = task.run, task.latest
+    began = latest.first_at if latest.started_at is None else latest.started_at
     if run and task.is_session and run.rounds:
         began = run.rounds[-1].began_at
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)

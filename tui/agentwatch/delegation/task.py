@@ -172,6 +172,7 @@ class Attempt:
     returned: Seen | None = None
     rival: Seen | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
     started_at: float | None = None
+    first_at: float | None = None  # the first sign of it in files, where nothing tells when it was handed off
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
     superseded: tuple[Decision, ...] = ()  # about a return of this attempt that is gone and that nobody saw

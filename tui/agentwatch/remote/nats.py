@@ -55,6 +55,8 @@ _CREDS: Final = re.compile(
 # The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
 logging.getLogger("nats").propagate = False
+# At the end of each encrypted connection asyncio warns of what the library does there.
+logging.getLogger("asyncio").addFilter(lambda record: "eof_received" not in record.getMessage())
 
 
 class Login(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy
+from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -268,6 +268,9 @@ class Transcript(Account):
         if self.state is not RunState.WORKING and self.is_agent:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
+        elif self.state is not RunState.WORKING:
+            # Of a human's session only when it went on counts.
+            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 

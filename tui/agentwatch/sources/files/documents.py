@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return
+from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -263,7 +263,10 @@ class Documents:
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
-            if place == name or held == digest:
+            there, _, kept_until = self._last.get(place, ("", 0.0, 0.0))
+            # The same checklist may be that of many tasks: only one that was moved kept its time.
+            is_own = isinstance(document, TodoList) and (there != digest or written > kept_until)
+            if place == name or held == digest or is_own:
                 since = now - _LATE_SECONDS if self.is_watching else self.watched_until
                 stated = document.stated_at if isinstance(document, Return) else None
                 if since is not None:
