@@ -17,13 +17,12 @@ from textual.widgets import Static
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
-from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.asks import mark_of
-from agentwatch.text import clean
+from agentwatch.text import clean, shown
 from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, summary
+from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.text import summary
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration

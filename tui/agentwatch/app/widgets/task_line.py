@@ -14,11 +14,12 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.text import shown, summary
 from agentwatch.view.looks import LOOKS, look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
