@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from agentwatch.cli.command import PATH, argument, command, flag
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from agentwatch.config import Settings
-    from agentwatch.monitor import Monitor
-    from agentwatch.sources.sessions.source import SessionsSource
 
 _PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
 
@@ -40,6 +33,7 @@ def hook(options: Namespace) -> int:
 def mcp(options: Namespace) -> int:
     """Serve handoffs, returns and the operator's decisions to agents: an MCP server over standard input and output."""
     import gc
+    from functools import partial
 
     from agentwatch.arguments import workspace_at
     from agentwatch.composition import scanned, sessions_of
@@ -48,16 +42,10 @@ def mcp(options: Namespace) -> int:
 
     gc.enable()
     workspace, settings = workspace_at(options.path), load()
-    sessions: dict[Path, SessionsSource] = {}
     with needing("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
         from agentwatch.agents.server import serve
-
-    def scanned_again(workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        """Of the agents' sessions, only what is new is read."""
-        source = sessions.setdefault(workspace, sessions_of(workspace))
-        return scanned(workspace, settings, sessions=source, **more)
-
-    return serve(workspace, settings, scanned_again)
+    # Of the agents' sessions, only what is new is read each time.
+    return serve(workspace, settings, partial(scanned, sessions=sessions_of(workspace)))
 
 
 @command(

@@ -77,7 +77,14 @@ def rules(options: Namespace) -> int:
     """List the rules, or explain one."""
     every = every_rule()
     if options.explain:
-        _explain(every.get(options.explain.upper()), options.explain)
+        rule = every.get(options.explain.upper())
+        if rule is None:
+            raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
+        say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
+        say(textwrap.fill(rule.why, 100))
+        for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
+            if example:
+                say(f"\n{heading}:\n{textwrap.indent(example, '    ')}")
     elif options.format == "json":
         names = ["id", "contract", "severity", "section", "title", "message", "why", "right", "wrong"]
         say(indented({"rules": [{name: getattr(rule, name) for name in names} for rule in every.values()]}))
@@ -95,13 +102,3 @@ def every_rule() -> dict[str, Rule]:
     from agentwatch.decisions.delivery import RULES
 
     return read_rules() | {rule.id: rule for rule in RULES}
-
-
-def _explain(rule: Rule | None, name: str) -> None:
-    if rule is None:
-        raise UsageError(f"there is no rule {clean(name, 40)}; `agentwatch rules` lists them")
-    say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
-    say(textwrap.fill(rule.why, 100))
-    for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
-        if example:
-            say(f"\n{heading}:\n{textwrap.indent(example, '    ')}")

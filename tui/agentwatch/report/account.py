@@ -182,12 +182,11 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
 def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection[Task] | None = None) -> str:
     """The state of a session, or of the tasks `found` in it, in our own words and numbers: `unseen` places could not be
     read, and so many tasks of other worktrees need somebody."""
-    return " ".join(_sentences(summary_of(tree, found), tree, unseen, asking_there, found))
+    return " ".join(_sentences(tree, unseen, asking_there, found))
 
 
-def _sentences(
-    summary: Summary, tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None
-) -> Iterator[str]:
+def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None) -> Iterator[str]:
+    summary = summary_of(tree, found)
     history = words.history_words(tree) if found is None else ""
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
     checked["contradicted"] = summary.by_shown_state.get(Shown.COMPLETED, 0) - sum(checked.values())

@@ -49,7 +49,9 @@ _CODE: Final = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 def markdown(account: Account) -> str:
     """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
     unread, asks, changes, notices = tables(account)
-    blocks = [f"## Agent session: {code(account.name)}", inline_own(account.verdict)]
+    before, _, last = account.verdict.rstrip(".").rpartition(". ")
+    # The last sentence is what it comes to for the reader.
+    blocks = [f"## Agent session: {code(account.name)}", f"{before}. **{last}.**" if before else f"**{last}.**"]
     for grid in (unread, asks):
         blocks += [f"### {grid.title}", *_grid(grid, _ROOM)] if grid.rows else []
     if account.rows:
@@ -64,12 +66,6 @@ def markdown(account: Account) -> str:
     tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")
     blocks += _details(account, LIMIT - sum(len(block) + 2 for block in (*blocks, *tail)) - 200)
     return "\n\n".join([*blocks, *tail]) + "\n"
-
-
-def inline_own(verdict: str) -> str:
-    """The verdict, its last sentence in bold: what it comes to for the reader."""
-    before, _, last = verdict.rstrip(".").rpartition(". ")
-    return f"{before}. **{last}.**" if before else f"**{last}.**"
 
 
 def _fitting(pieces: Iterable[str], room: int) -> list[str]:

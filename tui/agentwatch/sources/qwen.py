@@ -166,8 +166,7 @@ class QwenReader(AgentsReader[Chat]):
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
         """By the description first, then by what the parent was told, then by the chat."""
-        # The end of an earlier round says nothing of one that began later.
-        heard = [one for one in bond.heard if (one.ended_at or 0.0) >= account.round_at]
+        heard = bond.heard
         told = heard[-1] if heard else Standing(account.state)
         written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
         state = None if written is not None and written < account.round_at else ENDINGS.get(status)

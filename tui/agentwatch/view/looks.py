@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import Severity, TodoStatus
 from agentwatch.delegation.events import Claim, Verdict, merged
 from agentwatch.delegation.request import RequestKind
-from agentwatch.delegation.task import Attempt, Below, Shown, State, Task
+from agentwatch.delegation.task import Attempt, Shown, State, Task
 
 
 class Look(NamedTuple):
@@ -83,8 +83,3 @@ def look_of_attempt(task: Task, attempt: Attempt) -> Look:
     """The look of an attempt: that of the task, for its last one, but for what was decided about it since."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
-
-
-def worst_look(below: Below) -> Look | None:
-    """The look of the worst that waits for somebody below; None where nothing does."""
-    return LOOKS[below.worst.shown] if below.worst else None

@@ -241,11 +241,6 @@ def _sought_texts(task: Task) -> list[str | None]:
     return [task.own_id, task.title, task.agent, objective]
 
 
-def _modes_of(task: Task) -> Iterator[str | None]:
-    yield task.packet.mode if task.packet is not None else None
-    yield task.run.mode if task.run is not None else None
-
-
 def _sources_of(task: Task) -> Iterator[str | None]:
     """The programs whose sessions show a task, and `files`."""
     for attempt in task.attempts:
@@ -265,7 +260,7 @@ def _paths_of(task: Task) -> Iterator[str | None]:
 OFFERED: Final[Mapping[str, Callable[[Task], Iterable[str | None]]]] = {
     "agent": lambda task: [task.agent],
     "source": _sources_of,
-    "mode": _modes_of,
+    "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
 }
 """The keys whose values are offered as the tasks have them."""

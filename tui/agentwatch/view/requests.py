@@ -9,7 +9,7 @@ from agentwatch.delegation.request import Permitter, Request, RequestKind, Reque
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.times import duration
-from agentwatch.view.words import GONE, THERE, plural
+from agentwatch.view.words import GONE, THERE, plural, why_not
 
 _INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
@@ -83,9 +83,7 @@ def where(task: Task) -> str:
     """Where what a task asks of a person is answered, and why not here; "" where it can be answered here, or nothing
     is asked. Of what a holder says, foreign."""
     if (request := task.request) is not None:
-        if request.actions or not request.waits_for_operator:
-            return ""
-        return request.why_not or THERE
+        return (why_not(request) or "") if request.waits_for_operator else ""
     run = task.run
     if task.own_state is not State.BLOCKED or run is None or not run.waiting:
         return ""

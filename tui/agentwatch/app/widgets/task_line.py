@@ -19,7 +19,7 @@ from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
-from agentwatch.view.looks import LOOKS, look, worst_look
+from agentwatch.view.looks import LOOKS, look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration
@@ -286,10 +286,11 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         yield Part(left("NEEDS YOU", width), needs)
     elif state.decided and not state.columns.has_activity:
         yield Part(left(state.decided, width), palette.muted)
-    elif state.row.folded and below is not None and (worst := worst_look(below)) is not None:
+    elif state.row.folded and below is not None and below.worst is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
-        whole = next((way for way in (f"{worst.glyph} {words}", words) if len(way) <= width), f"{worst.glyph} {count}")
+        glyph = below.worst.shown.glyph
+        whole = next((way for way in (f"{glyph} {words}", words) if len(way) <= width), f"{glyph} {count}")
         yield Part(left(whole, width), needs)
     elif task.answers_in_prose or task.handoff_fault:
         words = "no return" if task.answers_in_prose else "‼ handoff"

@@ -45,8 +45,7 @@ class ClaudeCodeReader(AgentsReader[Transcript]):
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
         """By its own transcript first, then by what its parents heard."""
-        # The end of an earlier round says nothing of one that began later.
-        told = [one for one in bond.heard if (one.ended_at or 0.0) >= account.round_at]
+        told = bond.heard
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:

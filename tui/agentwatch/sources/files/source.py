@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,7 +13,7 @@ from pathlib import Path
 from posixpath import basename, dirname
 from typing import Final
 
-from agentwatch.background import Pace
+from agentwatch.background import Background, Pace
 from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
@@ -28,7 +27,6 @@ _SLICE_SECONDS: Final = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS: Final = 0.1  # Between two reads of what is withheld, for who looks once
 _RESTART_SECONDS: Final = 2.0
-_JOIN_SECONDS: Final = 1.0
 _ROOT_SECONDS: Final = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
 _SWEEP_SECONDS: Final = 300.0
@@ -50,11 +48,14 @@ _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 Emit = Callable[[Batch], None]
 
 
-class FilesSource(Documents, Source):
+class FilesSource(Background[Batch], Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     Events say what to read again; a sweep compares everything with the disk. `read_document` is by default that of the
     contracts; `committed` tells when the first files were committed. Paths are relative to the root, which is ""."""
+
+    thread_name = "agentwatch-files"
+    join_seconds = 1.0
 
     def __init__(
         self,
@@ -64,15 +65,13 @@ class FilesSource(Documents, Source):
         read_document: Reader | None = None,
         committed: Committed | None = None,
     ) -> None:
-        super().__init__(os.path.realpath(root), settings or Settings(), read_document, committed)
+        super().__init__()
+        Documents.__init__(self, os.path.realpath(root), settings or Settings(), read_document, committed)
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # Files to read, in this order
         self._watcher: Watcher
-        self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
-        self._emit: Emit = lambda _: None
         self._root_inode: int | None = None  # None: sweep as soon as there is a root
         self._root_at = self._sweep_at = self._lost_at = 0.0
         """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
@@ -84,16 +83,14 @@ class FilesSource(Documents, Source):
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
-        self._emit = emit
         self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.poll else "")
-        self._thread = threading.Thread(target=self._run, name="agentwatch-files", daemon=True)
-        self._thread.start()
+        super().start(emit)
 
     def stop(self) -> None:
         if self._thread is not None:
-            self._stopping.set()
+            self._stopped = True
             self._watcher.wake()
-            self._thread.join(_JOIN_SECONDS)
+            super().stop()
 
     def scan(self) -> Batch:
         """The files of the workspace now, in the order in which they were written; half-written files are waited for.
@@ -114,15 +111,16 @@ class FilesSource(Documents, Source):
 
     # The thread
 
-    def _run(self) -> None:
+    def _run(self, emit: Emit) -> None:
         """Watch until stopped. Whatever fails is told in the health, and watching begins again."""
-        while not self._stopping.is_set():
+        self._emit = emit
+        while not self._stopped:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._problem = f"Watching failed and is tried again ({words_of(error)})"
                 self._tell()
-                self._stopping.wait(_RESTART_SECONDS)
+                self._rest(_RESTART_SECONDS)
                 self._root_inode, self._root_at = None, 0.0
         self._watcher.close()
 
@@ -138,7 +136,7 @@ class FilesSource(Documents, Source):
         now, is_starting = time.monotonic(), self._is_starting
         self._queue_changes(changes)
         self._queue = dict.fromkeys(path for path, at in self.withheld.items() if at <= now) | self._queue
-        while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
+        while self._queue and not self._stopped and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
         if not self._queue and not self._problem:
             self.is_watching, self._is_starting = True, False
@@ -147,7 +145,7 @@ class FilesSource(Documents, Source):
         if changes.paths and not is_starting:
             # All that the process does counts: in other threads it is because of this.
             self._pace.spend(spent)
-            self._stopping.wait(self._pace.rest)
+            self._rest(self._pace.rest)
 
     def _queue_changes(self, changes: Changes) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
@@ -216,7 +214,7 @@ class FilesSource(Documents, Source):
                 continue
             self._watcher.watch(top)
             for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
-                if self._stopping.is_set():
+                if self._stopped:
                     return
                 if not isinstance(listing, OSError):
                     self.unread.pop(path, None)
@@ -263,7 +261,7 @@ class FilesSource(Documents, Source):
         try:
             self._emit(Batch(events, health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
-            self._stopping.set()
+            self._stopped = True
 
     def _health(self) -> Health:
         if self._problem:

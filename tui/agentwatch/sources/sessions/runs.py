@@ -315,12 +315,14 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
         # Its description may be there before the transcript, after it, or never.
         parent = text(meta, "parentAgentId") or owner
         is_background = call.background or meta.get("requestShape") == "background"
-        heard = [one.news[name] for one in accounts.values() for name in (agent, call.id) if name in one.news]
+        told = [one.news[name] for one in accounts.values() for name in (agent, call.id) if name in one.news]
+        # The end of an earlier round says nothing of one that began later.
+        since = accounts.get(agent, NO_ACCOUNT).round_at
         bonds[agent] = Bond(
             parent,
             accounts.get(parent, NO_ACCOUNT),
             replace(call, background=is_background),
-            sorted(heard, key=lambda one: one.ended_at or 0.0),
+            sorted((one for one in told if (one.ended_at or 0.0) >= since), key=lambda one: one.ended_at or 0.0),
             claim if claim is not None and begun[claim] == agent else None,
             meta,
         )
