@@ -6,8 +6,8 @@ from time import monotonic
 
 import pytest
 
-from agentwatch.app.widgets.cells import clip_sentence, summary
-from agentwatch.text import LINE_LIMIT
+from agentwatch.app.widgets.cells import clip_sentence
+from agentwatch.text import LINE_LIMIT, summary
 
 QUESTION = "Which flow: the **redirect** or the `embedded` one?"
 PLAIN = "Which flow: the redirect or the embedded one?"

@@ -48,7 +48,7 @@ async def test_the_demo_says_what_to_try(screen: Screen) -> None:
     await screen.shows("◆ ctrl+s")
     await screen.press("ctrl+s")
     await screen.shows("recorded, delivered.")
-    await screen.shows("↻2/2")
+    await screen.shows("↻2")
 
 
 @journey({"api.handoff.json": handoff()})

@@ -53,7 +53,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry(places: dict[str, str]) -> Non
         terminal.press("\x13")
         terminal.wait_for(r"decided +retry · recorded")
         terminal.wait_for(r"· acted")
-        terminal.wait_for(r"✓ docs ↻2/2")
+        terminal.wait_for(r"✓ docs ↻2")
         terminal.press("7")
         terminal.wait_for(r"1  ⚑|1  ✓")
         terminal.press("q")

@@ -123,7 +123,7 @@ def test_other_commands_end_with_their_terminal_too(
         assert terminal.wait_until_exit() == 0
     with Terminal(agentwatch(*words, workspace), columns=140, lines=40, environment=environment) as terminal:
         if words[0] != "wait":
-            terminal.wait_until_written(b"shop")
+            terminal.wait_until_written(b"first look")
         terminal.hang_up()
         terminal.wait_until_gone()
 

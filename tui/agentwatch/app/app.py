@@ -30,11 +30,10 @@ from agentwatch.app import theming
 from agentwatch.app.actions import HELP, ActionSpec, Home, Place, action_name, bindings, textual_keymap, with_keys
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
-from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.config import config_directory, where
 from agentwatch.state import attend_screens, in_home
-from agentwatch.text import clean, words_of
+from agentwatch.text import clean, shown, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,7 +200,10 @@ class AgentwatchApp(App[None]):
     # Themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return theming.variable_defaults()
+        # What a variable is where the theme has none of this name. Textual's own styles for themes of sixteen colours
+        # use the two ansi variables without declaring them.
+        default = next(theme for theme in theming.shipped_themes() if theme.name == theming.DEFAULT_THEME)
+        return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
 
     def _load_themes(self) -> list[str]:
         own, failures = theming.user_themes(config_directory() / "themes")

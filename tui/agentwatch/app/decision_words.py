@@ -6,11 +6,11 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, Decision, Stage
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.text import shown
 from agentwatch.view import times
 from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import is_on_its_way, is_unread, taken_words

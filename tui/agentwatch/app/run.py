@@ -52,12 +52,8 @@ def _collect_garbage() -> None:
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000)
     gc.enable()
-    _share_memory()
-
-
-def _share_memory() -> None:
-    """Have the threads that begin from now on take memory from what there is: glibc has some set aside for each of
-    them, several megabytes in all, though only one of them runs at a time."""
+    # The threads that begin from now on take memory from what there is: glibc has some set aside for each of them,
+    # several megabytes in all, though only one of them runs at a time.
     if sys.platform == "linux":
         import ctypes  # who watches has need of it, too
 

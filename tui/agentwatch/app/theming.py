@@ -53,15 +53,6 @@ def shipped_themes() -> tuple[Theme, ...]:
     return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files)
 
 
-def variable_defaults() -> dict[str, str]:
-    """What a variable is before there is a theme, or where that has none of this name.
-
-    Textual's own styles for themes of sixteen colours use the two ansi variables without declaring them.
-    """
-    default = next(theme for theme in shipped_themes() if theme.name == DEFAULT_THEME)
-    return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
-
-
 def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
     """The operator's own themes, and one sentence for each file that cannot be used."""
     themes: list[Theme] = []

@@ -262,7 +262,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return _ask_after_failure(task)
     if task.contradicted:
         return _ask_about_lies(task)
-    if latest.unasked:
+    if latest.unasked and state is not State.CANCELED:
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if not result:

@@ -77,6 +77,8 @@ class Attempts:
                 self._hand_off(version, document)
             elif isinstance(document, TodoList):
                 self.todos, self.todos_at, self.checklist = document.items, version.at, version
+                if has_moved(document.items):
+                    _begin(self.numbered(self.last or 1), version.at)
             elif returning and version.path not in returning:
                 # A return by its name alone, or perhaps an example, is no rival of a real one.
                 unheard[version.path] = version
@@ -113,8 +115,8 @@ class Attempts:
             # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when
             # it was handed off.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
-        if attempt.first_at is None:
-            attempt.first_at = version.at
+        if has_moved(document.todos):
+            _begin(attempt, version.at)
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:
@@ -129,8 +131,9 @@ class Attempts:
         if returned and is_final(returned) and self._is_rival(returned, version):
             self._rivals[attempt.number, version.path] = version
             return True
-        if attempt.started_at is None and document.outcome is Outcome.WORKING:
-            attempt.started_at = version.at
+        if document.outcome is Outcome.WORKING:
+            _begin(attempt, version.at)
+            attempt.started_at = version.at if attempt.started_at is None else attempt.started_at
         attempt.returned = version
         attempt.session_id = document.session_id or attempt.session_id
         return True
@@ -309,6 +312,11 @@ def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) ->
         if message and one and isinstance(one.document, kind):
             return Seen(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
+
+
+def _begin(attempt: Attempt, at: float) -> None:
+    """A file shows that an attempt is at work."""
+    attempt.first_at = at if attempt.first_at is None else attempt.first_at
 
 
 def _go_on(before: Attempt, attempt: Attempt) -> Attempt:

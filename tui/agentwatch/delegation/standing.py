@@ -137,13 +137,13 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     """When the work that goes on began, or went on after an answer."""
     run, latest = task.run, task.latest
-    began = latest.first_at if latest.started_at is None else latest.started_at
+    began = latest.began_at
     if run and task.is_session and run.rounds:
         began = run.rounds[-1].began_at
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
     first = min((one for one in children if one.shown is Shown.WORKING and one.since), key=_since_key, default=None)
     # What began while it worked is a part of that; what went on after an answer has held it up until then.
-    is_part = first and first.attempt == 1 and first.since == first.latest.started_at
+    is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
         return own
     return first.since

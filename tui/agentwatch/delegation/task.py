@@ -172,7 +172,7 @@ class Attempt:
     returned: Seen | None = None
     rival: Seen | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
     started_at: float | None = None
-    first_at: float | None = None  # the first sign of it in files, where nothing tells when it was handed off
+    first_at: float | None = None  # the first sign of work in files
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
     superseded: tuple[Decision, ...] = ()  # about a return of this attempt that is gone and that nobody saw
@@ -213,6 +213,12 @@ class Attempt:
         if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
+
+    @property
+    def began_at(self) -> float | None:
+        """When its work began; where nothing tells that, when it was handed off."""
+        signs = [self.first_at, self.run.started_at if self.run else None]
+        return min((one for one in signs if one is not None), default=self.started_at)
 
     @property
     def ended_without_result(self) -> bool:

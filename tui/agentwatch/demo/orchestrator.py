@@ -22,7 +22,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
 from agentwatch.decisions.form import AmendError, amended
-from agentwatch.decisions.reader import Question, Reader
+from agentwatch.decisions.reader import Question, Reader, ending_of
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
@@ -158,7 +158,7 @@ class Orchestrator:
 
 def _words(record: Record, handoff: str) -> dict[str, str]:
     """What a scene can name. `handoff` and `report` are whole documents, the others words on one line."""
-    ending = "json" if handoff.lstrip()[:1] == "{" else "md"
+    ending = ending_of(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading is not None and isinstance(reading.document, Handoff) else None
     said = textwrap.shorten(_said(record), _LONGEST, placeholder=" …") or "(nothing more)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -68,6 +68,9 @@ TIME: Final = re.compile(
 )
 
 
+_Find = Callable[[str, str, int], re.Match[str] | None]
+
+
 class Quantity(NamedTuple):
     """A number, or a share with its `%`, of a subject ("" where it is not told) and how those ended ("" as well).
 
@@ -99,9 +102,9 @@ def number(digits: str) -> int:
     return int(kept) if kept else 0
 
 
-def _named(table: dict[str, str], text: str) -> tuple[str, int]:
-    """The noun of a table that stands in a text, and where it ends."""
-    matches = ((name, re.search(words, text, re.IGNORECASE)) for name, words in table.items())
+def _named(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
+    """The noun of a table that stands in a text, or at its beginning (`re.match`), and where it ends."""
+    matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match is not None), ("", 0))
 
 
@@ -113,10 +116,8 @@ def _following(text: str) -> tuple[str, str, int]:
         status, last = _named(STATUSES, text[:60])
         return subject, status, max(end, last)
     rest = _FILLER.sub("", text, count=1)
-    matches = ((name, re.match(words, rest, re.IGNORECASE)) for name, words in STATUSES.items())
-    found = ((name, match.end()) for name, match in matches if match is not None)
-    status, last = next(found, ("", len(rest) - len(text)))
-    return "", status, last + len(text) - len(rest)
+    status, last = _named(STATUSES, rest, re.match)
+    return "", status, last + len(text) - len(rest) if status else 0
 
 
 @lru_cache(4096)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 
 
@@ -166,14 +166,13 @@ class StateChanges:
             task, known = tasks.get(task_id), self._known.pop(task_id, None)
             before, number, was_false = known[:3] if known is not None else (None, 0, False)
             if task is not None:
-                now = self._known[task_id] = task.state, task.attempt, task.contradicted, task.is_accepted
+                is_false = task.shown is Shown.FALSE
+                now = self._known[task_id] = task.state, task.attempt, is_false, task.is_accepted
                 if known != now:
-                    why = task.question or task.why if task.contradicted else task.why
-                    if was_false and known is not None and (*known[:2], False) == now[:3]:
+                    why = task.question or task.why if is_false else task.why
+                    if was_false and known is not None and (*known[:2], False, known[3]) == now:
                         why = "a claim was false, and none is any more"
-                    change = StateChange(
-                        at, task_id, before, task.state, task.attempt, why, task.contradicted, was_false
-                    )
+                    change = StateChange(at, task_id, before, task.state, task.attempt, why, is_false, was_false)
                     changes.append(change)
             elif known is not None:
                 gone = StateChange(at, task_id, before, None, number, "nothing speaks of it any more")

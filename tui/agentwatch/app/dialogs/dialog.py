@@ -31,7 +31,6 @@ from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.details.blocks import Block, Quotation, Text, lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
@@ -57,7 +56,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
-from agentwatch.text import clean, exact, quoted
+from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.requests import standing_words
 from agentwatch.view.words import name_of, plural, program_of
 

@@ -17,13 +17,12 @@ from textual.widgets import Static
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
-from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.asks import mark_of
-from agentwatch.text import clean
+from agentwatch.text import clean, shown
 from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
 
@@ -35,6 +34,8 @@ _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
+_IN_SECONDS: Final = 120.0
+"""For so long the details update each second, as the age in the row does."""
 _OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 """Ids of the commands for some tabs of the details only."""
 _EMPTY: Final = """\
@@ -164,6 +165,8 @@ class MainScreen(MonitorScreen[None]):
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
+        if task is not None and task.since and self._clock() - task.since < _IN_SECONDS:
+            self.show_details()
         # Nobody says that the operator looks at what the cursor follows.
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
         if task is not None and not task.seen and is_looked_at:

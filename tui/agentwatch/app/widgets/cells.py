@@ -7,10 +7,6 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from agentwatch.text import shown, summary
-
-__all__ = ["clip", "clip_name", "clip_sentence", "left", "right", "shown", "summary"]
-
 _BOTH_ENDS: Final = 12
 """Cells from which there is room for both ends of a name."""
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.cells import clip
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.task import Shown
+from agentwatch.text import shown
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.order import VERIFIED, Present, present_in
 from agentwatch.view.words import plural

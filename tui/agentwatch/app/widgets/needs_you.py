@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, summary
+from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.text import summary
 from agentwatch.view.looks import look
+from agentwatch.view.order import chain_name
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration
 from agentwatch.view.words import in_line, name_of
@@ -114,7 +116,8 @@ class NeedsYou(LineWidget):
         with theirs."""
         names: list[str] = []
         for task in tasks:
-            title, above = name_of(task), self._tree.ancestors(task.task_id)
+            chain, above = chain_name(self._tree.tasks, task), self._tree.ancestors(task.task_id)
+            title = f"{summary(chain)} · {name_of(task)}" if chain else name_of(task)
             place = summary(task.host) or (name_of(self._tree.tasks[above[-1]]) if above and task.scope else "")
             if place:
                 place = clip_name(place, max(width - len(BETWEEN) - cell_len(title), width // 3)) + BETWEEN

@@ -14,11 +14,12 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.text import shown, summary
 from agentwatch.view.looks import LOOKS, look
 from agentwatch.view.order import ASKING, Group, Row, Tally
 from agentwatch.view.requests import standing_words
@@ -201,7 +202,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     room = columns.room - indent + spare
     # A chain is named by its task; its agent comes behind.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
-    attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}" if task.attempt > 1 else ""
+    attempts = f" ↻{task.attempt}" if task.attempt > 1 else ""
     words = _activity(task, state, tasks) or _reason(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
     title_room = max(int(room * _NAME), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room

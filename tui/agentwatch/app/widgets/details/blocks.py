@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from textual.content import Content
 
-from agentwatch.app.widgets.cells import shown, summary
 from agentwatch.contracts.shapes import Finding
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, whole
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whole
 from agentwatch.view.looks import SEVERITIES, Look
 
 LABEL_WIDTH: Final = 12

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static, Tab, Tabs
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, KeysChanged, Missing, PageTranscript, ReadStep
-from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name
 from agentwatch.app.widgets.details.blocks import (
     ACCENT,
     FAINT,
@@ -38,7 +38,7 @@ from agentwatch.delegation.asks import HAVE_FAILED
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import LINE_LIMIT, exact
+from agentwatch.text import LINE_LIMIT, exact, shown, summary
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
