@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -109,3 +113,20 @@ async def test_a_second_failure_in_the_same_words_asks_again(
     for _ in range(2):
         again = await live_through(workspace, (lambda: None, fail[1]))
         assert again.tree.tasks["b"].needs_operator
+
+
+async def test_what_is_decided_asks_for_no_moment_at_a_start(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(workspace.parent))
+    (workspace / "a.handoff.json").write_text(packet("a"))
+    (workspace / "a.return.md").write_text("## Status\nstate: ERROR\n")
+    await live_through(workspace, (lambda: None, lambda it: attempts(it, "a") == [(1, "invalid")]))
+    words = (sys.executable, "-m", "agentwatch", "decide", "a", workspace, "--abort", "--yes")
+    await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
+    monitor = monitor_of(workspace, Settings(), remembers=True, open_desk=partial(desk_of, workspace, Settings()))
+    seen = set[str]()
+    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            seen |= {task.state for task in monitor.tree.tasks.values()}
+            if monitor.health.mode == "live" and monitor.clerk is not None and "canceled" in seen:
+                break
+    assert seen == {"canceled"}

@@ -22,7 +22,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.disk import spellings
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
-from agentwatch.state import state_directory
+from agentwatch.state import is_there, state_directory
 
 if TYPE_CHECKING:
     import asyncio
@@ -304,14 +304,16 @@ class Monitor:
                 self._add(await asyncio.to_thread(self.shelf.begin))
                 worker.add(self.shelf)
             if self._remembers:
+                decided = await asyncio.to_thread(self._read_ledger)
                 recalled = await self._recall(worker)
-                if recalled:
-                    yield recalled
+                if known := recalled | (self._apply(decided) if decided else frozenset()):
+                    yield known
             self._source.start(observed)
             if self._inspector is not None:
                 self._inspector.start(hand_over)
             worker.start(hand_over)
-            await asyncio.to_thread(self._open_parts)
+            if self.clerk is None:
+                await asyncio.to_thread(self._open_parts)
             for part in filter(None, (self.clerk, self.inbox)):
                 worker.add(part)
             if self._open_codex is not None:
@@ -322,6 +324,13 @@ class Monitor:
         finally:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
+
+    def _read_ledger(self) -> Sequence[Event]:
+        """The decisions, before anything is there to ask: what is decided never does so for a moment."""
+        if not is_there(state_directory(self.workspace) / "decisions"):
+            return ()
+        self._open_parts()
+        return self.clerk.poll() if self.clerk is not None else ()
 
     def _open_parts(self) -> None:
         if self._open_desk is not None:
