@@ -192,9 +192,14 @@ class DetailsPane(Widget):
             return
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
-        self._head.update(Content("\n").join(head))
+        # Textual lays the screen out anew for an equal text, too.
+        words, head_before = Content("\n").join(head), self._head.content
+        if not isinstance(head_before, Content) or not words.is_same(head_before):
+            self._head.update(words)
         for tab_id, count in (counts_of(view.task) if view else {}).items():
-            self._tabs.query_one(f"#{tab_id}", Tab).label = Content.assemble(TABS[tab_id].title, " ", count).rstrip()
+            tab = self._tabs.query_one(f"#{tab_id}", Tab)
+            if not (label := Content.assemble(TABS[tab_id].title, " ", count).rstrip()).is_same(tab.label):
+                tab.label = label
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
