@@ -24,11 +24,12 @@ from screenshots.machines import LOST, fleet
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.demo.orchestrator import ASKS_AT, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
-from agentwatch.requests.store import Inbox, RequestStore
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
@@ -103,8 +104,8 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         places = workspace, state, configuration
         agents = Orchestrator(*places, play, player, clock=lambda: STARTED_AT + ASKS_AT)
 
-        def open_desk() -> LocalService:
-            return LocalService(workspace, state=state, configuration=configuration)
+        def open_desk() -> DecisionService:
+            return DecisionService(workspace, state=state, configuration=configuration)
 
         def open_inbox() -> Inbox:
             return Inbox(RequestStore(workspace, state=state))

@@ -29,7 +29,7 @@ async def test_each_number_opens_a_tab(screen: Screen) -> None:
 
 @journey(FAILED)
 async def test_arrow_keys_lead_through_the_tabs(screen: Screen) -> None:
-    await screen.shows("Overview")
+    await screen.shows("Overview", "asked Build the API.")
     screen.press_ahead("tab", "right", "l", "right")
     await screen.shows(TABS["4"])
     await screen.press("h", "left")
