@@ -159,3 +159,12 @@ def test_what_a_session_corrects_after_it_was_sent_on_is_of_that_attempt() -> No
     again = [made.again(outcome, session_id="command") for outcome in ("blocked", "completed")]
     task = tree_of([*made.events, made.read(), *again]).tasks["a"]
     assert states(task) == [(1, State.FAILED), (2, State.COMPLETED)]
+
+
+@pytest.mark.parametrize(("written", "attempts"), [(1_001.5, 1), (1_003.0, 2)])
+def test_a_handoff_written_before_the_return_is_no_attempt(written: float, attempts: int) -> None:
+    recorder = Recorder()
+    given = recorder.seen("a.handoff.json", handoff("a"))
+    failed = recorder.seen("a.return.md", returned("failed"))
+    read_late = recorder.seen("a.handoff.json", handoff("a", mode="code"))._replace(at=written)
+    assert len(tree_of([given, failed, read_late]).tasks["a"].attempts) == attempts
