@@ -21,6 +21,7 @@ from agentwatch.text import (
     complain,
     count_unseen,
     exact,
+    hides,
     indented,
     quoted,
     say,
@@ -249,3 +250,8 @@ def test_json_for_a_terminal_is_ascii(text: str) -> None:
     assert written.isascii()
     assert written.replace("\n", "").isprintable()
     assert json.loads(written) == {"a": text}
+
+
+@pytest.mark.parametrize(("text", "is_hidden"), [("a\nb", False), (f"a{' ' * 5_000}b", True), ("a" + "\n" * 300, True)])
+def test_blanks_and_empty_lines_that_are_counted_hide(text: str, is_hidden: bool) -> None:
+    assert hides(text) is is_hidden
