@@ -54,6 +54,8 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (HANDS_ON, [FAILED, child("c", updated_at=990.0)], [], ("working", 100), ""),
         (TYPES, [FAILED], [], ("working", 100), ""),
         (HANDS_ON, [child("b", RunState.SUBMITTED)], [], ("waiting", 110), "waits for title of b, not started for 14m"),
+        # Another handed out meanwhile: it waits on.
+        (HANDS_ON, [KILLED, child("c", RunState.SUBMITTED, started_at=900.0)], [], ("waiting", 280), "waits for you: title of b"),
         (HANDS_ON, [DONE], [], ("silent", 120), ""),
         (ENDED, [AT_WORK], [], ("working", 110), ""),
         (ENDED, [QUIET], [], ("waiting", 900), "waits for title of b, silent 12m"),

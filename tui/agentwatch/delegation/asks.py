@@ -89,17 +89,6 @@ def own_state(task: Task) -> State:
     return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
-def ended_at(attempt: Attempt) -> float | None:
-    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
-    returned, run, decision = attempt.returned, attempt.run, attempt.binding
-    if attempt.state not in (State.SUBMITTED, State.WORKING):
-        if returned:
-            return returned.at
-        if run and run.ended_at is not None:
-            return run.ended_at
-    return decision.at if decision and decision.action in ENDING else None
-
-
 def agent_of(task: Task) -> str | None:
     """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
     run, packet, result = task.run, task.packet, task.result

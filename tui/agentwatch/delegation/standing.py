@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentwatch.delegation.decision import SPECS
+from agentwatch.delegation.decision import ENDING, SPECS
 from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.task import Shown, State, Task
+from agentwatch.delegation.task import Attempt, Shown, State, Task
 
 IDLE: Final = 3_600.0
 """Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
@@ -118,20 +118,40 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
         case Shown.WORKING:
             return _works_since(task, children)
         case Shown.WAITING:
-            # Since the last of those that worked has stopped.
-            did = task.did.at if task.did and run else None
-            return max(_known([did, task.ended_at, *(one.ended_at or one.since for one in children)]), default=None)
+            # Since the last one has stopped, and not before there was one to wait for.
+            own = task.updated_at if not run else task.did.at if task.did else None
+            given = (one.attempts[0].started_at for one in children if one.shown.is_open and one.attempts)
+            first = min(_known(given), default=None)
+            return max(_known([first, own, task.ended_at, *map(_stopped_at, children)]), default=None)
         case Shown.GONE:
             return max([task.updated_at, *_known(one.since for one in children if one.shown is shown)])
         case Shown.SILENT:
             return None
         case Shown.BLOCKED if task.request:
             return min(one.asked_at for one in task.requests if one.is_open)
-    ended_at = task.ended_at if task.ended_at is not None or not run else run.updated_at
+    ended = task.ended_at if task.ended_at is not None or not run else run.updated_at
     if shown in (Shown.FALSE, Shown.COMPLETED, Shown.PARTIAL):
         # A claim may turn false, or true again, long after the return.
-        return max(_known([ended_at, task.verdict_at]), default=None)
-    return ended_at
+        return max(_known([ended, task.verdict_at]), default=None)
+    return ended
+
+
+def ended_at(attempt: Attempt) -> float | None:
+    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
+    returned, run, decision = attempt.returned, attempt.run, attempt.binding
+    if attempt.state not in (State.SUBMITTED, State.WORKING):
+        if returned:
+            return returned.at
+        if run and run.ended_at is not None:
+            return run.ended_at
+    return decision.at if decision and decision.action in ENDING else None
+
+
+def _stopped_at(task: Task) -> float | None:
+    """When a task stopped to work; None where it never began."""
+    if task.shown is not Shown.SUBMITTED:
+        return task.ended_at or task.since
+    return ended_at(task.attempts[-2]) if len(task.attempts) > 1 else None
 
 
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:
@@ -142,7 +162,7 @@ def _works_since(task: Task, children: Sequence[Task]) -> float | None:
         began = run.rounds[-1].began_at
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
     first = min((one for one in children if one.shown is Shown.WORKING and one.since), key=_since_key, default=None)
-    # What began while it worked is a part of that; what went on after an answer has held it up until then.
+    # A child that began while it worked is a part of that; one that went on after an answer has held it up until then.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
         return own

@@ -193,7 +193,7 @@ class Tree:
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         given, returned = task.latest.handoff, task.latest.returned
-        task.own_state, task.ended_at = asks.own_state(task), asks.ended_at(task.latest)
+        task.own_state, task.ended_at = asks.own_state(task), standing.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at

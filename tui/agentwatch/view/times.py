@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from agentwatch.delegation import asks as standing
+from agentwatch.delegation import standing
 from agentwatch.delegation.task import Attempt, Shown, Task
 
 _YEAR: Final = 365 * 86_400
