@@ -92,7 +92,7 @@ def record(home: Path) -> Recorder:
         terminal.look(1.2)
         terminal.take(2.5)
         terminal.press("n")
-        terminal.wait_for(r"Try it: r to retry")
+        terminal.wait_for(r"▌.*✗ api")
         terminal.look(1.5)
         terminal.take(3.0)
         terminal.press("r")
