@@ -362,7 +362,7 @@ class Monitor:
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
-        # Who goes back in a recording takes nothing along of what was put aside later.
+        # To go back in a recording undoes what was put aside later.
         asides = {} if self.health.mode == "replay" else self.tree.asides
         tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
         others = {*self.tree.tasks, *tree.tasks}

@@ -318,7 +318,7 @@ class Workspaces(Monitor):
         parts = list(self._parts.values())
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
         known = [(part.place, _health_of(part)) for part in parts]
-        # What comes with others, or is elsewhere, is read behind them.
+        # One that comes with others, or is elsewhere, is read behind them.
         seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]
         if known:
             self.health = together(seen or [health for _, health in known])

@@ -79,7 +79,7 @@ def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(
     assert (write("--trust", f"box={second.text}"), file.read_text()) == (2, edited)
     assert write("--trust", f"box2={second.text}") == 0
     assert all(words in file.read_text() for words in (host_of(second), OWN, "# mine", "kim's own", "SYS {"))
-    # What was trusted once, and is no more, goes.
+    # A key that is trusted no more goes.
     assert run(["keys", "distrust", "box2", "--host"]) == 0
     assert (write(), file.read_text()) == (0, edited)
     broken = edited.replace(OWN, "{ {")

@@ -135,7 +135,7 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
         # An address that says that it encrypts does so, too.
         asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
-    # What libraries log would stand on the screen.
+    # Lines that libraries log would stand on the screen.
     assert "eof_received" not in caplog.text
 
 

@@ -200,8 +200,8 @@ class AgentwatchApp(App[None]):
     # Themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        # What a variable is where the theme has none of this name. Textual's own styles for themes of sixteen colours
-        # use the two ansi variables without declaring them.
+        # For a variable that the theme does not have. Textual's own styles for themes of sixteen colours use the two
+        # ansi variables without declaring them.
         default = next(theme for theme in theming.shipped_themes() if theme.name == theming.DEFAULT_THEME)
         return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
 

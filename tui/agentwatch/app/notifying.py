@@ -46,7 +46,7 @@ def plain(text: str, limit: int) -> str:
 
 def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
-    # What waits for an answer comes before a session that has only ended its turn.
+    # A question comes before a session that has only ended its turn.
     tasks = (asking := [one for one in tasks if one.shown is not Shown.IDLE]) or tasks
     if len(tasks) == 1:
         asked = plain(in_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)

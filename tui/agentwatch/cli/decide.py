@@ -87,8 +87,8 @@ def decide(options: Namespace) -> int:
                 where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
             at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
             facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
-            told = fact_lines([form.fact("decision", str(action)), *facts])
-            if not confirmed(options, [*told, *_signed_lines(note, params, task)], "decision"):
+            lines = fact_lines([form.fact("decision", str(action)), *facts])
+            if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
                 return ExitCode.NOT
         if (why := desk.why_locked()) is not None:
             complain(clean(why))
@@ -101,7 +101,7 @@ def decide(options: Namespace) -> int:
         made = desk.decide(subject, action, params, returned=returned, note=note)
         say_recorded(made, "decision")
         with suppress(DecisionError):
-            # What was not delivered before, or was edited since, is put right.
+            # A copy that was not delivered before, or was edited since, is put right.
             desk.mirror()
         if made.undelivered is not None:
             complain(clean(f"recorded, not delivered: {made.undelivered}"))

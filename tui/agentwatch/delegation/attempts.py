@@ -107,7 +107,7 @@ class Attempts:
                 attempt.handoff = version
                 return
             elif attempt.returned and is_final(attempt.returned) and version.at >= attempt.returned.at:
-                # What was written before the return, and read behind it, is of the same attempt.
+                # One that was written before the return, and read behind it, is of the same attempt.
                 attempt = self.numbered(self.last + 1)
         if attempt.handoff and not attempt.again and self._is_rival(attempt.handoff, version):
             self.report(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)

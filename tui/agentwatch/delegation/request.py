@@ -135,7 +135,7 @@ class Request:
 
 
 class Permitter(StrEnum):
-    """Who allowed or refused a call, as the program's own record says."""
+    """The one who allowed or refused a call, as the program's own record says."""
 
     HOOK = "hook"  # A hook, whose it was is not said
     PERSON = "person"

@@ -248,7 +248,7 @@ class Order:
         else:
             tier = 4 if run.shown is Shown.IDLE else 5
             tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
-        # What is held goes up with what it asks, for it would stand below what does not.
+        # A held run goes up when it asks, for it would stand below runs that do not.
         if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
             return
         why = group, tier, run.state

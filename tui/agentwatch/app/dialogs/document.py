@@ -36,7 +36,7 @@ _LARGEST: Final = 128 * 1024
 """Characters up to which a document is shown; a larger one takes seconds to lay out."""
 
 
-def _told(text: str) -> str:
+def _as_read(text: str) -> str:
     """A document as its reader gets it: with the line breaks that JSON spells."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", text)
 
@@ -208,7 +208,7 @@ class Document(Vertical):
             hidden = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
             problems = [*([hidden] if unseen else []), *proposal.problems(checked)]
             difference = compare(proposal.before, checked) if proposal.before is not None else None
-            return problems, difference, hides(_told(checked))
+            return problems, difference, hides(_as_read(checked))
 
         problems, difference, hidden = await asyncio.to_thread(look)
         if checked == self.text:
@@ -271,5 +271,5 @@ class Document(Vertical):
         if self._difference is not None and self._difference.rows:
             blocks = self._difference.noted
         if self._hides:
-            blocks = [Quotation(self.label, _told(self.text)), *heading("Changes"), *blocks]
+            blocks = [Quotation(self.label, _as_read(self.text)), *heading("Changes"), *blocks]
         self.page.show(blocks, keep=True)

@@ -320,7 +320,7 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
         false = palette.states["state-contradicted"]
-        told = ("✓", below.verdicts[Verdict.VERIFIED], style), ("⚑", below.shown[Shown.FALSE], false)
-        known = [Part(f" {glyph}{number:,}", ink) for glyph, number, ink in told if number]
+        counts = ("✓", below.verdicts[Verdict.VERIFIED], style), ("⚑", below.shown[Shown.FALSE], false)
+        known = [Part(f" {glyph}{number:,}", ink) for glyph, number, ink in counts if number]
         yield count
         yield from known if state.row.folded and width_of([count, *known]) <= width else ()
