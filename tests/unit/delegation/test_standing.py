@@ -24,6 +24,7 @@ ENDED = replace(ROOT, state=RunState.ENDED, said=message(None), ended_at=900.0, 
 AT_WORK = child("b", updated_at=990.0)
 QUIET = child("b", updated_at=280.0)
 KILLED = replace(QUIET, process_gone=True)
+UNBEGUN = child("c", RunState.SUBMITTED, started_at=900.0)
 FAILED = child("b", RunState.FAILED, ended_at=500.0, reason="refused")
 DONE = child("b", RunState.ENDED, said=message(returned("completed")), ended_at=600.0)
 TURNED = replace(TYPES, rounds=(Turn(100.0), Turn(950.0)))
@@ -55,7 +56,13 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (TYPES, [FAILED], [], ("working", 100), ""),
         (HANDS_ON, [child("b", RunState.SUBMITTED)], [], ("waiting", 110), "waits for title of b, not started for 14m"),
         # Another handed out meanwhile: it waits on.
-        (HANDS_ON, [KILLED, child("c", RunState.SUBMITTED, started_at=900.0)], [], ("waiting", 280), "waits for you: title of b"),
+        (
+            HANDS_ON,
+            [KILLED, child("c", RunState.SUBMITTED, started_at=900.0)],
+            [],
+            ("waiting", 280),
+            "waits for you: title of b",
+        ),
         (HANDS_ON, [DONE], [], ("silent", 120), ""),
         (ENDED, [AT_WORK], [], ("working", 110), ""),
         (ENDED, [QUIET], [], ("waiting", 900), "waits for title of b, silent 12m"),
