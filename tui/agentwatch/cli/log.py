@@ -140,7 +140,7 @@ def _log(
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
-        source.remember(recalled.files, recalled.watched_at)
+        source.remember(recalled)
         complain_of(problems)
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0

@@ -10,12 +10,12 @@ import json
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return, Severity
@@ -25,7 +25,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.database import Database, UnusableError, select
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile
+from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
 from agentwatch.sources.sessions.values import is_time
 from agentwatch.state import record_first_watch, state_directory
 
@@ -51,15 +51,6 @@ _MOST_ERRORS: Final = 10
 
 Entry = dict[str, Any]
 T = TypeVar("T")
-
-
-class Recalled(NamedTuple):
-    """All that a history tells at one moment; `watched_at` is in epoch seconds, `elsewhere` of one task only."""
-
-    events: Sequence[Event] = ()
-    files: Mapping[str, KnownFile] = {}
-    watched_at: float | None = None
-    elsewhere: Elsewhere | None = None
 
 
 class History(Database):

@@ -19,7 +19,7 @@ from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
-from agentwatch.sources.sessions.store import FilesReader, Layout, Session
+from agentwatch.sources.sessions.store import FilesReader, Session
 from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "copilot"
@@ -189,14 +189,14 @@ def entries(fields: Fields) -> Iterator[Entry]:
             yield Entry(at, EntryKind.NOTE, said, failed=True)
 
 
-class CopilotReader(FilesReader[Events]):
+class CopilotReader(FilesReader):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
     name = NAME
     fold = Events
-    layout = Layout(
-        r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
-    )
+    files = r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl"
+    directories = r"[0-9a-zA-Z_-]{1,128}"
+    projects_in = "session-state"
     is_shared = True
 
     def __init__(self, workspace: Path, home: Path) -> None:
@@ -207,7 +207,7 @@ class CopilotReader(FilesReader[Events]):
         self.scan(self.root)
         return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
 
-    def program_of(self, session: Session[Events]) -> Program:
+    def program_of(self, session: Session) -> Program:
         """`inuse.<pid>.lock` in its directory: made by a program that opens it, left behind when it is killed."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
@@ -221,9 +221,10 @@ class CopilotReader(FilesReader[Events]):
 
         return lambda fields: entries(fields) if string(fields, "agentId") == whose else ()
 
-    def runs_of(self, session: Session[Events]) -> dict[str, Run]:
+    def runs_of(self, session: Session) -> dict[str, Run]:
         runs: dict[str, Run] = {}
-        for events in session.folds.values():
+        folds: dict[str, Events] = session.folds
+        for events in folds.values():
             for name, agent in (*events.agents.items(), *events.asked.items()):
                 if agent.started_at is not None or agent.call is not NO_CALL:
                     key = agent.call.id or name

@@ -22,7 +22,7 @@ from agentwatch.sources.sessions.fields import (
     total,
 )
 from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
-from agentwatch.sources.sessions.store import AgentsReader, Layout
+from agentwatch.sources.sessions.store import AgentsReader
 from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "qwen-code"
@@ -152,17 +152,17 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
     return objects(inner(fields, "message"), "parts")
 
 
-class QwenReader(AgentsReader[Chat]):
+class QwenReader(AgentsReader):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
     entries = staticmethod(entries)
     fold = Chat
-    layout = Layout(
+    files = (
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
-        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
-        r"chats|subagents(?:/(?P<session>[^/]+))?",
+        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
     )
+    directories = r"chats|subagents(?:/[^/]+)?"
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
         """By the description first, then by what the parent was told, then by the chat."""

@@ -164,13 +164,8 @@ class Transcript(Account):
     def _prompted(self, said: str, at: float) -> None:
         """The agent was given something to do."""
         told = self.notify(said, at)
-        asker = (
-            StartedBy.PROGRAM
-            if told is not None
-            else StartedBy.HOOK
-            if said.startswith(_FEEDBACK)
-            else StartedBy.PARENT
-        )
+        asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
+        asker = asker if told is None else StartedBy.PROGRAM
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None

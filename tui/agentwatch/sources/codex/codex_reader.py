@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
+from agentwatch.sources.codex.rollout import Header, OwnEntries, Rollout, header_of
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, run_of
-from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session, holds
+from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
 from agentwatch.sources.sessions.tail import Tail
 
 NAME: Final = "codex"
@@ -26,14 +26,14 @@ _FIRST_VERSION: Final = (0, 169)  # the first with locks
 _SETTLED: Final = 1.0  # seconds of silence before a lock that is not held tells: it is taken as a session begins
 
 
-class CodexReader(FilesReader[Rollout]):
+class CodexReader(FilesReader):
     """`home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, but not those that are compressed.
     A session of the store is a family: a session that a human began, and all that came of it, wherever it works."""
 
     name = NAME
-    layout = Layout(
-        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
-    )
+    files = r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)"
+    directories = r"[^/]+(?:/[^/]+){0,2}"
+    projects_in = "sessions"
     all_belong = True
     is_shared = True
 
@@ -53,7 +53,7 @@ class CodexReader(FilesReader[Rollout]):
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return OwnEntries()
 
-    def program_of(self, session: Session[Rollout]) -> Program:
+    def program_of(self, session: Session) -> Program:
         """Each look for writers may tell of those that work."""
         if self._looked_again:
             runs = session.runs.values()
@@ -94,9 +94,10 @@ class CodexReader(FilesReader[Rollout]):
             line.append(parent)
         return line
 
-    def runs_of(self, session: Session[Rollout]) -> dict[str, Run]:
+    def runs_of(self, session: Session) -> dict[str, Run]:
         parts: dict[str, list[Rollout]] = {}  # by session, its rollouts in their order: usually one
-        for fold in sorted(session.folds.values(), key=lambda one: (one.header.ordinal, one.path)):
+        folds: dict[str, Rollout] = session.folds
+        for fold in sorted(folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
         asked: dict[str, tuple[Rollout, AgentCall]] = {}
         runs: dict[str, Run] = {}
@@ -112,7 +113,7 @@ class CodexReader(FilesReader[Rollout]):
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
-    def settle(self, session: Session[Rollout], runs: dict[str, Run], program: Program) -> None:
+    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """One process runs them all: nothing of a session tells how its agents stand."""
 
     def _run(self, parts: list[Rollout], asked: AgentCall) -> Run:
@@ -133,14 +134,11 @@ class CodexReader(FilesReader[Rollout]):
             name=header.agent,
             prompt=prompt,
         )
-        is_encrypted = prompt is None and (parts[0].is_encrypted or asked.is_encrypted)
         may_run = run.state is RunState.WORKING or (run.state is RunState.ENDED and run.parent_session is None)
         return replace(
             run,
             started_at=header.began_at,
-            one_shot=header.one_shot,
             rounds=rounds if len(rounds) > 1 else (),
-            prompt_missing=ENCRYPTED if is_encrypted else run.prompt_missing,
             process_gone=self._writers.is_gone(header, run.updated_at) if may_run else None,
         )
 
@@ -187,7 +185,7 @@ class Writers:
 
 def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
     """The run of a session that has no rollout, or of a call that came to nothing."""
-    run = run_of(
+    return run_of(
         NO_ACCOUNT,
         asked,
         parent.news.get(asked.id, NO_ACCOUNT),
@@ -197,7 +195,6 @@ def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
         place=parent.path,
         title=_short(asked.title),
     )
-    return replace(run, prompt_missing=ENCRYPTED) if asked.is_encrypted else run
 
 
 def _short(task_name: str | None) -> str | None:

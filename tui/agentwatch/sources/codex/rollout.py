@@ -136,8 +136,8 @@ class Rollout(Account):
         super().__init__(keep, places)
         self.path = path
         self.header = header
+        self.one_shot = header.one_shot
         self.started_at = self.updated_at = header.began_at
-        self.is_encrypted = False
         self._history = History(header)
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
@@ -202,8 +202,8 @@ class Rollout(Account):
 
     def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
         prompt = self.keep(words, at) if words is not None else None
-        if self.prompt is None and not self.is_encrypted:
-            self.prompt, self.is_encrypted = prompt, prompt is None and is_agents
+        if self.prompt is None and not self.prompt_missing:
+            self.prompt, self.prompt_missing = prompt, ENCRYPTED if prompt is None and is_agents else ""
         elif self.begun is not None and self.begun.asker is StartedBy.PROGRAM:
             self.begun = replace(self.begun, prompt=prompt, asker=StartedBy.PARENT)
 
@@ -213,7 +213,7 @@ class Rollout(Account):
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
             is_plain = is_readable(words)
             call = self.asked(entry, words if is_plain else None, "agent_type", "task_name")
-            call.is_encrypted = not is_plain and text(given, "message") is not None
+            call.prompt_missing = ENCRYPTED if not is_plain and text(given, "message") is not None else ""
 
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""

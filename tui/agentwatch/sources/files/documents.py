@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -59,6 +59,16 @@ class KnownFile:
     incomplete: bool = False
 
 
+class Recalled(NamedTuple):
+    """All that a history tells at one moment. `files` are by path: what is not `shown` was gone. `watched_at` is when
+    they were last looked at (epoch seconds), `elsewhere` of one task only."""
+
+    events: Sequence[Event] = ()
+    files: Mapping[str, KnownFile] = {}
+    watched_at: float | None = None
+    elsewhere: Elsewhere | None = None
+
+
 class ParsedDocuments:
     """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
     the tree and the evidence."""
@@ -110,18 +120,16 @@ class Documents:
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    def remember(
-        self, files: Mapping[str, KnownFile], looked_at: float | None = None, elsewhere: Elsewhere | None = None
-    ) -> None:
-        """Take over what was known of the files at the last look, by path, before any is read. What is not `shown` was
-        gone. `looked_at` is when that was (epoch seconds). Without a file the first look is perhaps still going on."""
-        self._elsewhere = elsewhere
-        if files:
-            self.watched_until = looked_at
-        for path, file in files.items():
+    def remember(self, recalled: Recalled) -> None:
+        """Take over what was known of the files at the last look, before any is read. Without a file the first look is
+        perhaps still going on."""
+        self._elsewhere = recalled.elsewhere
+        if recalled.files:
+            self.watched_until = recalled.watched_at
+        for path, file in recalled.files.items():
             name = to_name(path)
             if file.digest and file.at is not None:
-                self._last[name] = file.digest, file.at, max(file.at, looked_at or 0.0)
+                self._last[name] = file.digest, file.at, max(file.at, recalled.watched_at or 0.0)
                 if file.shown is not None:
                     self._places[file.digest] = name, file.at
             if not file.digest or file.shown is not None:

@@ -42,7 +42,7 @@ meanwhile is read once, as it is then."""
 
 _ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
 """Of texts, for who reads everything once and ends: then each is needed once more, for its evidence."""
-_MOST_PROBLEMS: Final = 100
+_MOST_PROBLEMS: Final = 20
 _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 Emit = Callable[[Batch], None]
