@@ -72,7 +72,7 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield moment(run.started_at, _begun(run, run))
-    for number, one in enumerate(run.rounds[:-1] if run.parent_session is not None else (), 1):
+    for number, one in enumerate(run.rounds[:-1], 1):
         following = run.rounds[number].began_at
         yield moment(
             following if one.ended_at is None else one.ended_at,

@@ -41,8 +41,8 @@ class Agent(Account):
     was_over = False
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
-    def __init__(self, keep: Keep, places: Sequence[str]) -> None:
-        super().__init__(keep, places)
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True) -> None:
+        super().__init__(keep, places, is_agent=is_agent)
         self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
 
     @property
@@ -53,14 +53,14 @@ class Agent(Account):
         super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
-    def ask(self, data: Fields, at: float, *, is_agent: bool) -> None:
+    def ask(self, data: Fields, at: float) -> None:
         """It is told something."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
-        if is_agent and not (was_working and data.get("delivery") == "steering"):
-            if was_working and self.begun is not None:
+        if not (was_working and data.get("delivery") == "steering"):
+            if was_working and self.begun is not None and self.is_agent:
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
-            self.begin_round(at, self.keep(words, at), asker)
+            self.begin_round(at, self.keep(words, at) if self.is_agent else None, asker)
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at)
         self.last = None
@@ -92,7 +92,7 @@ class Events:
             self.not_understood += 1
             return
         data, whose = inner(fields, "data"), string(fields, "agentId")
-        agent = self.agents.setdefault(whose, self._begin())
+        agent = self.agents.setdefault(whose, self._begin(is_agent=whose != SESSION))
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or agent.model
         is_working = agent.state is RunState.WORKING
@@ -112,7 +112,7 @@ class Events:
             case "session.usage_record":
                 agent.tokens += total(inner(data, "usage"), "inputTokens", "outputTokens", without="cacheReadTokens")
             case "user.message":
-                agent.ask(data, at, is_agent=whose != SESSION)
+                agent.ask(data, at)
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
                 agent.calls_tools = bool(listed(data, "toolRequests"))

@@ -69,6 +69,8 @@ class Chat(Account):
         self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
         if fields.get("type") == "user" and words.strip():
+            if not self.is_agent:
+                self.begin_round(at)
             self.go_on(at)
             self.prompted_at = at
             self.prompt = self.prompt or self.keep(words, at)

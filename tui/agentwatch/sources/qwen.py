@@ -67,7 +67,9 @@ class Chat(Account):
         if by_program:
             self.notify(words, at)
         prompt = self.keep(words, at)
-        if self.is_agent:
+        if not self.is_agent and not (by_program and self.state is RunState.WORKING):
+            self.begin_round(at)
+        elif self.is_agent:
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at

@@ -158,7 +158,7 @@ class MessagesTranscript(WholeTranscript):
 
 def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
     """The run of a task, out of its history item and a document with its messages, which may be anything."""
-    messages, task = _messages_in(document), Account(keep)
+    messages, task = _messages_in(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
             task.add_entry(entry)

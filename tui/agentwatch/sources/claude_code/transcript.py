@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
+from agentwatch.delegation.run import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -169,10 +169,11 @@ class Transcript(Account):
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
-        if self.prompt is not None and self.state is RunState.WORKING:
-            self.round_at = at
+        is_later = self.prompt is not None and self.state is RunState.WORKING
+        self.round_at = at if is_later else self.round_at
         self.prompt = self.prompt or prompt
-        self._begin(at, prompt, asker)
+        # Whoever tells a session at work of his own something more has resumed it, as a rule after a kill.
+        self._begin(at, prompt, asker, is_resumed=is_later and not self.is_agent and asker is StartedBy.PARENT)
 
     def _assistant(self, fields: Fields, at: float) -> None:
         """A record of a message of the model, as a rule one block of it."""
@@ -259,13 +260,17 @@ class Transcript(Account):
         elif self.state is RunState.ENDED and self._text is not None:
             self.answer, self.reason = self._text, ""
 
-    def _begin(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
-        if self.state is not RunState.WORKING and self.is_agent:
+    def _begin(
+        self,
+        at: float,
+        prompt: Message | None = None,
+        asker: StartedBy = StartedBy.PROGRAM,
+        *,
+        is_resumed: bool = False,
+    ) -> None:
+        if self.state is not RunState.WORKING or is_resumed:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
-        elif self.state is not RunState.WORKING:
-            # Of a human's session only when it went on counts.
-            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 

@@ -133,7 +133,7 @@ class Rollout(Account):
     asking = ("request_user_input",)
 
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
+        super().__init__(keep, places, is_agent=header.parent is not None)
         self.path = path
         self.header = header
         self.one_shot = header.one_shot

@@ -195,7 +195,7 @@ class Session(Account):
     def __init__(
         self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
     ) -> None:
-        super().__init__(keep, places)
+        super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
         self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
@@ -236,7 +236,7 @@ class Session(Account):
     def _asked(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
         # Words that a human adds in a session of his own are not read.
-        asked = prompt if self.row.parent_id is not None else None
+        asked = prompt if self.is_agent else None
         asker = StartedBy.PARENT if asked is not None else StartedBy.PROGRAM
         if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
             # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.

@@ -168,7 +168,9 @@ class Account:
         """The rounds until now, the last one as it stands."""
         if self.begun is None:
             return []
-        last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
+        # The answers in a human's own session are nobody's returns.
+        said = self.said if self.is_agent else None
+        last = replace(self.begun, state=self.state, said=said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
 
     def begin_round(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
