@@ -92,7 +92,7 @@ def _begun(run: Run, part: Run) -> Run:
         updated_at=run.updated_at,
         state=RunState.WORKING if lived else RunState.SUBMITTED,
         ended_at=None,
-        reason="its session began" if lived else "",
+        reason=("its session began" if part is run else "its next turn began") if lived else "",
         said=None,
         rounds=part.rounds if part is not run else (),
         todos=None,
