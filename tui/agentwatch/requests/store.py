@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Self
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
 from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, fingerprint_at, is_open_to_others
 from agentwatch.errors import AgentwatchError
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
@@ -37,7 +37,6 @@ MOST_ENDED: Final = 100  # so many that have ended are kept, and up to as many m
 LARGEST: Final = 1024 * 1024  # bytes of a file: what is larger is answered in its program
 
 _MOST_SECONDS: Final = 2**40
-_OPEN_TO_OTHERS: Final = 0o077
 
 
 class RequestError(AgentwatchError):
@@ -93,7 +92,7 @@ class RequestStore:
         try:
             with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
-                if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+                if is_open_to_others(status):
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
                 yield directory
         except FileNotFoundError:
@@ -160,7 +159,7 @@ class Offer:
         """The ledger as its holder looked for an answer, and when."""
         self._store = store
         self._path = store.directory / _name(request.request_id)
-        self._stamp = _stamp(os.fstat(descriptor))
+        self._stamp = fingerprint(os.fstat(descriptor))
         self._is_held = True
 
     def __enter__(self) -> Self:
@@ -171,9 +170,7 @@ class Offer:
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        with suppress(OSError):
-            return self._is_held and _stamp(self._path.lstat()) == self._stamp
-        return False
+        return self._is_held and fingerprint_at(self._path) == self._stamp
 
     def note_call(self, call_id: str) -> None:
         """Say which call it is about, as soon as that is known. Never raises: where it cannot be written, it is not."""
@@ -183,7 +180,7 @@ class Offer:
                 request = replace(self.request, call_id=call_id)
                 descriptor = directory.replace_held(self._path.name, to_bytes(request, store.workspace_id))
                 os.close(self._descriptor)
-                self.request, self._descriptor, self._stamp = request, descriptor, _stamp(os.fstat(descriptor))
+                self.request, self._descriptor, self._stamp = request, descriptor, fingerprint(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
@@ -258,10 +255,6 @@ def _schema() -> TypeAdapter[Request]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Request)
-
-
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _name(request_id: str) -> str:

@@ -4,7 +4,6 @@ An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -204,8 +203,7 @@ class CopilotReader(FilesReader):
         self.processes = Processes(Path(self.root))
 
     def projects(self) -> list[str]:
-        self.scan(self.root)
-        return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
+        return [self.root]
 
     def program_of(self, session: Session) -> Program:
         """`inuse.<pid>.lock` in its directory: made by a program that opens it, left behind when it is killed."""

@@ -10,14 +10,13 @@ import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.disk import spellings
+from agentwatch.disk import Fingerprint, fingerprint, fingerprint_at, spellings
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
@@ -25,7 +24,7 @@ from agentwatch.sources.sessions.reader import Change, Progress, StoreReader
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
-from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.sources.sessions.tail import document
 from agentwatch.state import user_home
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
@@ -66,7 +65,7 @@ class _Task(NamedTuple):
     """A directory as it was read: its run, None where it is of another workspace or has no item, and why it, or what is
     in it, cannot be read."""
 
-    stamps: tuple[Stamp | None, ...] = ()
+    stamps: tuple[Fingerprint | None, ...] = ()
     run: Run | None = None
     refusal: str = ""
 
@@ -125,7 +124,7 @@ class RooReader(StoreReader):
 
     def _read(self, path: Path, before: _Task) -> _Task:
         """Half a file, in an editor that does not replace it at once, changes nothing."""
-        stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
+        stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
         try:
@@ -145,8 +144,8 @@ class RooReader(StoreReader):
 class MessagesTranscript(WholeTranscript):
     """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
 
-    def stamp(self) -> Stamp:
-        return stamp_of(self._path.lstat())
+    def stamp(self) -> object:
+        return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
         """Its store does not say how a command came out."""
@@ -227,13 +226,6 @@ def _messages_in(value: object) -> list[Fields]:
 
 def _moment(fields: Fields) -> float:
     return (number(fields, "ts") or 0.0) / 1000
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """That of a file as it is now, None where that cannot be told."""
-    with suppress(OSError):
-        return stamp_of(path.lstat())
-    return None
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:

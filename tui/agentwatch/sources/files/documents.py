@@ -16,6 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.disk import Fingerprint, fingerprint
 from agentwatch.sources.files.read import (
     CHANGING,
     NOT_READABLE,
@@ -25,7 +26,7 @@ from agentwatch.sources.files.read import (
     FileText,
     read_file,
 )
-from agentwatch.sources.files.walk import Fingerprint, fingerprint, looks_like_ours, to_name, to_path
+from agentwatch.sources.files.walk import looks_like_ours, to_name, to_path
 
 Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
 Committed = Callable[[str, float], float | None]

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
-from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, NotRegularError
-from agentwatch.sources.files.walk import MAX_BYTES, Fingerprint, fingerprint
+from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Fingerprint, NotRegularError, fingerprint
+from agentwatch.sources.files.walk import MAX_BYTES
 
 NOT_REGULAR, SYMBOLIC_LINK, OUTSIDE, TOO_LARGE, NOT_READABLE, NOT_UTF8, CHANGING, NOT_UNDERSTOOD = (
     f"SRC00{number}" for number in range(1, 9)

@@ -64,15 +64,6 @@ def to_name(path: str) -> str:
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
-Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size and inode
-
-
-def fingerprint(status: os.stat_result) -> Fingerprint:
-    """A fingerprint that changes with the file, without reading it. Nobody can set the ctime, so a rewrite of the same
-    size that restores the mtime is noticed."""
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-
-
 def join(directory: str, name: str) -> str:
     """The path of a name in a directory, both relative to the root."""
     return f"{directory}/{name}" if directory else name

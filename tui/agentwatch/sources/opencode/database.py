@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from agentwatch.disk import Fingerprint
 from agentwatch.sources.sessions.fields import Fields, object_in
 from agentwatch.sources.sessions.processes import is_of_this_system
-from agentwatch.sources.sessions.tail import Stamp
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
 _LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
@@ -33,7 +33,7 @@ _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
 _LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
-Signature = tuple[Stamp | None, ...]
+Signature = tuple[Fingerprint | None, ...]
 
 
 class SessionRow(NamedTuple):
@@ -172,7 +172,7 @@ def seconds(value: object) -> float:
     return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
-def _stamp(path: str) -> Stamp | None:
+def _stamp(path: str) -> Fingerprint | None:
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
         # Not its ctime: SQLite changes that when root reads.

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.disk import spellings
+from agentwatch.disk import fingerprint, spellings
 from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
@@ -33,7 +33,7 @@ from agentwatch.sources.sessions.runs import (
     link_agents,
     run_of,
 )
-from agentwatch.sources.sessions.tail import Tail, document, stamp_of
+from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK: Final = 1024 * 1024
@@ -307,7 +307,7 @@ class FilesReader(StoreReader, ABC):
         for (project, name, path), one in found.items():
             session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
             known: StoredFile | Description | None = (session.metas if one.is_meta else session.files).get(path)
-            if known is not None and stamp_of(known.status) == stamp_of(one.status):
+            if known is not None and fingerprint(known.status) == fingerprint(one.status):
                 continue
             moved = True
             if isinstance(known, StoredFile):
