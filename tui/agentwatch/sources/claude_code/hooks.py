@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
-_NOTHING: Final[Fields] = {}
 ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked about
 
 
@@ -26,8 +25,8 @@ class HookCall(NamedTuple):
     tool: str | None = None
     tool_use_id: str | None = None
     stop_hook_active: bool = False
-    given: Fields = _NOTHING
-    answered: Fields = _NOTHING
+    given: Fields = mapping(None)
+    answered: Fields = mapping(None)
     transcript: str | None = None
     suggestions: tuple[Fields, ...] = ()
 
