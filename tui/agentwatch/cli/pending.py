@@ -164,8 +164,9 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
     try:
         subject = desk.subject(task)
         _ = subject.decision_id
-        options, first = policy.options(task), policy.suggested(task)
-        actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
+        first = policy.suggested(task)
+        allowed = (one for one in OF_ATTEMPTS if not policy.why_not(task, one))
+        actions = sorted(allowed, key=lambda one: one is not first)
         # Behind `--` nothing is an option, whatever an agent calls its task.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
@@ -227,7 +228,7 @@ def request_line(request: Request, workspace: Path | str) -> str | None:
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
-    told, options = view.task_document(tree, task), policy.options(task)
+    told = view.task_document(tree, task)
     waiting = [one for one in task.requests if one.waits_for_operator]
     return PendingTaskDoc.of(
         told,
@@ -237,7 +238,7 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
         requests=[
             PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace)) for one in waiting
         ],
-        not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
+        not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_not(task, one))},
         **{name: getattr(one, name) for one in told.attempts[-1:] for name in ("return_path", "return_sha256")},
     )
 

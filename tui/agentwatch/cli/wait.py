@@ -93,7 +93,7 @@ def wait(options: Namespace) -> int:
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, None if options.json else 2)
     # Only now somebody has it.
-    if found.record and (problem := asker.note_read(found, "agentwatch wait")):
+    if found.record and (problem := asker.mark(found, "agentwatch wait")):
         complain(clean(problem))
     code, about = _exit_code(document), quoted(task_id)
     if code == ExitCode.EXPIRED:

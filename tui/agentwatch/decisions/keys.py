@@ -90,7 +90,7 @@ class Keys:
         key = _generated()
         with self._opened(make=True) as directory:
             names = directory.names()
-            if PUBLIC in names and PRIVATE not in names:
+            if PRIVATE not in names and {PUBLIC, RETIRED}.intersection(names):
                 raise self._missing(directory)
             try:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))

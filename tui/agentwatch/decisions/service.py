@@ -136,10 +136,7 @@ class DecisionService:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
         except KeyMissingError:
-            if self.keys.trust().keys:
-                # Only the private one is gone, and that was said.
-                raise
-            if self.read().problems:
+            if not self.keys.trust().keys and self.read().problems:
                 raise KeyMissingError(
                     f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
                     f" put them back from a backup, or move {self.state / NAME} away and decide again"
