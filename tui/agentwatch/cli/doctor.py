@@ -35,7 +35,7 @@ from agentwatch.view.words import plural
 )
 def doctor(options: Namespace) -> int:
     """Check that agentwatch can work here."""
-    if options.nats is not None:
+    if options.nats:
         return say_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
     desk = DecisionService(workspace, read_only=settings.read_only)
@@ -85,11 +85,11 @@ def _of_places(workspace: Path, desk: DecisionService) -> Iterator[Check]:
 def _of_key(desk: DecisionService) -> Iterator[Check]:
     try:
         private = f"{desk.keys.show().keyid[:16]}…, which only your user may read"
-        if desk.keys.why_encrypted() is None:
+        if desk.keys.why_encrypted():
+            yield good("signing key", f"{private}, with a passphrase")
+        else:
             why = "an agent that can read your files could decide in your name"
             yield note("signing key", f"{private}, without a passphrase; {why}: `agentwatch keys passphrase`")
-        else:
-            yield good("signing key", f"{private}, with a passphrase")
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
 

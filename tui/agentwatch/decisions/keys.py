@@ -154,7 +154,7 @@ class Keys:
 
     def trusted(self, role: Role) -> list[TrustedKey]:
         """Those that are trusted now."""
-        return [one for one in self.others(role) if one.retired_at is None]
+        return [one for one in self.others(role) if not one.retired_at]
 
     def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
         """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""

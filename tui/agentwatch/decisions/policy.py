@@ -56,7 +56,7 @@ def suggested(task: Task) -> Action | None:
     state, retry = task.own_state, task.retry
     if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
-    if task.question is None or state in _AT_WORK:
+    if not task.question or state in _AT_WORK:
         return None
     if is_restored(task) and retry.remaining:
         return Action.RETRY
@@ -98,25 +98,25 @@ def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) ->
         return "no file is about it: decide about the tasks below it"
     state = task.own_state
     if action is Action.ABORT:
-        can_end = state.is_open or state in _FAILED or task.contradicted or task.question is not None
+        can_end = state.is_open or state in _FAILED or task.contradicted or task.question
         return None if can_end else "it has ended, and not in failure: there is nothing to abort"
     if action is Action.ACCEPT:
         if state in (State.PARTIAL, State.INVALID) or task.contradicted:
             return None
         if state is State.COMPLETED:
-            return None if task.question is not None else "it is completed: nothing needs to be accepted"
+            return None if task.question else "it is completed: nothing needs to be accepted"
         return "there is no result to accept"
     if action is Action.RESPOND:
         if _waits_elsewhere(task):
             return "it waits in its own session, which reads no decision: answer it there"
-        if state is not State.BLOCKED and (task.question is None or state in _AT_WORK):
+        if state is not State.BLOCKED and (not task.question or state in _AT_WORK):
             return "it asks nothing"
     if action is not Action.RESPOND or is_retry(Action.RESPOND, task.latest):
         if state in _AT_WORK and not task.stale:
             return "it has not returned yet: wait, or abort it"
         if state in _AT_WORK and task.is_session:
             return "a human began this session: go on with it in its own program, or abort it"
-        if state is State.COMPLETED and not (task.contradicted or task.question is not None):
+        if state is State.COMPLETED and not (task.contradicted or task.question):
             return "it is completed, and nothing speaks against it"
         if action is not Action.ESCALATE:
             return _why_no_retry(task, mitigation if action is Action.RETRY else None)

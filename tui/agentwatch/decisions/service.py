@@ -253,7 +253,7 @@ class DecisionService:
     def acted(self, decision: Decision, by: str) -> None:
         """Tell that a decision was carried out. Raises ReceiptError."""
         since = written(datetime.fromtimestamp(decision.at, UTC))
-        is_private = decision.request_id is not None
+        is_private = bool(decision.request_id)
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
@@ -318,7 +318,7 @@ class DecisionWatcher(Part):
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
-                saw = "the next attempt" if known.request_id is None else "its program's record"
+                saw = "its program's record" if known.request_id else "the next attempt"
                 try:
                     self.desk.acted(known, f"agentwatch saw {saw}")
                 except DecisionError as error:
