@@ -6,18 +6,20 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Attempt, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
+from agentwatch.sources import Problem
 from agentwatch.view import words
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
@@ -46,15 +48,6 @@ class TaskLine(NamedTuple):
         return [one for attempt in self.task.attempts for one in attempt.decisions]
 
 
-class Attention(NamedTuple):
-    """A task that somebody has to look at: the exact ask, since when, and how many open tasks it holds up."""
-
-    task_id: str
-    ask: str
-    since: float | None
-    holds: int
-
-
 class Summary(NamedTuple):
     """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
     they claim could be checked."""
@@ -70,14 +63,6 @@ class Summary(NamedTuple):
     past: int
 
 
-class Elsewhere(NamedTuple):
-    """Another worktree of the repository in which something is not past, and how many of its tasks need somebody."""
-
-    workspace: str
-    tasks: int
-    needs_operator: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
@@ -85,18 +70,16 @@ class Account:
     tree: Tree
     workspace: str
     generated_at: float
-    verdict: str
-    summary: Summary
-    attention: Sequence[Attention]
-    """The most pressing first."""
+    attention: Sequence[tuple[Task, str]]
+    """The tasks that somebody has to look at, the most pressing first, each with its exact ask."""
     tasks: Sequence[TaskLine]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: Sequence[Finding]
     """Findings of files that belong to no task."""
-    problems: Sequence[tuple[str, str, str]]
-    """What could not be read: (source, place, message) each."""
-    worktrees: Sequence[Elsewhere]
+    problems: Sequence[Problem]
+    worktrees: Mapping[str, Below]
+    """The sums over the tasks in other worktrees of the repository, by their places."""
 
     @property
     def name(self) -> str:
@@ -104,6 +87,11 @@ class Account:
         name = PurePath(self.workspace).name or self.workspace
         host = self.tree.host
         return f"{host}: {name}" if host and not host.endswith(name) else host or name
+
+    @property
+    def verdict(self) -> str:
+        asking_there = sum(one.needs_operator for one in self.worktrees.values())
+        return verdict_of(self.tree, len(self.problems), asking_there)
 
     @property
     def rows(self) -> list[TaskLine]:
@@ -117,8 +105,8 @@ def account_of(
     *,
     workspace: str,
     now: float,
-    problems: Sequence[tuple[str, str, str]] = (),
-    worktrees: Sequence[Elsewhere] = (),
+    problems: Sequence[Problem] = (),
+    worktrees: Mapping[str, Below] = MappingProxyType({}),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
@@ -128,8 +116,6 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(tree, len(problems), sum(one.needs_operator for one in worktrees)),
-        summary=summary_of(tree),
         attention=list(_attention(tree)),
         tasks=list(_lines(tree, now)),
         changes=changes,
@@ -141,8 +127,8 @@ def account_of(
 
 def summary_of(tree: Tree, found: Collection[Task] | None = None) -> Summary:
     """The numbers of a tree, or of the tasks `found` in it."""
-    everything = sums_of(found) if found is not None else tree.totals
-    tasks = [task for task in (tree.tasks.values() if found is None else found) if not task.past]
+    every = tree.tasks.values() if found is None else found
+    tasks = [task for task in every if not task.past]
     now = sums_of(tasks)
     return Summary(
         tasks=now.tasks,
@@ -153,19 +139,18 @@ def summary_of(tree: Tree, found: Collection[Task] | None = None) -> Summary:
         contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
         unchecked=sum(one.shown is Shown.COMPLETED and not one.verdict and not one.shares_row for one in tasks),
         stale=now.stale,
-        past=everything.tasks - now.tasks,
+        past=sums_of(every).tasks - now.tasks,
     )
 
 
-def _attention(tree: Tree) -> Iterator[Attention]:
+def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
     silent = [
         one
         for one in tree.tasks.values()
         if one.shown in (Shown.SILENT, Shown.GONE) and not (one.past or one.shares_row or one.needs_operator)
     ]
     for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
-        ask = task.ask or "it works and gives no sign of life: check whether it still runs"
-        yield Attention(task.task_id, ask, task.since, task.open_below)
+        yield task, task.ask or "it works and gives no sign of life: check whether it still runs"
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
@@ -350,14 +335,14 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     """The tables of a session on unread files, open questions, events, and findings of files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
-    for one in account.attention:
-        held = f" (holds up {plural(one.holds, 'task')})" if one.holds else ""
-        waiting = span(one.since and account.generated_at - one.since)
-        asks.append((lines[one.task_id], one.task_id, one.ask + held, waiting))
+    for task, ask in account.attention:
+        held = f" (holds up {plural(task.open_below, 'task')})" if task.open_below else ""
+        waiting = span(task.since and account.generated_at - task.since)
+        asks.append((lines[task.task_id], task.task_id, ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
     ]
-    unread = [(source, message) for source, _, message in account.problems]
+    unread = [(one.source, one.message) for one in account.problems]
     return (
         Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
         Grid("Needs attention", "task", _ASKED, asks),
