@@ -180,13 +180,12 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
     for shown, count in sorted(summary.by_shown_state.items(), key=lambda item: -item[0].urgency):
         about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
         states.append(f"{count:,} {shown.word}{about}")
-    past = f", and {summary.past:,} of history" if summary.past else ""
-    if found is not None:
-        yield f"{summary.tasks + summary.past:,} found{': ' * bool(states)}{', '.join(states)}{past}."
-    elif states:
-        yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
-    elif past or tree.lost_since is None:
-        yield f"No new tasks{past}." if past else "No handoffs or returns were found."
+    total, past = summary.tasks + summary.past, [f"and {summary.past:,} of history"] if summary.past else []
+    if total or found is not None:
+        parts = f": {', '.join([*states, *past])}" if states else ", all of history" * bool(past)
+        yield f"{plural(total, 'task') if found is None else f'{total:,} found'}{parts}."
+    elif tree.lost_since is None:
+        yield "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
