@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Looked, Noted, Ran, Rules, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
@@ -429,6 +429,7 @@ class Monitor:
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
+            self._recorder.note(one for one in events if isinstance(one, Checked))
             self._recorder.report(task for task in tasks if _has_new_fault(task))
         return changed
 

@@ -445,6 +445,10 @@ class Tree:
         """Findings of files that belong to no task."""
         return self._files.notices
 
+    def was_checked(self, returned: Seen) -> bool:
+        """Whether a verdict on the claims of a return is known."""
+        return returned.digest in self._checks.get(returned.path, {})
+
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)

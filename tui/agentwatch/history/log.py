@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import Shown, State
@@ -21,7 +21,8 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
     for event in _with_times_of_loss(list(events)):
         for one in _moments(event, now):
             at = one.at
-            if path := getattr(one, "path", ""):
+            # A verdict belongs to what was there, which may be another run by now.
+            if (path := getattr(one, "path", "")) and not isinstance(one, Checked):
                 latest[path] = at = max(at, latest.get(path, at))
             if isinstance(one, Seen):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
