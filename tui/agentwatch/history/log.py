@@ -21,9 +21,10 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
     for event in _with_times_of_loss(list(events)):
         for one in _moments(event, now):
             at = one.at
-            # A verdict belongs to what was there, which may be another run by now.
-            if (path := getattr(one, "path", "")) and not isinstance(one, Checked):
-                latest[path] = at = max(at, latest.get(path, at))
+            if path := getattr(one, "path", ""):
+                at = max(at, latest.get(path, at))
+                # A verdict may be kept from before a session was read.
+                latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
                 at = max(at, lost_at)
@@ -31,8 +32,8 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # What was decided about a request is known when it ends.
-    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
+    # What was decided about a request is known when it ends, and what was returned before the verdict on it.
+    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 
