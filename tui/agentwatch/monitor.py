@@ -224,8 +224,7 @@ class Monitor:
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
-        task_id = asked.task_id if asked is not None else request.session_id
-        attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
+        task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
             lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
         )

@@ -328,9 +328,7 @@ class Files:
             self._directories[file.slot[0]].append(file)
         self._touch(file)
         self._gone.pop(path, None)
-        if self._heirs.pop(path, None):
-            # Its contents are its own again, and not of the file that it was renamed to.
-            file.settled = ()
+        self._heirs.pop(path, None)
         last = file.versions[-1] if file.versions else None
         now = seen.digest, seen.incomplete, document
         is_same = last and (last.digest, last.incomplete, last.document) == now

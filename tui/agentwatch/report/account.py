@@ -6,7 +6,7 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Attempt, Below, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Below, Shown, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
@@ -46,21 +46,6 @@ class TaskLine(NamedTuple):
     @property
     def decisions(self) -> list[Decision]:
         return [one for attempt in self.task.attempts for one in attempt.decisions]
-
-
-class Summary(NamedTuple):
-    """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
-    they claim could be checked."""
-
-    tasks: int
-    by_state: dict[State, int]
-    by_shown_state: dict[Shown, int]
-    needs_operator: int
-    verified: int
-    contradicted: int
-    unchecked: int
-    stale: int
-    past: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,22 +110,14 @@ def account_of(
     )
 
 
-def summary_of(tree: Tree, found: Collection[Task] | None = None) -> Summary:
-    """The numbers of a tree, or of the tasks `found` in it."""
-    every = tree.tasks.values() if found is None else found
-    tasks = [task for task in every if not task.past]
-    now = sums_of(tasks)
-    return Summary(
-        tasks=now.tasks,
-        by_state={state: now.states[state] for state in State if now.states.get(state)},
-        by_shown_state={shown: now.shown[shown] for shown in Shown if now.shown.get(shown)},
-        needs_operator=now.needs_operator,
-        verified=now.verdicts.get(Verdict.VERIFIED, 0),
-        contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
-        unchecked=sum(one.shown is Shown.COMPLETED and not one.verdict and not one.shares_row for one in tasks),
-        stale=now.stale,
-        past=sums_of(every).tasks - now.tasks,
-    )
+def present_of(tasks: Iterable[Task]) -> Below:
+    """The sums over those that are not past."""
+    return sums_of(task for task in tasks if not task.past)
+
+
+def unchecked_in(sums: Below) -> int:
+    """How many tasks are completed, and nothing that they claim could be checked."""
+    return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
 
 
 def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
@@ -171,16 +148,16 @@ def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection
 
 
 def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None) -> Iterator[str]:
-    summary = summary_of(tree, found)
-    history = words.history_words(tree) if found is None else ""
-    checked = {"verified": summary.verified, "unchecked": summary.unchecked}
-    checked["contradicted"] = summary.by_shown_state.get(Shown.COMPLETED, 0) - sum(checked.values())
+    tasks = tree.tasks.values() if found is None else found
+    now, total, history = present_of(tasks), sums_of(tasks).tasks, words.history_words(tree) if found is None else ""
+    checked = {"verified": now.verdicts[Verdict.VERIFIED], "unchecked": unchecked_in(now)}
+    checked["contradicted"] = now.shown[Shown.COMPLETED] - sum(checked.values())
     inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
     states = []
-    for shown, count in sorted(summary.by_shown_state.items(), key=lambda item: -item[0].urgency):
+    for shown in reversed(Shown):
         about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
-        states.append(f"{count:,} {shown.word}{about}")
-    total, past = summary.tasks + summary.past, [f"and {summary.past:,} of history"] if summary.past else []
+        states += [f"{count:,} {shown.word}{about}"] if (count := now.shown[shown]) else []
+    past = [f"and {total - now.tasks:,} of history"] if total > now.tasks else []
     if total or found is not None:
         parts = f": {', '.join([*states, *past])}" if states else ", all of history" * bool(past)
         yield f"{plural(total, 'task') if found is None else f'{total:,} found'}{parts}."
@@ -194,7 +171,7 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
         does = "does" if asking_there == 1 else "do"
         there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
-        needs = summary.needs_operator
+        needs = now.needs_operator
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
 

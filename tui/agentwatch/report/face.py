@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from agentwatch.console import STRONG, Part, is_terminal, say_line
 from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.delegation.task import Attempt
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable, Verdict
+from agentwatch.delegation.task import Attempt, Shown, State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import Account, TaskLine, account_of, others_say, receipt_words, summary_of
+from agentwatch.report.account import Account, TaskLine, account_of, others_say, present_of, receipt_words, unchecked_in
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
@@ -120,7 +120,7 @@ def document_of(account: Account) -> Document:
     return told | {
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
-        "summary": summary_of(account.tree)._asdict(),
+        "summary": _summary(account.tree),
         "attention": [
             {"task_id": task.task_id, "ask": ask, "since": iso(task.since), "holds": task.open_below}
             for task, ask in account.attention
@@ -132,6 +132,22 @@ def document_of(account: Account) -> Document:
             {"workspace": place, "tasks": below.tasks, "needs_operator": below.needs_operator}
             for place, below in account.worktrees.items()
         ],
+    }
+
+
+def _summary(tree: Tree) -> Document:
+    """Counts of the tasks that are not past, and of those that are."""
+    now = present_of(tree.tasks.values())
+    return {
+        "tasks": now.tasks,
+        "by_state": {state: now.states[state] for state in State if now.states[state]},
+        "by_shown_state": {shown: now.shown[shown] for shown in Shown if now.shown[shown]},
+        "needs_operator": now.needs_operator,
+        "verified": now.verdicts[Verdict.VERIFIED],
+        "contradicted": now.verdicts[Verdict.CONTRADICTED],
+        "unchecked": unchecked_in(now),
+        "stale": now.stale,
+        "past": tree.totals.tasks - now.tasks,
     }
 
 
