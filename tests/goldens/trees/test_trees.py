@@ -166,7 +166,7 @@ class Play:
     def do_watch(self, _: str, workspace: str = "work") -> None:
         self.machine.watch(workspace)
 
-    def do_check(self, _: str, workspace: str = "work") -> None:
+    def do_see(self, _: str, workspace: str = "work") -> None:
         self.machine.watch(workspace, checks=True)
 
     def do_many(self, _: str, count: str, *words: str) -> None:

@@ -70,7 +70,9 @@ def test_only_what_has_changed_is_made_anew() -> None:
     assert f"{scope}a.d" not in joined.tasks
 
 
-OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"}
+OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"} | {
+    "was_checked"
+}
 """Who watches or prints several workspaces asks each tree for these."""
 
 

@@ -186,6 +186,7 @@ class Tree:
 
     def _fill(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
         """All that a task's own documents, runs, checks and decisions say, and its question."""
+        task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = asks.agent_of(task)
