@@ -165,7 +165,7 @@ def test_doctor_says_what_an_older_version_lacks(tmp_path: Path) -> None:
     put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": hooks["SubagentStop"]}})})
     assert [one.found for one in setup.checks(tmp_path, Settings())] == [
         "CLAUDE.md: its block is of another version; `agentwatch init` renews it",
-        ".claude/settings.json: it is of an older version: 2 of 3 entries are missing; `agentwatch init` mends it",
+        ".claude/settings.json: it is of another version, or of other settings; `agentwatch init` mends it",
     ]
 
 

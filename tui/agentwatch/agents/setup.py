@@ -157,7 +157,7 @@ def run(
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
-    if confirm is not None:
+    if confirm:
         steps = {step.path: step for one in chosen for step in _edits(plan(workspace, one, remove=remove))}
         if steps:
             say(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
@@ -238,21 +238,16 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
     """The checks of `doctor` on files that `init` wrote: whether it would write the same now, and else why not."""
     if said := Journal(workspace).unanswered():
         yield note("agents", f"an answer to a program did not get through at {said}")
+    steps = [step for one in programs(settings).values() for step in plan(workspace, one, remove=False)]
+    edits = {step.path: step for step in steps if isinstance(step, Edit) and NAME in (step.before or "")}
     stale: dict[str, str] = {}
-    is_told = False
-    for program in programs(settings).values():
-        for step in plan(workspace, program, remove=False):
-            if not isinstance(step, Edit) or NAME not in (step.before or ""):
-                continue
-            if step.path != program.instructions:
-                stale[step.path] = stale.get(step.path) or _why_stale(step)
-            elif not is_told and _BEGIN in (step.before or "") and step.before != step.after:
-                # Nothing is started by the instructions.
-                is_told = True
-                yield note("agents", f"{step.path}: its block is of another version; `agentwatch init` renews it")
-    for path, why in stale.items():
-        if why:
-            yield bad("agents", f"{path}: {why}; `agentwatch init` mends it")
+    for path, edit in edits.items():
+        if not path.endswith(".md"):
+            stale[path] = _why_stale(edit)
+        elif _BEGIN in (edit.before or "") and edit.before != edit.after:
+            # Nothing is started by the instructions.
+            yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
+    yield from (bad("agents", f"{path}: {why}; `agentwatch init` mends it") for path, why in stale.items() if why)
     if stale and not any(stale.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
     if stale.get(CLAUDE_SETTINGS) == "":
@@ -276,10 +271,7 @@ def _why_stale(edit: Edit) -> str:
     """Why a file of a program is not as it would be written now; "" where it is."""
     if edit.before == edit.after:
         return ""
-    before, after = ([*_started_in(json.loads(text or "{}"))] for text in edit[1:])
-    reasons = dict.fromkeys(why for words in before if (why := _why_wrong(words)))
-    if not reasons and (more := len(after) - len(before)) > 0:
-        return f"it is of an older version: {more} of {len(after)} entries are missing"
+    reasons = dict.fromkeys(filter(None, map(_why_wrong, _started_in(json.loads(edit.before or "{}")))))
     return "; ".join(reasons) or "it is of another version, or of other settings"
 
 

@@ -207,16 +207,9 @@ class Reader:
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
-    def note_read(self, found: Found, by: str) -> str | None:
-        """Tell that the decision was read, where the operator sees it. Returns why it could not be written: it was read
-        all the same."""
-        return self._mark(found, Stage.READ, by)
-
-    def note_acted(self, decision_id: str, by: str) -> None:
-        """Tell that a decision was carried out. Where nothing can be written it was all the same."""
-        self._mark(self.find(Question(None, decision_id=decision_id)), Stage.ACTED, by)
-
-    def _mark(self, found: Found, stage: Stage, by: str) -> str | None:
+    def mark(self, found: Found, by: str, stage: Stage = Stage.READ) -> str | None:
+        """Tell that the decision was read, or carried out, where the operator sees it. Returns why it could not be
+        written: it was all the same."""
         if record := found.decided:
             told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
             try:

@@ -136,10 +136,7 @@ class DecisionService:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
         except KeyMissingError:
-            if self.keys.trust().keys:
-                # Only the private one is gone, and that was said.
-                raise
-            if self.read().problems:
+            if not self.keys.trust().keys and self.read().problems:
                 raise KeyMissingError(
                     f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
                     f" put them back from a backup, or move {self.state / NAME} away and decide again"
@@ -256,7 +253,7 @@ class DecisionService:
     def acted(self, decision: Decision, by: str) -> None:
         """Tell that a decision was carried out. Raises ReceiptError."""
         since = written(datetime.fromtimestamp(decision.at, UTC))
-        is_private = decision.request_id is not None
+        is_private = bool(decision.request_id)
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
@@ -321,7 +318,7 @@ class DecisionWatcher(Part):
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
-                saw = "the next attempt" if known.request_id is None else "its program's record"
+                saw = "its program's record" if known.request_id else "the next attempt"
                 try:
                     self.desk.acted(known, f"agentwatch saw {saw}")
                 except DecisionError as error:
