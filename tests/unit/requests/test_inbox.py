@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import Inbox
 from tests.unit.requests.asked import Place, request
 
 

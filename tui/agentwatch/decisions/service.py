@@ -58,8 +58,7 @@ from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import MAX_BYTES, to_name
+from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
 from agentwatch.state import state_directory, workspace_id
 
 LIFETIME: Final = timedelta(days=7)

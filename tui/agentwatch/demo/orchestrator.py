@@ -28,8 +28,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import request_about
-from agentwatch.requests.store import Offer, RequestError
+from agentwatch.requests.store import Offer, RequestError, request_about
 from agentwatch.state import workspace_id
 
 NAME: Final = "the demo's orchestrator"

@@ -24,7 +24,7 @@ from typing import IO, Final, NamedTuple, cast
 
 from agentwatch.evidence.disk import look
 from agentwatch.shell import find_program, trusted_path
-from agentwatch.sources.files.walk import is_candidate
+from agentwatch.sources.files.read import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories, worktrees_of
 from agentwatch.sources.worktrees import git_text as _text
 

@@ -12,24 +12,39 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, fingerprint_at, is_open_to_others
+from agentwatch.delegation.events import Requested
+from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text, request_id_of
+from agentwatch.disk import (
+    OPEN_HELD,
+    UNSYNCED,
+    Directory,
+    Disk,
+    change_stamp,
+    fingerprint,
+    fingerprint_at,
+    is_open_to_others,
+)
 from agentwatch.errors import AgentwatchError
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+    from agentwatch.sources.files.watcher import Watcher
 
 NAME: Final = "requests"
 MOST_ENDED: Final = 100  # so many that have ended are kept, and up to as many more
@@ -259,3 +274,116 @@ def _schema() -> TypeAdapter[Request]:
 
 def _name(request_id: str) -> str:
     return f"{request_id}.json"
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
+    """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
+    ValueError where the input has no one spelling."""
+    spelled, digest = input_text(given)
+    return Request(
+        request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
+        source=source,
+        session_id=session_id,
+        nonce=nonce,
+        input=spelled,
+        input_sha256=digest,
+        **values,
+    )
+
+
+def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
+    """The parts of a call that say what it would do, each below the other, and all arguments but those that are known:
+    they are in the parts, or told elsewhere. All but the last part are paths, and such. Where the parts are no texts,
+    all of it is shown as JSON."""
+    texts = [part for part in parts if isinstance(part, str)]
+    if not texts or len(texts) < len(parts) or not texts[0]:
+        return json.dumps(given, ensure_ascii=False, indent=2), ()
+    # Each name and value is in one line, and a text in quotation marks.
+    beside = (given_as(name, value) for name, value in given.items() if name not in known)
+    return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+
+
+def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
+    """The questions of a call; none where one of them, or an option, lacks its words, or two cannot be told apart.
+
+    `several` and `key` are the names under which a question says that it takes several options, and what its id is.
+    """
+    found = []
+    for asked in map(mapping, listed(given, "questions")):
+        question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
+        labels = [text(option, "label") for option in options]
+        if question is None or None in labels:
+            return ()
+        offered = tuple(Option(str(one["label"]), text(one, "description") or "") for one in options)
+        named = text(asked, key) or ""
+        found.append(Query(question, text(asked, "header") or "", offered, asked.get(several) is True, named))
+    return tuple(found) if len({(one.question, one.key) for one in found}) == len(found) else ()
+
+
+def given_as(name: str, value: object) -> Given:
+    return Given(name if _NAME.fullmatch(name) else _json(name), _json(value))
+
+
+def in_line(text: str) -> str:
+    """A path, and such: a line break in it would make what follows pass for something else."""
+    return text if text.isprintable() else _json(text)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class Inbox(Part):
+    """Looks at a request store, once or as a part of a worker."""
+
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+        self.store: Final = store
+        self.notice: str | None = None
+        self._clock = clock
+        self._known: dict[str, Request] = {}
+        self._looked: object = None
+        self.waiter: Watcher | None = None
+
+    def poll(self) -> list[Requested]:
+        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        if self.waiter is None:
+            # Hooks look once.
+            from agentwatch.sources.files.watcher import NAMES, Watcher
+
+            with suppress(OSError, RequestError), self.store.opened(make=True):
+                pass  # so that it is there to be watched
+            self.waiter = Watcher(str(self.store.directory), lambda name: name.endswith(".json"), mask=NAMES)
+        # As often as it is polled: it may be another one by now.
+        self.waiter.watch("")
+        before, self._looked = self._looked, (change_stamp(self.store.directory),)
+        # No file tells that a holder has died.
+        is_open = any(one.is_open for one in self._known.values())
+        return self.look() if is_open or before != self._looked else []
+
+    def look(self) -> list[Requested]:
+        """Changes since the call before. Blocks."""
+        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
+        self.notice = next(iter(self.store.problems), None)
+        for name, before in known.items():
+            # Without a file, or with one that says nothing of its end, its holder was killed.
+            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
+            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
+            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
+        self._known = found
+        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
+
+    def close(self) -> None:
+        """Nobody polls it any more."""
+        if self.waiter is not None:
+            self.waiter.close()
+
+    def gone(self, request: Request) -> str | None:
+        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        now = self.store.find(request.request_id)
+        if now is None or now.stage is not RequestStage.OFFERED:
+            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+        is_same = as_asked(now) == as_asked(request)
+        return None if is_same else "it is not the one that you looked at: look at it again"

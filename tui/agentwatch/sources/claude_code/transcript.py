@@ -12,6 +12,7 @@ from agentwatch.delegation.request import Permit, Permitter, input_text
 from agentwatch.delegation.run import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
+    TODO_STATUSES,
     Fields,
     first_line,
     inner,
@@ -20,12 +21,12 @@ from agentwatch.sources.sessions.fields import (
     read_notification,
     string,
     text,
+    todos_of,
     total,
     whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
 from agentwatch.sources.sessions.tail import Record
-from agentwatch.sources.sessions.values import TODO_STATUSES, todos_of
 
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING: Final = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word

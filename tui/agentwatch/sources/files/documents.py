@@ -24,9 +24,11 @@ from agentwatch.sources.files.read import (
     BehindLinkError,
     FileRefusedError,
     FileText,
+    looks_like_ours,
     read_file,
+    to_name,
+    to_path,
 )
-from agentwatch.sources.files.walk import looks_like_ours, to_name, to_path
 
 Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
 Committed = Callable[[str, float], float | None]

@@ -18,7 +18,7 @@ from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
-from agentwatch.sources.files.walk import is_candidate, join, pruning, to_path, walk
+from agentwatch.sources.files.read import is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of

@@ -32,10 +32,10 @@ from agentwatch.sources.sessions.fields import (
     question_in,
     read_notification,
     text,
+    todos_in,
 )
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Record
-from agentwatch.sources.sessions.values import todos_in
 
 SESSION: Final = ""  # stands for the session itself where agents are named by id
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
