@@ -167,14 +167,17 @@ class Transcript(Account):
         told = self.notify(said, at)
         asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         asker = asker if told is None else StartedBy.PROGRAM
+        is_open = bool(self.open)
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         is_later = self.prompt is not None and self.state is RunState.WORKING
+        is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
         self.round_at = at if is_later else self.round_at
         self.prompt = self.prompt or prompt
-        # Whoever tells a session at work of his own something more has resumed it, as a rule after a kill.
-        self._begin(at, prompt, asker, is_resumed=is_later and not self.is_agent and asker is StartedBy.PARENT)
+        if is_resumed and is_open:
+            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
+        self._begin(at, prompt, asker, is_resumed=is_resumed)
 
     def _assistant(self, fields: Fields, at: float) -> None:
         """A record of a message of the model, as a rule one block of it."""
