@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
     from agentwatch.sources.files.watcher import Watcher
 
-NAME: Final = "requests"
-MOST_ENDED: Final = 100  # so many that have ended are kept, and up to as many more
+NAME = "requests"
+MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
 
-LARGEST: Final = 1024 * 1024  # bytes of a file: what is larger is answered in its program
+LARGEST = 1024 * 1024  # bytes of a file: what is larger is answered in its program
 
-_MOST_SECONDS: Final = 2**40
+_MOST_SECONDS = 2**40
 
 
 class RequestError(AgentwatchError):
@@ -62,12 +62,12 @@ class RequestStore:
     """The requests of one workspace, in its state directory. Any thread and any process may use it at once."""
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
-        self.directory: Final = (state or state_directory(workspace)) / NAME
-        self.workspace_id: Final = workspace_id(workspace)
+        self.directory = (state or state_directory(workspace)) / NAME
+        self.workspace_id = workspace_id(workspace)
         self.problems: list[str] = []
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
-        self.disk: Final = disk
+        self.disk = disk
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
@@ -276,7 +276,7 @@ def _name(request_id: str) -> str:
     return f"{request_id}.json"
 
 
-_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
@@ -340,7 +340,7 @@ class Inbox(Part):
     """Looks at a request store, once or as a part of a worker."""
 
     def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
-        self.store: Final = store
+        self.store = store
         self.notice: str | None = None
         self._clock = clock
         self._known: dict[str, Request] = {}

@@ -2,8 +2,6 @@
 looked at when `stat` says that it was written, each time in a connection of its own. A session of which anything has
 changed is read again, from the tables that hold what is now, with its rounds and its task calls."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json
@@ -18,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from agentwatch.delegation.request import Permit, Permitter
@@ -34,16 +32,16 @@ from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account,
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
-LARGEST_RECORD: Final = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
-_LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
+LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
+_LATEST = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
 
-_LOCKED_SECONDS: Final = 0.1
-_LONGEST_LOOK: Final = 5.0  # seconds: a crafted database can keep a query busy for ever
-_STEPS: Final = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK: Final = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
-_ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
+_LOCKED_SECONDS = 0.1
+_LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
+_USERS_LOCK = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
+_ASK_FOR_LOCK: int | None = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
-_LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
+_LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
 Signature = tuple[Fingerprint | None, ...]
 
@@ -192,25 +190,25 @@ def _stamp(path: str) -> Fingerprint | None:
     return None
 
 
-_RACY_SECONDS: Final = 2.0  # a file written twice in one tick of its clock looks the same after both
-_BUSY_SECONDS: Final = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
-_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
-_LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE: Final = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
-_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
-_AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
+_RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
+_BUSY_SECONDS = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
+_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
+_LEFT_BEHIND = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
+_PATIENCE = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
+_SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
+_AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
-_OVER: Final = ("completed", "error")
-_CONTINUED: Final = ("tool-calls", "unknown")
-_FRAME: Final = re.compile(
+_OVER = ("completed", "error")
+_CONTINUED = ("tool-calls", "unknown")
+_FRAME = re.compile(
     r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
     r"<(?P<tag>task_result|task_error)>\n(?P<body>.*)\n</(?P=tag)>",
     re.DOTALL,
 )
-_RULE: Final = "The user has specified a rule"
-_REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
-_FEEDBACK: Final = " with the following feedback: "
-_LONGEST: Final = 2_000
+_RULE = "The user has specified a rule"
+_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
+_FEEDBACK = " with the following feedback: "
+_LONGEST = 2_000
 
 
 @dataclass(slots=True)

@@ -1,18 +1,16 @@
 """Claude Code: its name, and the payloads that it gives to a hook on its standard input, as a small typed value. Its
 sessions are read by `claude_code_reader`."""
 
-from __future__ import annotations
-
 import json
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
-NAME: Final = "claude-code"  # the name of the program in its runs
+NAME = "claude-code"  # the name of the program in its runs
 
 
-_MAX_BYTES: Final = 16 * 1024 * 1024
-ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked about
+_MAX_BYTES = 16 * 1024 * 1024
+ASKS = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.delegation.run import Message, Run
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Fields = Mapping[str, object]
 
-_NOTHING: Final[Fields] = {}
-_LARGEST: Final = 1e15
-_SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
+_NOTHING: Fields = {}
+_LARGEST = 1e15
+_SAYS_NOTHING = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
 
 
 def text(fields: Fields, key: str) -> str | None:
@@ -134,8 +134,8 @@ def parts_in(fields: Fields, key: str) -> list[str]:
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
-_OPENING: Final = "<task-notification>"
-_TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
+_OPENING = "<task-notification>"
+_TAG = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
 
 
 class Notification(NamedTuple):
@@ -165,11 +165,11 @@ def read_notification(text: str) -> Notification | None:
     return Notification(task_id, call, status, first_line(summary), said if said.strip() else None)
 
 
-_LATEST: Final = 253_402_300_800.0  # the year 10000, in seconds since the epoch
-_MOST_TODOS: Final = 1000
-_LONGEST_TODO: Final = 500
-_STEP: Final = ("content", "step", "description")  # the names of what is to be done
-TODO_STATUSES: Final = {
+_LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
+_MOST_TODOS = 1000
+_LONGEST_TODO = 500
+_STEP = ("content", "step", "description")  # the names of what is to be done
+TODO_STATUSES = {
     "pending": TodoStatus.PENDING,
     "in_progress": TodoStatus.IN_PROGRESS,
     "completed": TodoStatus.DONE,
