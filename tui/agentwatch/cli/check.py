@@ -60,6 +60,7 @@ class CheckedDoc(JsonObject):
 @command(
     argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
     argument("--format", None, "default: text", choices=("text", "json", "github"), default="text"),
+    exit_codes="exit codes: 0 fine, 1 error findings, or something could not be read, 2 wrong usage",
 )
 def check(options: Namespace) -> int:
     """Check handoffs and returns against their contracts."""

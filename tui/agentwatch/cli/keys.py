@@ -52,9 +52,8 @@ def keys(options: Namespace) -> int:
     """Show the key that signs your decisions, or change it; say whose keys are trusted."""
     what, whose, keys, role = options.what, options.whose, Keys(), Role.HOST if options.host else Role.OPERATOR
     if bool(whose) != (what in ("send", "trust", "distrust")) or (len(whose) > 1 and what != "send"):
-        raise UsageError(
-            "only these take others: `keys send HOST ...`, `keys trust KEY --name NAME`, `keys distrust KEY`"
-        )
+        with_others = "`keys send HOST ...`, `keys trust KEY --name NAME` and `keys distrust KEY`"
+        raise UsageError(f"{with_others} need the key or host of somebody else, and no other use of `keys` takes one")
     match what:
         case "send":
             return send(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())

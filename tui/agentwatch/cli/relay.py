@@ -174,13 +174,12 @@ def _deciders(own: SigningKey) -> list[str]:
     ),
     argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
     CREDS,
-    exit_codes="exit codes: 0 all is well, 2 wrong usage",
 )
 def fleet(options: Namespace) -> int:
     """Prepare a NATS server: write its configuration, and make the store of a fleet."""
     is_init, keys = options.what == "init", Keys()
     if is_init and (options.trust or not options.where):
-        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] FILE`")
+        raise UsageError("`agentwatch fleet init` takes a server, such as nats://hub:4222, and no --trust")
     if not is_init:
         return _configure(keys, options)
     with needing(*FLEET):

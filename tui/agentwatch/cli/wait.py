@@ -16,7 +16,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, waited
+from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned, waited
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
@@ -101,7 +101,7 @@ def wait(options: Namespace) -> int:
     elif code == ExitCode.UNASKED:
         complain(clean(str(document["do_now"])))
     elif code != ExitCode.DONE:
-        complain(f"pending: the operator has not decided about {about} yet; call again")
+        complain(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
         _complain_of_refused(document)
         if code == ExitCode.PENDING and not task:
             complain(f"no task {about} is seen in the files of {clean(str(workspace))}: check its id")

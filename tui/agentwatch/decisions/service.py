@@ -29,7 +29,6 @@ from agentwatch.decisions.delivery import (
     ReceiptError,
     differing,
     forged,
-    mended,
     mirror_missing,
 )
 from agentwatch.decisions.envelope import SigningKey
@@ -55,7 +54,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Unreadable
+from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
@@ -292,13 +291,11 @@ class DecisionWatcher(Part):
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
-        foreign = {name: why for name, _, why in mirror.foreign[:_MOST_FORGED]}
-        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
-        for name in {**self._forged, **foreign}:
-            if (why := foreign.get(name, "")) != (before := self._forged.get(name)):
-                self._forged[name] = why
-                finding = forged(why) if why else mended(before or "")
-                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", finding))
+        foreign = {f"{MIRROR}/{name}": why for name, _, why in mirror.foreign[:_MOST_FORGED]}
+        events += [Gone(0, self._clock(), path) for path in self._forged.keys() - foreign]
+        new = (path for path, why in foreign.items() if self._forged.get(path) != why)
+        events += [Unreadable(0, self._clock(), path, forged(foreign[path])) for path in new]
+        self._forged = foreign
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
