@@ -255,7 +255,12 @@ STATUS: Final = [
         ("RET024", "files_modified:\n- (none)", "files_modified:\n(none)", "(none)"),
         ("RET061", "files_created:", "I created one file.\nfiles_created:", "I created"),
         ("RET061", "runtime_model_reported", "- plans/south.md\nruntime_model_reported", "south"),
-        ("RET061", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md\n    - plans/south.md", "south"),
+        (
+            "RET061",
+            "files_created:\n- plans/north.md",
+            "files_created:\n- plans/north.md\n    - plans/south.md",
+            "south",
+        ),
         ("ERR007", "nine rows.", "nine rows.\nerror_code: E_ODD", "error_code"),
         ("ERR007", "nine rows.", "nine rows.\nretry_recommended: yes", "retry_recommended"),
     ),
