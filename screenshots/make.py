@@ -28,7 +28,8 @@ from agentwatch.decisions.service import DecisionService
 from agentwatch.demo.orchestrator import ASKS_AT, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
-from agentwatch.requests.store import Inbox, RequestStore
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 

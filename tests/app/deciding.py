@@ -17,7 +17,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.service import DecisionService
 from agentwatch.monitor import Monitor
-from agentwatch.requests.store import Inbox, RequestStore
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}

@@ -16,7 +16,8 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
-from agentwatch.requests.store import Inbox, RequestStore
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.decisions.made import QUICK
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.host import Fleet
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.store import Inbox
+    from agentwatch.requests.inbox import Inbox
     from agentwatch.sources import Problem
     from agentwatch.sources.sessions.source import SessionsSource
 
@@ -261,7 +261,8 @@ def shelf_of(workspace: Path) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """The requests of programs in a workspace."""
-    from agentwatch.requests.store import Inbox, RequestStore
+    from agentwatch.requests.inbox import Inbox
+    from agentwatch.requests.store import RequestStore
 
     return Inbox(RequestStore(workspace))
 

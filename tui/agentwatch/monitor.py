@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.store import Inbox
+    from agentwatch.requests.inbox import Inbox
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 

@@ -39,7 +39,8 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Result
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Inbox, RequestStore
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import workspace_id
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.requests.store import Inbox
+from agentwatch.requests.inbox import Inbox
 from tests.unit.requests.asked import request
 
 

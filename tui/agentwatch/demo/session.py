@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.service import DecisionService
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
-    from agentwatch.requests.store import Inbox
+    from agentwatch.requests.inbox import Inbox
 
 _INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
@@ -100,7 +100,8 @@ class DemoSession:
 
     def open_inbox(self) -> Inbox:
         """The requests of the agents of the demo."""
-        from agentwatch.requests.store import Inbox, RequestStore
+        from agentwatch.requests.inbox import Inbox
+        from agentwatch.requests.store import RequestStore
 
         return Inbox(RequestStore(self._workspace, state=self._state))
 

@@ -22,7 +22,7 @@ from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, 
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.fields import checked_run, is_time, messages, shape_of
+from agentwatch.sources.sessions.reader import checked_run, is_time, messages, shape_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -24,7 +24,7 @@ from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open
 from agentwatch.history.database import Database, UnusableError, select
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
-from agentwatch.sources.sessions.fields import is_time, shape_of
+from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import record_first_watch, state_directory
 
 LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns

@@ -9,7 +9,7 @@ from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Un
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.request import after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
-from agentwatch.sources.sessions.fields import messages
+from agentwatch.sources.sessions.reader import messages
 
 MEBIBYTE = 1024 * 1024
 MOST = {

@@ -14,24 +14,21 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text, request_id_of
 from agentwatch.disk import (
     OPEN_HELD,
     UNSYNCED,
     Directory,
     Disk,
-    change_stamp,
     fingerprint,
     fingerprint_at,
     is_open_to_others,
@@ -44,7 +41,6 @@ from agentwatch.text import quoted
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from agentwatch.sources.files.watcher import Watcher
 
 NAME = "requests"
 MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
@@ -334,56 +330,3 @@ def in_line(text: str) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-class Inbox(Part):
-    """Looks at a request store, once or as a part of a worker."""
-
-    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
-        self.store = store
-        self.notice: str | None = None
-        self._clock = clock
-        self._known: dict[str, Request] = {}
-        self._looked: object = None
-        self.waiter: Watcher | None = None
-
-    def poll(self) -> list[Requested]:
-        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
-        if self.waiter is None:
-            # Hooks look once.
-            from agentwatch.sources.files.watcher import NAMES, Watcher
-
-            with suppress(OSError, RequestError), self.store.opened(make=True):
-                pass  # so that it is there to be watched
-            self.waiter = Watcher(str(self.store.directory), lambda name: name.endswith(".json"), mask=NAMES)
-        # As often as it is polled: it may be another one by now.
-        self.waiter.watch("")
-        before, self._looked = self._looked, (change_stamp(self.store.directory),)
-        # No file tells that a holder has died.
-        is_open = any(one.is_open for one in self._known.values())
-        return self.look() if is_open or before != self._looked else []
-
-    def look(self) -> list[Requested]:
-        """Changes since the call before. Blocks."""
-        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
-        self.notice = next(iter(self.store.problems), None)
-        for name, before in known.items():
-            # Without a file, or with one that says nothing of its end, its holder was killed.
-            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
-            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
-            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
-        self._known = found
-        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
-
-    def close(self) -> None:
-        """Nobody polls it any more."""
-        if self.waiter is not None:
-            self.waiter.close()
-
-    def gone(self, request: Request) -> str | None:
-        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
-        now = self.store.find(request.request_id)
-        if now is None or now.stage is not RequestStage.OFFERED:
-            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
-        is_same = as_asked(now) == as_asked(request)
-        return None if is_same else "it is not the one that you looked at: look at it again"

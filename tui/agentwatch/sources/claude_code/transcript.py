@@ -7,9 +7,8 @@ from itertools import takewhile
 
 from agentwatch.delegation.request import Permit, Permitter, input_text
 from agentwatch.delegation.run import Message, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
 from agentwatch.sources.sessions.fields import (
-    TODO_STATUSES,
     Fields,
     first_line,
     inner,
@@ -18,7 +17,6 @@ from agentwatch.sources.sessions.fields import (
     read_notification,
     string,
     text,
-    todos_of,
     total,
     whole,
 )

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
-from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
-from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text, todos_in
+from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about, todos_in
+from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text
 from agentwatch.sources.sessions.tail import Line, Tail, record_at
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.

@@ -21,7 +21,7 @@ from agentwatch.delegation.run import (
     Turn,
     todo_moved,
 )
-from agentwatch.sources.sessions.entries import Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Entry, EntryKind, about, todos_in
 from agentwatch.sources.sessions.fields import (
     Fields,
     Notification,
@@ -30,7 +30,6 @@ from agentwatch.sources.sessions.fields import (
     question_in,
     read_notification,
     text,
-    todos_in,
 )
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Record

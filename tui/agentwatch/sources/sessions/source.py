@@ -14,9 +14,8 @@ from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState, Session
 from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.fields import checked_run
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
 from agentwatch.text import words_of
 
 _SLICE_SECONDS = 0.05  # at a stretch for a reader: what another one has found is not kept waiting

@@ -1,0 +1,63 @@
+"""Requests of the programs in a workspace, as a part of a worker: the operator sees one as soon as it is offered."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from agentwatch.background import Part
+from agentwatch.delegation.events import Requested
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.disk import change_stamp
+from agentwatch.requests.store import RequestError, RequestStore, as_asked
+from agentwatch.sources.files.watcher import NAMES, Watcher
+
+
+class Inbox(Part):
+    """Looks at a request store, once or as a part of a worker."""
+
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self.notice: str | None = None
+        self._clock = clock
+        self._known: dict[str, Request] = {}
+        self._looked: object = None
+        self.waiter: Watcher | None = None
+
+    def poll(self) -> list[Requested]:
+        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        if self.waiter is None:
+            with suppress(OSError, RequestError), self.store.opened(make=True):
+                pass  # so that it is there to be watched
+            self.waiter = Watcher(str(self.store.directory), lambda name: name.endswith(".json"), mask=NAMES)
+        # As often as it is polled: it may be another one by now.
+        self.waiter.watch("")
+        before, self._looked = self._looked, (change_stamp(self.store.directory),)
+        # No file tells that a holder has died.
+        is_open = any(one.is_open for one in self._known.values())
+        return self.look() if is_open or before != self._looked else []
+
+    def look(self) -> list[Requested]:
+        """Changes since the call before. Blocks."""
+        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
+        self.notice = next(iter(self.store.problems), None)
+        for name, before in known.items():
+            # Without a file, or with one that says nothing of its end, its holder was killed.
+            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
+            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
+            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
+        self._known = found
+        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
+
+    def close(self) -> None:
+        """Nobody polls it any more."""
+        if self.waiter is not None:
+            self.waiter.close()
+
+    def gone(self, request: Request) -> str | None:
+        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        now = self.store.find(request.request_id)
+        if now is None or now.stage is not RequestStage.OFFERED:
+            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+        is_same = as_asked(now) == as_asked(request)
+        return None if is_same else "it is not the one that you looked at: look at it again"
