@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import FileKind, look, place_of
-from agentwatch.evidence.git import SECONDS, commit_before, open_git
+from agentwatch.evidence.git import commit_before, open_git
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
@@ -42,7 +42,7 @@ def file_text(workspace: Path, path: str) -> Inspection:
     return _cut(text)
 
 
-def difference(workspace: Path, path: str, handed_off_at: float | None, *, seconds: float = SECONDS) -> Inspection:
+def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspection:
     """The `git diff` of a claimed file since the commit at its handoff, or since the last commit without a handoff.
 
     A file that git does not know has no difference; its text is all new. No filter, textconv or external diff is run.
@@ -56,7 +56,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
     if facts.real or not (facts.is_there or facts.kind is FileKind.MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
-        git = open_git(root, seconds=seconds)
+        git = open_git(root)
         base = git.head
         if base is not None and handed_off_at is not None:
             base = commit_before(git, base, handed_off_at)
