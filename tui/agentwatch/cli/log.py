@@ -107,7 +107,7 @@ def _log(
     with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
     history, inbox = History(state), inbox_of(workspace)
-    source = source_of(workspace, settings, sessions=sessions, dates=True)
+    source = source_of(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))

@@ -95,7 +95,7 @@ def relay(options: Namespace) -> int:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
 
     def relayed(workspace: Path, name: str) -> Relayed:
-        monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
+        monitor = monitor_of(workspace, settings, open_desk=partial(desk_of, workspace, settings))
         return Relayed(name, monitor, asked.setdefault(workspace, []))
 
     def others() -> list[Relayed]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import shlex
-import struct
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader
+from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
 
 from agentwatch.remote.address import Address
@@ -32,7 +32,7 @@ GREETING: Final = b"agentwatch-relay\n"  # Is the first line, in both directions
 _MOST_NOISE: Final = 256 * 1024
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
-_CHUNK: Final = 1024 * 1024
+_ENDED: Final = "the connection has ended"
 _JOIN_SECONDS: Final = 0.8
 
 _SSH_OPTIONS: Final = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
@@ -107,37 +107,22 @@ def stay_connected(
         pause = FIRST_PAUSE if was_asked else min(pause * 2, LONGEST_PAUSE)
 
 
-def framed(message: bytes) -> bytes:
-    """A message with its length before it."""
-    return struct.pack(">I", len(message)) + message
-
-
 def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     """The messages that come, from behind the greeting, at which `begun` is called. Raises OSError, also at the end."""
-    data = bytearray()
-
-    def read() -> None:
-        some = os.read(descriptor, _CHUNK)
-        if not some:
-            raise ConnectionError("the connection has ended")
-        data.extend(some)
-
-    while (at := data.find(GREETING)) < 0:
-        if len(data) > _MOST_NOISE:
+    noise = bytearray()
+    while not noise.endswith(GREETING):
+        if len(noise) > _MOST_NOISE:
             raise ConnectionError("something else than a relay answers there")
-        read()
-    del data[: at + len(GREETING)]
+        if not (letter := os.read(descriptor, 1)):
+            raise ConnectionError(_ENDED)
+        noise += letter
     begun()
-    while True:
-        while len(data) < 4:
-            read()
-        end = 4 + struct.unpack_from(">I", data)[0]
-        if end > 4 + LARGEST_MESSAGE:
-            raise ConnectionError("something else than a relay speaks there")
-        while len(data) < end:
-            read()
-        yield bytes(data[4:end])
-        del data[:end]
+    with Connection(os.dup(descriptor), writable=False) as pipe:
+        while True:
+            try:
+                yield pipe.recv_bytes(LARGEST_MESSAGE)
+            except (EOFError, OSError) as error:
+                raise ConnectionError(_ENDED) from error
 
 
 class Writer:
@@ -147,7 +132,7 @@ class Writer:
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.
         self._descriptor = os.dup(descriptor)
         self._news = threading.Condition()
-        self._waiting = [GREETING]
+        self._waiting: list[bytes] = []
         self._size = 0
         self._is_over = False
         self._thread = threading.Thread(target=self._run, name="agentwatch-write", daemon=True)
@@ -157,7 +142,7 @@ class Writer:
         """Write a message, as soon as those before are written."""
         with self._news:
             if not self._is_over and self._size + len(message) <= MOST_WAITING:
-                self._waiting.append(framed(message))
+                self._waiting.append(message)
                 self._size += len(message)
                 self._news.notify()
 
@@ -169,16 +154,16 @@ class Writer:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        with suppress(OSError), os.fdopen(self._descriptor, "wb", 0) as file:
+        with suppress(OSError), Connection(self._descriptor, readable=False) as pipe:
+            os.write(self._descriptor, GREETING)
             while True:
                 with self._news:
                     self._news.wait_for(lambda: self._waiting or self._is_over)
                     if not self._waiting:
                         return
-                    view = memoryview(b"".join(self._waiting))
-                    self._waiting, self._size = [], 0
-                while view:
-                    view = view[file.write(view) :]
+                    waiting, self._waiting, self._size = self._waiting, [], 0
+                for message in waiting:
+                    pipe.send_bytes(message)
         with self._news:
             self._is_over = True
 
