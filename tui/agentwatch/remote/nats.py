@@ -177,9 +177,9 @@ class NatsHub:
     """A connection, in a thread, for the links to all hosts of a fleet, or for that of one `host` to its screens. It is
     there while one of them is."""
 
-    def __init__(self, server: str, login: Login, host: str = "") -> None:
+    def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None) -> None:
         self.screen: Final = secrets.token_hex(8)
-        self._server, self._login, self._host = server, login, host
+        self._server, self._login, self._host, self._note = server, login, host, note
         self._subject = host_subject(host) if host else screen_subject("*", self.screen)
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
@@ -241,8 +241,10 @@ class NatsHub:
     def _change(self, state: LinkState) -> None:
         with self._lock:
             is_new, self._state, links = state != self._state, state, list(self._links.values())
-        for link in links if is_new else ():
-            link.change(state)
+        if is_new:
+            self._note(state)
+            for link in links:
+                link.change(state)
 
     async def _live(self) -> LinkState:
         """One connection, from its beginning to its end. Returns why it has ended."""
@@ -324,15 +326,7 @@ class NatsEnd(NatsLink):
         self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None
     ) -> None:
         host = host_of(key.public)
-        super().__init__(NatsHub(server, login or Login(key), host), host)
-        self._note = note
-
-    def start(self, receive: Receive, change: Change) -> None:
-        def tell(state: LinkState) -> None:
-            self._note(state)
-            change(state)
-
-        super().start(receive, tell)
+        super().__init__(NatsHub(server, login or Login(key), host, note), host)
 
     def send(self, message: bytes, to: str = "") -> None:
         if to:
