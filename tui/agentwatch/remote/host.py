@@ -466,12 +466,10 @@ class RemoteSource(Source):
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
-            known = self.log.events()
-        about = run.source, run.session_id, run.place
-        for ran in known:
-            if isinstance(ran, Ran) and ran.run and (ran.run.source, ran.run.session_id, ran.run.place) == about:
-                return FarTranscript(partial(self.ask, "transcript", ran.path))
-        return None
+            ran = [one for one in self.log.events() if isinstance(one, Ran)]
+        keys = {(one.run.session, one.run.place): one.path for one in ran if one.run}
+        key = keys.get((run.session, run.place))
+        return FarTranscript(partial(self.ask, "transcript", key)) if key is not None else None
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""

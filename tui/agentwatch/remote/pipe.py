@@ -17,9 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from io import BufferedReader
 from multiprocessing.connection import Connection
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 from agentwatch.remote.address import Address
 from agentwatch.remote.protocol import LARGEST_MESSAGE
@@ -209,7 +208,6 @@ class ProcessLink(Link):
         words = ["--", *paths] if any(paths) else ["--all"]
         self._command = command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))
         self._stopped, self._again = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -221,9 +219,7 @@ class ProcessLink(Link):
         self._thread.start()
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
-        with self._lock:
-            writer = self._writer
-        if writer is not None:
+        if (writer := self._writer) is not None:
             writer.send(message)
 
     def connect_again(self) -> None:
@@ -231,9 +227,7 @@ class ProcessLink(Link):
         self._again.set()
 
     def _end_process(self) -> None:
-        with self._lock:
-            process = self._process
-        if process is not None:
+        if (process := self._process) is not None:
             _end(process)
 
     def stop(self) -> None:
@@ -249,7 +243,7 @@ class ProcessLink(Link):
         try:
             words = resolve_command(self._command)
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
-                words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+                words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:
             return LinkState(
@@ -257,8 +251,7 @@ class ProcessLink(Link):
             )
         with process:
             writer = Writer(process.stdin.fileno())  # type: ignore[union-attr]
-            with self._lock:
-                self._process, self._writer = process, writer
+            self._process, self._writer = process, writer
             if self._stopped.is_set():
                 _end(process)
             lines: deque[str] = deque(maxlen=20)
@@ -272,8 +265,7 @@ class ProcessLink(Link):
             except OSError as error:
                 why = error.strerror or str(error)
             finally:
-                with self._lock:
-                    self._writer = self._process = None
+                self._writer = self._process = None
                 writer.stop(0)
                 _end(process)
                 reads.join(_STOP_SECONDS)
@@ -282,8 +274,7 @@ class ProcessLink(Link):
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
     """Keep the last lines that ssh, and the relay there, say to people."""
-    with suppress(OSError, ValueError), BufferedReader(process.stderr) as stderr:  # type: ignore[type-var]
-        # Unbuffered, each byte would be a system call, and a flood of words outlives the connection.
+    with suppress(OSError, ValueError), cast("IO[bytes]", process.stderr) as stderr:
         for line in iter(lambda: stderr.readline(4096), b""):
             lines.append(line.decode("utf-8", "replace").strip())
 
