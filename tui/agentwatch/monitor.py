@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,8 +100,8 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
-        """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
+        self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
+        """Batches that are being applied: the rest of their events, the health behind them, and whether it is `anew`."""
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
@@ -279,10 +279,7 @@ class Monitor:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
         def put(events: Sequence[Event], health: Health | None = None, anew: bool = False) -> None:
-            size = max(len(events), 1) if anew else _CHUNK
-            for at in range(0, max(len(events), 1), size):
-                # It is not live before all of it is in the tree.
-                self._pending.append((events[at : at + size], health if at + size >= len(events) else None, anew))
+            self._pending.append((iter(events), health, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
@@ -404,10 +401,13 @@ class Monitor:
 
         if not self._pending:
             return self._apply(())
-        events, health, anew = self._pending[0]
+        waiting, health, anew = self._pending[0]
+        events = tuple(islice(waiting, None if anew else _CHUNK))
         tree = await asyncio.to_thread(self._tree_of, events) if anew else None
-        self._pending.popleft()
-        self.health = health or self.health
+        if anew or len(events) < _CHUNK:
+            # It is not live before all of it is in the tree.
+            self._pending.popleft()
+            self.health = health or self.health
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
