@@ -101,7 +101,7 @@ class Monitor:
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
-        """Batches that are being applied: the rest of their events, the health behind them, and whether it is `anew`."""
+        """Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`."""
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()

@@ -141,7 +141,6 @@ class Relay:
         *,
         host: str = "",
         missing: dict[str, str] | None = None,
-
         deciders: Callable[[], Sequence[str]] | None = None,
         find: Callable[[], Sequence[Relayed]] | None = None,
     ) -> None:
