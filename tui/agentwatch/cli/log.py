@@ -32,6 +32,7 @@ from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
+from agentwatch.sources.playback import PLAYED
 from agentwatch.state import first_watched, state_directory
 from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
@@ -129,7 +130,9 @@ def _log(
         events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put is not None)
         events += printer.verdicts(events, inspector)
         lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
-        count = write_new(Path(options.export), lines) - 1
+        write_new(Path(options.export), lines)
+        # As many as `replay` plays: of a request that was asked and ended, and of the rounds of a run, more than one.
+        count = sum(isinstance(one, PLAYED) for one in story(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
