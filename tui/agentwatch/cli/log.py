@@ -42,6 +42,7 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, plural
 
 if TYPE_CHECKING:
+    from agentwatch.remote.host import RemoteSource
     from agentwatch.sources.sessions.source import SessionsSource
 
 _NOTHING: Final = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
@@ -95,7 +96,7 @@ def log(options: Namespace) -> int:
         if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_batch(fleet.source(place.workspace).scan(), printer)
+            return _print_remote(fleet.source(place.workspace), printer)
         sessions = sessions_of(place.workspace, options.session) if settings.sessions else None
         with closing(sessions) if sessions else nullcontext():
             return _log(place.workspace, settings, options, sessions, printer)
@@ -152,12 +153,14 @@ def _log(
     return report_problems(problems)
 
 
-def _print_batch(batch: Batch, printer: _Printer) -> int:
+def _print_remote(source: RemoteSource, printer: _Printer) -> int:
     """Print what the relay of a host knows of the past of a workspace."""
+    batch = source.scan()
+    printer.fold_first_look(source.watched_at)
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
     last = [one for one in batch.events if isinstance(one, Lost)]
-    past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
-    printer.print([*story(past, time.time()), *last])
+    printer.print_story(one for one in batch.events if not isinstance(one, Ruled | Lost | Reached))
+    printer.print(last)
     code = report_problems(batch.health.problems)
     return ExitCode.UNREACHED if last else code
 
@@ -184,7 +187,11 @@ class _Printer:
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
         self._events += events
-        self.print(story([*events, *self.verdicts(self._events, inspector)], time.time()))
+        self.print_story([*events, *self.verdicts(self._events, inspector)])
+
+    def print_story(self, events: Iterable[Event]) -> None:
+        """Print what these change in the order of time, the first look too."""
+        self.print(story(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()

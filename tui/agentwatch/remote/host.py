@@ -421,6 +421,13 @@ class RemoteSource(Source):
     def workspace_id(self) -> str:
         return self.workspace.id if self.workspace is not None else ""
 
+    @property
+    def watched_at(self) -> float:
+        """When it was first watched there, in our time."""
+        if self.workspace is None:
+            return 0.0
+        return min(self.workspace.watched_at - self.host.offset, self.host.clock())
+
     # The source
 
     def start(self, emit: Callable[[Batch], None]) -> None:
