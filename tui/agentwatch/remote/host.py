@@ -180,7 +180,7 @@ class RemoteHost:
         """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
         steady = self.steady()
         if self.heard_at is None:
-            is_lost = self._state.words or steady >= self._answers_by
+            is_lost = (self._state.words and not self._state.up) or steady >= self._answers_by
         else:
             is_lost = not self.is_alive or steady >= self._down_steady + _GRACE_SECONDS
         return (self.heard_at or self._began_at) if is_lost or self._verifier.why else None
@@ -346,6 +346,8 @@ class RemoteHost:
         if self._clock_trouble:
             return False
         self.heard_at, self._heard_steady = self.clock(), steady
+        if self._state.up:
+            self._state = LinkState(up=True)
         if echo != self._echo:
             # The first that has it answers at once, others say it again.
             self._echo, self.round_trip = echo, took

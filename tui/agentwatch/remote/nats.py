@@ -40,6 +40,7 @@ Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS: Final = 5.0
 PING_SECONDS: Final = 10  # A connection on which nothing answers is given up after three of them
+_NOTHING_KEPT: Final = 10_037  # JetStream's number for it
 _CLOSE_SECONDS: Final = 0.4
 _JOIN_SECONDS: Final = 1.0
 _FILES: Final = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
@@ -203,7 +204,7 @@ class NatsHub:
             self._thread.start()
         elif state is not None:
             link.change(state)
-            self.soon(partial(_give_kept, link))
+            self.soon(partial(self._give_kept, link))
 
     def leave(self, link: NatsLink) -> None:
         """Let a link hear no more; the last one ends the connection within a second, with what was sent."""
@@ -270,7 +271,7 @@ class NatsHub:
                 self._client = client
                 self._change(LinkState(up=True))
                 for link in list(self._links.values()) if not self._host else ():
-                    self.soon(partial(_give_kept, link))
+                    self.soon(partial(self._give_kept, link))
                 await over.wait()
                 self._client = None
                 if trouble:
@@ -286,11 +287,17 @@ class NatsHub:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
             link.receive(message.data)
 
-
-async def _give_kept(link: NatsLink, client: Client) -> None:
-    """Tell a link the latest hello of its host that is kept."""
-    kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
-    link.receive(kept.data or b"")
+    async def _give_kept(self, link: NatsLink, client: Client) -> None:
+        """Tell a link the latest hello of its host that is kept, or that it never said one."""
+        try:
+            kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
+        except nats.js.errors.NotFoundError as error:
+            if error.err_code == _NOTHING_KEPT:
+                server = shown(self._server)
+                words = f"it has never spoken on {server}: `agentwatch relay --nats {server}` on it says why"
+                link.change(LinkState(up=True, words=words))
+        else:
+            link.receive(kept.data or b"")
 
 
 class NatsLink(Link):

@@ -48,8 +48,8 @@ Receive = Callable[[bytes], None]  # Is called with every message, in a thread o
 
 
 class LinkState(NamedTuple):
-    """Whether a link is up. `words` say in a plain sentence why it is not, and what to do; they may quote foreign text.
-    `fatal`: nobody will be there again."""
+    """Whether a link is up. `words` say in a plain sentence why it is not, or why nobody answers, and what to do; they
+    may quote foreign text. `fatal`: nobody will be there again."""
 
     up: bool
     words: str = ""

@@ -149,6 +149,7 @@ class Relay:
         *,
         host: str = "",
         missing: dict[str, str] | None = None,
+        clock: Callable[[], float] = time.time,
         deciders: Callable[[], Sequence[str]] | None = None,
         find: Callable[[], Sequence[Relayed]] | None = None,
     ) -> None:
@@ -161,7 +162,7 @@ class Relay:
         self._key = key
         self._host = host or socket.gethostname()
         self._missing = missing or {}
-        self._began_at = time.time()
+        self._clock, self._began_at = clock, clock()
         self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
         self._heard: dict[str, float] = {}  # When that was, by a clock that nobody sets
         self._kept: tuple[Workspace, ...] | None = None
@@ -211,7 +212,7 @@ class Relay:
                 self._parts[part.id], self._missing = part, {}
                 self._finding.add(asyncio.create_task(self._watch(part)))
             if others:
-                self.epoch, self._began_at = secrets.token_hex(8), time.time()
+                self.epoch, self._began_at = secrets.token_hex(8), self._clock()
                 self._say(self._hello())
 
     async def _look(self) -> None:
@@ -250,7 +251,7 @@ class Relay:
             del self._heard[screen], self._echo[screen]
         seqs = {part.id: part.log.seq for part in self._parts.values()}
         echo, deciders = dict(self._echo), self._deciders
-        self._say(Beat(epoch=self.epoch, now=time.time(), seqs=seqs, echo=echo, deciders=deciders), to)
+        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=echo, deciders=deciders), to)
 
     def _hello(self) -> Hello:
         return Hello(
@@ -260,7 +261,7 @@ class Relay:
             host_key=self._key.public.text,
             epoch=self.epoch,
             began_at=self._began_at,
-            now=time.time(),
+            now=self._clock(),
             echo=dict(self._echo),
             workspaces=tuple(part.workspace for part in self._parts.values()),
             missing=self._missing,
