@@ -374,19 +374,17 @@ class RemoteHost:
 
     def _ask(self, *, is_due: bool = False) -> None:
         """Say that somebody is here, and which workspaces lack something, if it is time for one or the other."""
-        lacking = [source for source in self._sources if source.is_time_to_ask()]
-        if not self._state.up or not (is_due or lacking):
+        lacks = {source.workspace_id for source in self._sources if self._state.up and source.asks_for_all()}
+        if not self._state.up or not (is_due or lacks):
             return
         self._watched_steady = self.steady()
-        for source in lacking:
-            source.note_asked()
         seen = {source.workspace_id for source in self._sources if source.is_shown} if is_attended() else set()
         watch = Watch(
             screen=self.screen,
             sent=self._watched_steady,
             epoch=self._epoch,
             shown=tuple(sorted(seen - {""})),
-            lacks=tuple({source.workspace_id for source in lacking}),
+            lacks=tuple(lacks),
         )
         self._link.send(pack(watch))
 
@@ -546,14 +544,13 @@ class RemoteSource(Source):
         self._lacks = True
         self.begin_anew()
 
-    def is_time_to_ask(self) -> bool:
-        """Whether to ask for all of the log now."""
-        return self.workspace is not None and self._lacks and self.host.steady() >= self._ask_at
-
-    def note_asked(self) -> None:
-        """All of the log is being asked for."""
+    def asks_for_all(self) -> bool:
+        """Whether all of the log is to be asked for now; not again for a while then."""
+        if self.workspace is None or not self._lacks or self.host.steady() < self._ask_at:
+            return False
         self._pause = min(self._pause * 2, 64.0)
         self._ask_at = self.host.steady() + self._pause
+        return True
 
     def begin_anew(self) -> None:
         """Have all of the log emitted."""
@@ -823,8 +820,8 @@ class Fleet:
 
     def directory(self, place: Path) -> str:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
-        host, name, _, unheard = self._known[place]
-        known = host.hello.workspaces if host.hello is not None and not unheard else ()
+        host, name, *_ = self._known[place]
+        known = host.hello.workspaces if host.hello is not None else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:
