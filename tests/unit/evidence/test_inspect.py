@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
+from agentwatch.evidence.git import MAX_SHOWN, difference, file_text
 from tests.unit.evidence.repository import AFTER, HANDED_OFF, Repository
 
 
