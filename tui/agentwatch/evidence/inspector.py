@@ -161,9 +161,8 @@ class Inspector(Background[Sequence[Checked]]):
             before, known = self._known.get(target.task_id, (None, None))
             self._known[target.task_id] = request, result
             if before is None or known is None or before.target != target or known.claims != result.claims:
-                # The first verdict is as old as the return, whenever somebody looks.
-                is_first = before is None or before.target.returned != returned
-                at = returned.at if is_first else time.time()
+                now = time.time()
+                at = self._tree.checked_at(returned, result.claims, now) if self._tree is not None else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 
