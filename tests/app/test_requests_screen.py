@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.app.test_requests import WORKING, asking, permission
 from tests.journeys.made import handoff
 
-from agentwatch.delegation.request import RequestKind
+from agentwatch.delegation.decision import RequestKind
 
 
 async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from tests.unit.claude_code.building import BEGIN, SESSION, Store, meta, register
 
 

@@ -10,9 +10,20 @@ from tests.unit.delegation.events import decided as decided_about
 from tests.unit.delegation.events import handoff, message, tree_of
 
 from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
+from agentwatch.delegation.decision import (
+    OF_ATTEMPTS,
+    OF_REQUESTS,
+    Action,
+    Given,
+    Permit,
+    Permitter,
+    Request,
+    RequestStage,
+    Stage,
+    input_text,
+    request_id_of,
+)
 from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
-from agentwatch.delegation.request import Given, Permit, Permitter, Request, RequestStage, input_text, request_id_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import RunState
 from tests.unit.opencode.program import Program, Reading, fresh
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from agentwatch.delegation.decision import RequestStage
 from agentwatch.delegation.events import Event, Requested
-from agentwatch.delegation.request import RequestStage
 from agentwatch.requests.inbox import Inbox
 from tests.unit.requests.asked import Place, request
 

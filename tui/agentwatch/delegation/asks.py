@@ -13,10 +13,18 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
 from agentwatch.delegation import links
-from agentwatch.delegation.decision import ENDING, SAYS_SO, SENDS_ON, SPECS, Action, Stage
-from agentwatch.delegation.events import Aside, Seen, Verdict, merged
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.decision import (
+    ENDING,
+    SAYS_SO,
+    SENDS_ON,
+    SPECS,
+    Action,
+    Request,
+    RequestKind,
+    RequestStage,
+    Stage,
+)
+from agentwatch.delegation.events import Aside, Run, RunState, Seen, Verdict, merged
 from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
 from agentwatch.text import exact, left_out, verbatim
 

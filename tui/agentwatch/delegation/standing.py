@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentwatch.delegation.decision import ENDING, SPECS
-from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.delegation.events import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 
 IDLE: Final = 3_600.0

@@ -13,11 +13,9 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
 from agentwatch.delegation.attempts import Attempts
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
-from agentwatch.delegation.links import Files, is_under_contract, place_of
-from agentwatch.delegation.request import Request, Requests
-from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.decision import Action, Decision, Request
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Run, Seen, is_false, overall
+from agentwatch.delegation.links import Files, Requests, Runs, is_under_contract, place_of
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,

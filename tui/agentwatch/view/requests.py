@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Permitter, Request, RequestKind, RequestStage
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.times import duration

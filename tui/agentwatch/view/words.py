@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from agentwatch.delegation import asks as reasons
 from agentwatch.delegation.asks import gone_words
-from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.delegation.decision import ENDING, Decision, Request, RequestKind, RequestStage, Stage
+from agentwatch.delegation.events import Activity, ActivityKind
 from agentwatch.delegation.standing import is_handing_on
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
@@ -20,7 +19,7 @@ from agentwatch.view.times import ago, clock, iso, span
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
-    from agentwatch.delegation.run import Run
+    from agentwatch.delegation.events import Run
 
 BASES: Final = {
     Basis.PACKET: "its packet names the parent",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string
