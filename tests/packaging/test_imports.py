@@ -41,7 +41,7 @@ HOOK = ("hook.child", "hook.command", "hook.held", "hook.requests")
 OFFER = ("contracts", "decisions.record", "decisions.ledger", "delegation.events", "requests.holding", "sources.files")
 SERVER = ("setup", "documents")
 FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
-DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")
+DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.store")
 BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
-from agentwatch.delegation.asks import queue_rank
 from agentwatch.delegation.decision import (
     OF_ATTEMPTS,
     OF_REQUESTS,
@@ -41,6 +40,7 @@ from agentwatch.delegation.events import (
     Turn,
     Verdict,
 )
+from agentwatch.delegation.standing import queue_rank
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params
-from agentwatch.delegation.asks import (
+from agentwatch.delegation.decision import SPECS, Action
+from agentwatch.delegation.links import missing_artifacts
+from agentwatch.delegation.standing import (
     FITTER,
     budget_words,
     failed_alike,
@@ -18,8 +20,6 @@ from agentwatch.delegation.asks import (
     is_retry,
     mitigated,
 )
-from agentwatch.delegation.decision import SPECS, Action
-from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 

@@ -8,7 +8,6 @@ from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
-from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import (
     Activity,
@@ -30,6 +29,7 @@ from agentwatch.delegation.links import (
     UNASKED,
     finding_of,
 )
+from agentwatch.delegation.standing import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 

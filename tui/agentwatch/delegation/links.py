@@ -258,7 +258,7 @@ class Files:
         self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, Gone] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
-        self._unread: dict[str, tuple[Slot, Unreadable]] = {}
+        self._unread: dict[str, Unreadable] = {}
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
@@ -288,7 +288,8 @@ class Files:
     def notices(self) -> list[Finding]:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
-        placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
+        unread = [one for one in self._unread.values() if slot(one.path) not in taken]
+        placed = [replace(one.finding, path=one.path) for one in unread]
         of_none = (self._files[path] for path in self._paths.get(None, ()))
         for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
             # Other programs write reports, too.
@@ -303,7 +304,7 @@ class Files:
             return
         near = slot(path)
         if event:
-            self._unread[path] = near, event
+            self._unread[path] = event
         for file in self._directories.get(near[0], ()):
             if file.slot == near:
                 self._concerned |= dict.fromkeys(file.tasks)
@@ -311,7 +312,7 @@ class Files:
     def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
         """The files of a task that has these versions, and those beside them, that cannot be read."""
         slots = {slot(version.path) for version in versions} if self._unread else set()
-        return sorted((one for near, one in self._unread.values() if near in slots), key=attrgetter("path"))
+        return sorted((one for one in self._unread.values() if slot(one.path) in slots), key=attrgetter("path"))
 
     # Files that are there, and files that are gone
 
