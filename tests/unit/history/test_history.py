@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Tick, Unreadable
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
-from agentwatch.history import database
+from agentwatch.history import store as database
 from agentwatch.history.recording import pack
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History, Recalled
 from agentwatch.state import HISTORY
