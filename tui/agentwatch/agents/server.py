@@ -18,7 +18,7 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract
-from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about, waited
+from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS: Final = """\
@@ -126,10 +126,9 @@ async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, s
         # How it stands now, not when the wait began.
         task, question = see(desk=known_desk(workspace), inspects=False) if found.decided else look()
         found = found if found.decided else reader.find(question)
-        path = reader.hand_out(found.record) if found.record else None
+        _, told = reader.answer(found, task, task_id)
         if found.record:
             reader.mark(found, "agentwatch mcp")
-        told = waited(found, task, task_id, path)
         told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
         return Waited(**told | {"state": task.own_state.value if task else None})
 

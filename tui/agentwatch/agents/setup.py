@@ -73,7 +73,7 @@ _PLUGIN: Final = "agents/hook/opencode.js"
 _OURS: Final = re.compile(rf'{NAME}[^"]* hook"|/{NAME}/{_PLUGIN}"')
 _ASKS: Final = (
     "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
-    " nothing else; it is one short file, at the path above"
+    " nothing else; it is one short file, whose path stands in the configuration"
 )
 
 BY_HAND: Final = 1
@@ -163,7 +163,7 @@ def run(
                 say_line(*_listed(step))
             write = confirm(f"{'Change' if remove else 'Write'} {plural(len(steps), 'file')}?")
             if not write:
-                say("nothing is written; `agentwatch init | less` shows each line")
+                say(f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line")
                 return BY_HAND
     # One after the other, as two of them may share a file.
     left = [_set_up(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]

@@ -70,7 +70,7 @@ def check(options: Namespace) -> int:
         if judged:
             checked.append(judged)
         elif file.is_named:
-            complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
+            complain(f"{file.path}: not checked, because it is neither a handoff nor a return by any contract")
     counts = Counter(finding.severity for file in checked for finding in file.findings)
     if options.format == "json":
         say(indented(CheckedDoc(files=checked).model_dump(mode="json")))

@@ -155,7 +155,7 @@ def change_passphrase(keys: Keys) -> None:
     why_locked, old = keys.why_encrypted(), ""
     _require_terminal()
     if why_locked:
-        complain(clean(why_locked))
+        complain(why_locked)
         old = getpass("Present passphrase: ")
         # Before a new one is asked for.
         keys.load(lambda: old)

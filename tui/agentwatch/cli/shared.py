@@ -146,7 +146,7 @@ def print_workspaces(
         several = {"schema_version": 1, "complete": complete, "workspaces": documents}
         say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
     for complaint in complaints:
-        complain(clean(complaint))
+        complain(complaint)
     return max(codes)
 
 
