@@ -1,14 +1,12 @@
 """The command that writes the account of a session, in one of three formats."""
 
-from __future__ import annotations
-
 import re
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
 from agentwatch.cli.shared import require_session, subjects_of, unreached, worktrees_of
@@ -34,7 +32,7 @@ from agentwatch.view.times import iso
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""
 
-_RETURNED: Final = (
+_RETURNED = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
     "files_modified",
@@ -42,9 +40,7 @@ _RETURNED: Final = (
 """The facts of a return, by their names there."""
 
 
-_INKS: Final = {
-    f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()
-}
+_INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}
 
 
 # JSON
@@ -119,7 +115,7 @@ def _attempt(told: Document, attempt: Attempt) -> Document:
     return told
 
 
-FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": json_report, "html": html}
+FORMATS: dict[str, Callable[[Account], str]] = {"md": markdown, "json": json_report, "html": html}
 
 
 # The command

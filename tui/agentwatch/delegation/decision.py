@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 Session = tuple[str, str]  # (source, session id)
 
@@ -46,7 +46,7 @@ class ActionSpec(NamedTuple):
     sends_on: bool = False  # A child can carry it out in its own session
 
 
-SPECS: Final[Mapping[Action, ActionSpec]] = {
+SPECS: Mapping[Action, ActionSpec] = {
     Action.RETRY: ActionSpec(
         "↻",
         "Retry",
@@ -124,11 +124,11 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
-OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
+OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
 """Decisions about a request of a program: of no attempt, and no retry."""
-OF_ATTEMPTS: Final = tuple(action for action in SPECS if action not in OF_REQUESTS)
-ENDING: Final = frozenset(action for action, spec in SPECS.items() if spec.ends)
-SENDS_ON: Final = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
+OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
+ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
+SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
 
 
 class Stage(StrEnum):
@@ -140,7 +140,7 @@ class Stage(StrEnum):
     ACTED = "acted"
 
 
-SAYS_SO: Final = " (an agent says so)"
+SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
@@ -227,7 +227,7 @@ class Decision:
 # Requests
 
 
-_PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is answered before all others
+_PROMPT = 120.0  # seconds: what waits no longer than this at most is answered before all others
 
 
 class RequestKind(StrEnum):
@@ -250,7 +250,7 @@ class RequestStage(StrEnum):
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
-ENDED: Final = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
+ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 """A request in one of these waits for nobody."""
 
 

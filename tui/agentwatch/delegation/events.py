@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Todo, Todos, TodoStatus
 from agentwatch.delegation.decision import Decision, Permit, Request, Session
@@ -25,7 +25,7 @@ class RunState(StrEnum):
     CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
 
 
-LONGEST_DOING: Final = 200  # characters of what an agent does that are kept
+LONGEST_DOING = 200  # characters of what an agent does that are kept
 
 
 class ActivityKind(StrEnum):
@@ -47,7 +47,7 @@ class Activity(NamedTuple):
     repeats: int = 1  # the same call so often in a row
 
 
-MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
+MOST_PERMITS = 16  # so many of a run are kept, the latest
 
 
 @dataclass(frozen=True, slots=True)

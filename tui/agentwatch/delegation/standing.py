@@ -2,15 +2,12 @@
 shows; what it asks the operator; and the retries left (error-propagation: total attempts = 1 + max_retries). Pure.
 Quoted texts are foreign, unsanitised."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
 from posixpath import basename, dirname
 from sys import intern
-from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
 from agentwatch.delegation import links
@@ -29,7 +26,7 @@ from agentwatch.delegation.events import Activity, ActivityKind, Aside, Run, Run
 from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
 from agentwatch.text import exact, left_out, verbatim
 
-_OF_RUNS: Final = {
+_OF_RUNS = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
     RunState.WORKING: "its process runs",
     RunState.ENDED: "it ended; its answer follows no contract",
@@ -37,20 +34,20 @@ _OF_RUNS: Final = {
     RunState.CANCELED: "it was aborted",
 }
 
-_ASKS: Final = {
+_ASKS = {
     RequestKind.PERMISSION: "asks for a permission",
     RequestKind.QUESTION: "asks a question",
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
-FITTER: Final = "fitter"  # the mode that a line fault is escalated to
+FITTER = "fitter"  # the mode that a line fault is escalated to
 
-MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
+MITIGATED_MAX_RETRIES = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
-HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
+HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
 
 
 def is_final(version: Seen | None) -> bool:
@@ -214,10 +211,10 @@ def _why_of_run(task: Task, run: Run) -> str:
 # With those below, and since when
 
 
-IDLE: Final = 3_600.0
+IDLE = 3_600.0
 """Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
 
-_HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
+_HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 
 
@@ -389,7 +386,7 @@ def decided_at(task: Task) -> float | None:
 # Asks
 
 
-_BLOCKING: Final = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
+_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:

@@ -14,8 +14,6 @@ asides        append-only: tasks that were acknowledged, snoozed or were looked 
               is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
@@ -26,7 +24,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from agentwatch.background import Part
@@ -40,25 +38,25 @@ from agentwatch.sources.files.documents import Elsewhere, KnownFile
 from agentwatch.sources.sessions.values import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
-LIMIT_BYTES: Final = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
+LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
 
-_LATEST_SECONDS: Final = 60.0  # A change of a file is recorded by then
-_WAITING: Final = 10_000  # events kept in memory while the disk refuses them; the oldest go first
-_LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
+_LATEST_SECONDS = 60.0  # A change of a file is recorded by then
+_WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest go first
+_LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
 """For each file the digest it held when it was last seen, since when, and whether it has been there since."""
-_SHRINK: Final = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
+_SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
 """Drops the oldest texts beyond a size, but for the last one of each file."""
 
-ERRORS: Final = "errors.json"
-MOST_ENTRIES: Final = 1_000
+ERRORS = "errors.json"
+MOST_ENTRIES = 1_000
 
-_MAX_BYTES: Final = 16 * 1024 * 1024
-_LONGEST: Final = 300  # characters of one text in an entry
-_MOST_ERRORS: Final = 10
+_MAX_BYTES = 16 * 1024 * 1024
+_LONGEST = 300  # characters of one text in an entry
+_MOST_ERRORS = 10
 
 Entry = dict[str, Any]
 T = TypeVar("T")
@@ -66,9 +64,9 @@ T = TypeVar("T")
 
 # The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside when damaged
 
-APPLICATION_ID: Final = 0x61677768  # `agwh`
+APPLICATION_ID = 0x61677768  # `agwh`
 
-MIGRATIONS: Final[tuple[str, ...]] = (
+MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE observations (
         id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
@@ -98,13 +96,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """,
 )  # Never edit one: append. `PRAGMA user_version` counts those that were applied.
 
-SCHEMA_VERSION: Final = len(MIGRATIONS)
+SCHEMA_VERSION = len(MIGRATIONS)
 
-_NEWEST: Final = 50  # no version has a larger number: that is damage
-_BUSY_SECONDS: Final = 5.0
-_TRIES: Final = 3
-_WAY_OUT: Final = "free space or permissions"
-_SETTINGS: Final = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
+_NEWEST = 50  # no version has a larger number: that is damage
+_BUSY_SECONDS = 5.0
+_TRIES = 3
+_WAY_OUT = "free space or permissions"
+_SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
 """The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
 no files in a directory that is shared."""
