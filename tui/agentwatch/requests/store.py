@@ -22,8 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentwatch.decisions.errors import reason, remedy
-from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text, request_id_of
+from agentwatch.delegation.decision import (
+    OF_REQUESTS,
+    Given,
+    Option,
+    Query,
+    Request,
+    RequestStage,
+    input_text,
+    request_id_of,
+)
 from agentwatch.disk import (
     OPEN_HELD,
     UNSYNCED,

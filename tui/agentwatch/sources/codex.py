@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.delegation.request import Permit, Permitter
-from agentwatch.delegation.run import Run, RunState, StartedBy
+from agentwatch.delegation.decision import Permit, Permitter
+from agentwatch.delegation.events import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,

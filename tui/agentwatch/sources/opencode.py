@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from agentwatch.delegation.request import Permit, Permitter
-from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.decision import Permit, Permitter
+from agentwatch.delegation.events import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import Fingerprint, spellings
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about

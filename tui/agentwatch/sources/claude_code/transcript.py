@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy
+from agentwatch.delegation.decision import Permit, Permitter, input_text
+from agentwatch.delegation.events import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
 from agentwatch.sources.sessions.fields import (
     Fields,

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.delegation.events import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
 from agentwatch.text import within
 

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from agentwatch.contracts.shapes import Document, OpenDocument, Return
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
 if TYPE_CHECKING:
