@@ -190,7 +190,7 @@ class _Printer:
         self._old_tasks: set[str] = set()
 
     def fold_first_look(self, at: float) -> None:
-        """Files were looked at first `at` a time: those that are older are told in one line."""
+        """Print in one line what files held that are older, but in JSON."""
         if not self._as_json:
             self.look_at = at
 
