@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.sessions.tail import Line, Tail, record, record_at
+from agentwatch.sources.sessions.fields import Line, Tail, record, record_at
 
 BUDGET = 1 << 20
 ONE, TWO = b'{"a": 1}\n', b'{"a": 2}\n'

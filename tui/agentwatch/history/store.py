@@ -34,7 +34,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
+from agentwatch.sources.files.source import Elsewhere, KnownFile, Recalled
 from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
+    Tail,
     directory_in,
     inner,
     listed,
@@ -24,11 +26,9 @@ from agentwatch.sources.sessions.fields import (
     text,
     whole,
 )
-from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
-from agentwatch.sources.sessions.tail import Record, Tail
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED = "encrypted by Codex"

@@ -10,13 +10,22 @@ from functools import partial
 from pathlib import Path
 
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
-from agentwatch.sources.sessions.following import EntriesIn
+from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    Record,
+    first_line,
+    inner,
+    listed,
+    moment,
+    string,
+    text,
+    total,
+    whole,
+)
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, Session
-from agentwatch.sources.sessions.tail import Record
 
 NAME = "copilot"
 

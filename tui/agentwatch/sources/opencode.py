@@ -23,9 +23,8 @@ from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import Fingerprint, spellings
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, RunTranscript, WholeTranscript, about
 from agentwatch.sources.sessions.fields import Fields, inner, object_in, question_in, string, text, total, whole
-from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of

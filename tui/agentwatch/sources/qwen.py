@@ -9,6 +9,7 @@ from agentwatch.delegation.events import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
     first_line,
     inner,
     moment,
@@ -20,7 +21,6 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
 from agentwatch.sources.sessions.store import AgentsReader
-from agentwatch.sources.sessions.tail import Record
 
 NAME = "qwen-code"
 

@@ -10,6 +10,7 @@ from agentwatch.delegation.events import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
     first_line,
     inner,
     mapping,
@@ -21,7 +22,6 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
-from agentwatch.sources.sessions.tail import Record
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word

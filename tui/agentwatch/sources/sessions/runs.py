@@ -25,6 +25,7 @@ from agentwatch.sources.sessions.entries import Entry, EntryKind, about, todos_i
 from agentwatch.sources.sessions.fields import (
     Fields,
     Notification,
+    Record,
     first_line,
     mapping,
     question_in,
@@ -32,7 +33,6 @@ from agentwatch.sources.sessions.fields import (
     text,
 )
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Record
 
 SESSION = ""  # stands for the session itself where agents are named by id
 OPEN = (RunState.SUBMITTED, RunState.WORKING)

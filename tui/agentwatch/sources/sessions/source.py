@@ -14,7 +14,7 @@ from agentwatch.delegation.decision import Session
 from agentwatch.delegation.events import Event, Ran, Run, RunState
 from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
 from agentwatch.text import words_of
 

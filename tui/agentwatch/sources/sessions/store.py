@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Run, RunState
 from agentwatch.disk import fingerprint, spellings
-from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
-from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.entries import EntriesIn, LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.fields import Fields, Tail, directory_in, document, mapping, moment, text
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import (
@@ -31,7 +31,6 @@ from agentwatch.sources.sessions.runs import (
     link_agents,
     run_of,
 )
-from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK = 1024 * 1024
