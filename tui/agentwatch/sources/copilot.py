@@ -27,8 +27,6 @@ from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, Session
 
-NAME = "copilot"
-
 _SENDER = "agent-"
 _REFUSED = ("denied", "rejected")
 _COPIED = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
@@ -197,7 +195,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 class CopilotReader(FilesReader):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
-    name = NAME
+    name = "copilot"
     fold = Events
     files = r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl"
     directories = r"[0-9a-zA-Z_-]{1,128}"
@@ -236,7 +234,7 @@ class CopilotReader(FilesReader):
                         agent,
                         agent.call,
                         agent,
-                        source=NAME,
+                        source=self.name,
                         session_id=name or session.id,
                         parent=(agent.asker or session.id) if name else None,
                         place=session.place(SESSION),

@@ -72,12 +72,13 @@ class RooReader(StoreReader):
     name = "roo"
     progress = Progress(0, 0)
 
+    _search_at = 0.0
+
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__()
         self._places = spellings(workspace)
         self._storage = storage
         self._storages: list[Path] = []
-        self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
         self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 

@@ -54,13 +54,6 @@ _FIRST = 1_577_836_800.0  # 2020 began: before that no agent handed work to anot
 _LATE_SECONDS = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
 
 
-class Elsewhere(NamedTuple):
-    """Known files that need no look: those outside these directories, if they last changed `before` (epoch seconds)."""
-
-    directories: Set[str]
-    before: float
-
-
 @dataclass(slots=True)
 class KnownFile:
     """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion.
@@ -77,12 +70,13 @@ class KnownFile:
 
 class Recalled(NamedTuple):
     """All that a history tells at one moment. `files` are by path: what is not `shown` was gone. `watched_at` is when
-    they were last looked at (epoch seconds), `elsewhere` of one task only."""
+    they were last looked at (epoch seconds). Of one task only, files outside the directories `elsewhere` need no look,
+    if they changed before a time."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
     watched_at: float | None = None
-    elsewhere: Elsewhere | None = None
+    elsewhere: tuple[Set[str], float] | None = None
 
 
 class ParsedDocuments:
@@ -115,6 +109,11 @@ class Documents:
     most_text_bytes = 1024 * 1024
     """Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
 
+    _recalled = Recalled()
+    watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
+    is_watching = False  # All that was there has been read: from now on every change is seen as it happens
+    _text_bytes = 0
+
     def __init__(
         self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None
     ) -> None:
@@ -123,13 +122,9 @@ class Documents:
         self._places: dict[str, tuple[str, float]] = {}  # By digest: the file that held it last, and since when
         self._last: dict[str, tuple[str, float, float]] = {}
         """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
-        self._elsewhere: Elsewhere | None = None
-        self.watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
-        self.is_watching = False  # All that was there has been read: from now on every change is seen as it happens
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}
-        self._text_bytes = 0
         self.files: dict[str, KnownFile] = {}
         self.withheld: dict[str, float] = {}
         """Files of which what was read last is told only if it stays so until then, on the monotonic clock."""
@@ -139,7 +134,7 @@ class Documents:
     def remember(self, recalled: Recalled) -> None:
         """Take over what was known of the files at the last look, before any is read. Without a file the first look is
         perhaps still going on."""
-        self._elsewhere = recalled.elsewhere
+        self._recalled = recalled
         if recalled.files:
             self.watched_until = recalled.watched_at
         for path, file in recalled.files.items():
@@ -176,9 +171,9 @@ class Documents:
         file = self.files.get(path)
         if file is None or path in self.withheld or status is None:
             return True
-        elsewhere = self._elsewhere
-        if elsewhere is not None and file.shown is not None and status.st_ctime < elsewhere.before:
-            return links.slot(to_path(path))[0] in elsewhere.directories
+        directories, before = self._recalled.elsewhere or (set(), 0.0)
+        if file.shown is not None and status.st_ctime < before:
+            return links.slot(to_path(path))[0] in directories
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
@@ -339,6 +334,11 @@ class FilesSource(Background[Batch], Documents, Source):
     thread_name = "agentwatch-files"
     join_seconds = 1.0
 
+    _root_inode: int | None = None  # None: sweep as soon as there is a root
+    _is_starting = True
+    _problem = ""
+    _emitted: Health | None = None
+
     def __init__(
         self,
         root: Path,
@@ -354,13 +354,9 @@ class FilesSource(Background[Batch], Documents, Source):
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # Files to read, in this order
         self._watcher: Watcher
-        self._root_inode: int | None = None  # None: sweep as soon as there is a root
         self._root_at = self._sweep_at = self._lost_at = 0.0
         """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
-        self._is_starting = True
-        self._problem = ""
         self._pace, self._spent = Pace(*_STORM), 0.0
-        self._emitted: Health | None = None
 
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.

@@ -383,10 +383,11 @@ class WholeStep(NamedTuple):
 class RunTranscript(ABC):
     """The transcript of one run. One thread calls `look`, any thread the rest. None of them raises."""
 
+    _trouble = ""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._steps = Steps()
-        self._trouble = ""
 
     def look(self) -> Look | None:
         """What is there now, None where nothing has changed since the look before."""
@@ -471,13 +472,14 @@ class LinesTranscript(RunTranscript):
     """A growing file of JSON lines, followed from near its end. `begin` gives what says of records, one after the
     other, what stands in them; `once` the mark of a record that may stand in it twice."""
 
+    _tail: Tail | None = None
+
     def __init__(
         self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
     ) -> None:
         super().__init__(path)
         self._begin_entries = begin
         self._once = once
-        self._tail: Tail | None = None
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
         tail, entries_of = Tail(self._path), self._reading()

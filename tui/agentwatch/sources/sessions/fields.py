@@ -195,23 +195,23 @@ class Tail:
     """The lines of one file, in order and each once. A last line without its end waits for the rest. A file that was
     cut short or replaced is read from its beginning again. Lines that are too long are counted in `passed_over`."""
 
+    line_limit = LINE_LIMIT
+    passed_over = 0
+    behind = False  # whether the last look left something unread, because its budget was used up
+    _seen: Fingerprint | None = None
+    _witness = b""  # the bytes before the next line: others where the file was cut short and has grown
+    _skips = False  # the next line is the rest of one that is too long
+
     def __init__(
         self,
         path: Path,
         *,
-        line_limit: int = LINE_LIMIT,
         position: int = 0,
         read_record: Callable[[bytes], Record | None] | None = None,
     ) -> None:
         self.path = path
         self._record = read_record or record
         self.position = self._offset = position  # bytes read so far, with and without the beginning of a line
-        self.passed_over = 0
-        self.behind = False  # whether the last look left something unread, because its budget was used up
-        self._line_limit = line_limit
-        self._seen: Fingerprint | None = None
-        self._witness = b""  # the bytes before the next line: others where the file was cut short and has grown
-        self._skips = False  # the next line is the rest of one that is too long
 
     def read(self, budget: int) -> Lines:
         """The next lines, out of at most about `budget` bytes. Raises OSError where the file is not there, not readable
@@ -229,9 +229,9 @@ class Tail:
             file.seek(self._offset)
             end, self.behind = self._offset + max(budget, 1), True
             while self._offset < end:
-                line = file.readline(self._line_limit + 1)
+                line = file.readline(self.line_limit + 1)
                 is_whole, self.position = line.endswith(b"\n"), self._offset + len(line)
-                if not is_whole and len(line) <= self._line_limit:
+                if not is_whole and len(line) <= self.line_limit:
                     self.behind = False
                     break
                 if is_whole and self._skips:
