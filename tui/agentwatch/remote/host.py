@@ -767,10 +767,6 @@ class Fleet:
 
     # What there is
 
-    @property
-    def is_growing(self) -> bool:
-        """Whether there are hosts that say themselves which workspaces they have."""
-        return bool(self._brokered)
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
