@@ -767,7 +767,6 @@ class Fleet:
 
     # What there is
 
-
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
         places = list(self._fixed)

@@ -136,7 +136,6 @@ def _says_the_same(before: Event, now: Event) -> bool:
     return False
 
 
-
 # How much that is
 
 
