@@ -12,6 +12,8 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
 
+from tests.homes import state_in
+
 SECONDS = 60
 """The time that a process may take on a machine under load; nothing is measured by it."""
 
