@@ -10,7 +10,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-
 from agentwatch.contracts.markdown import (
     STATUS,
     Fence,
