@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Checked, Event, Looked, Noted, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Looked, Message, Noted, Ran, Rules, Run, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
-from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import spellings
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.service import DecisionService, DecisionWatcher
-    from agentwatch.delegation.decision import Action
-    from agentwatch.delegation.request import Request
+    from agentwatch.delegation.decision import Action, Request
     from agentwatch.evidence.inspector import Inspector
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder

@@ -9,8 +9,22 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.events import Aside, Checked, Claim, Event, Gone, Noted, Put, Ran, Seen, Tick, Verdict
-from agentwatch.delegation.run import RunState, StartedBy, Turn
+from agentwatch.delegation.events import (
+    Aside,
+    Checked,
+    Claim,
+    Event,
+    Gone,
+    Noted,
+    Put,
+    Ran,
+    RunState,
+    Seen,
+    StartedBy,
+    Tick,
+    Turn,
+    Verdict,
+)
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
 from agentwatch.sources.sessions.reader import message

@@ -10,8 +10,7 @@ from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time,
 from tests.unit.remote.test_log import pasts
 
 from agentwatch import __version__
-from agentwatch.delegation.events import Event, Seen
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import Event, RunState, Seen
 from agentwatch.delegation.task import State
 from agentwatch.remote.pipe import LinkState
 from agentwatch.remote.protocol import signed, unpack

@@ -21,8 +21,8 @@ from agentwatch.composition import history_line, inbox_of, sessions_of, shelf_of
 from agentwatch.config import Settings, load
 from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
-from agentwatch.delegation.asks import HAVE_FAILED, request_words
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
+from agentwatch.delegation.standing import HAVE_FAILED, request_words
 from agentwatch.delegation.task import Shown, State, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
@@ -175,14 +175,14 @@ class _Printer:
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # those that were printed with all their verdicts
-        self._look_at = -math.inf
+        self.look_at = -math.inf
         self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
         self._old_tasks: set[str] = set()
 
     def fold_first_look(self, at: float) -> None:
-        """Files were looked at first `at` a time: those that are older are told in one line."""
+        """Print in one line what files held that are older, but in JSON."""
         if not self._as_json:
-            self._look_at = at
+            self.look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
@@ -205,10 +205,10 @@ class _Printer:
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
         for event in events:
-            if event.at >= self._look_at and self._old_tasks:
+            if event.at >= self.look_at and self._old_tasks:
                 self.print_first_look()
             changes = self._changes.after(self.tree.apply(event), event.at)
-            if event.at < self._look_at:
+            if event.at < self.look_at:
                 if isinstance(event, Seen):
                     self._old.setdefault(event.path, event.at)
                 if isinstance(event, Seen | Gone | Checked) and event.path in self._old:
@@ -228,11 +228,11 @@ class _Printer:
         sums = sums_of(tasks)
         failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
         words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
-        if tasks and self._look_at >= self._since:
+        if tasks and self.look_at >= self._since:
             oldest = (iso(min(self._old.values())) or "-")[:10]
-            say(f"{iso(self._look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
+            say(f"{iso(self.look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
         self._old_tasks.clear()
-        self._look_at = -math.inf
+        self.look_at = -math.inf
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""

@@ -6,7 +6,9 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 from collections.abc import Iterable, Iterator
 
 from agentwatch.decisions.record import Mitigation, Params
-from agentwatch.delegation.asks import (
+from agentwatch.delegation.decision import SPECS, Action
+from agentwatch.delegation.links import missing_artifacts
+from agentwatch.delegation.standing import (
     FITTER,
     budget_words,
     failed_alike,
@@ -15,8 +17,6 @@ from agentwatch.delegation.asks import (
     is_retry,
     mitigated,
 )
-from agentwatch.delegation.decision import SPECS, Action
-from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 

@@ -50,9 +50,8 @@ from agentwatch.decisions.record import (
     time_of,
     written,
 )
-from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Request, RequestStage, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
-from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import FileRefusedError, read_file

@@ -21,8 +21,7 @@ from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
 from agentwatch.decisions.form import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader, ending_of
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import request_about

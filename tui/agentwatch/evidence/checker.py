@@ -11,8 +11,7 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.delegation.events import Claim, Verdict
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Claim, Run, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere

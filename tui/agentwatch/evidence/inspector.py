@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.events import Checked, Seen
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Checked, Run, Seen
 from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.walk import to_name
 

@@ -4,9 +4,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Seen, Tick
-from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
+from agentwatch.delegation.decision import Request, RequestStage
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Checked,
+    Decided,
+    Event,
+    Gone,
+    Ran,
+    Requested,
+    Run,
+    RunState,
+    Seen,
+    Tick,
+)
 from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Seen
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.decision import Decision, Request
+from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Run, Seen
 from agentwatch.errors import UsageError
 from agentwatch.sources.sessions.values import checked_run, is_time, messages, shape_of
 

@@ -18,8 +18,7 @@ from urllib.parse import quote
 from agentwatch.decisions.envelope import PublicKey, parse_public
 from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled, Run
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError, RequestStore
 from agentwatch.sources.claude_code import NAME

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
+from agentwatch.delegation.decision import Permit, Permitter, input_text
+from agentwatch.delegation.events import Message, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     Fields,
