@@ -740,7 +740,7 @@ class Fleet:
 
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
-        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
+        return {one.name: one.public for one in self._keys.trusted(Role.HOST)}
 
     def _own_key(self) -> str:
         """The key that signs here, "" where there is none so far."""
