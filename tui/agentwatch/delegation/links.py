@@ -1,4 +1,5 @@
-"""Linking (DESIGN.md): which task a document speaks of, who handed that over, and what can be wrong between them."""
+"""Linking (DESIGN.md): which task a document, a session or a request speaks of, who handed that over, and what can be
+wrong between them."""
 
 import math
 import re
