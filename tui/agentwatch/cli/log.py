@@ -140,8 +140,7 @@ def _log(
     # Nobody saw in which order it came what was there at the first look.
     watched_at = first_watched(state) if recalled.events else time.time()
     if watched_at is not None:
-        # Files that are older are told in one line.
-        printer.look_at = -math.inf if options.json else watched_at
+        printer.fold_first_look(watched_at)
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
@@ -179,6 +178,11 @@ class _Printer:
         self.look_at = -math.inf
         self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
         self._old_tasks: set[str] = set()
+
+    def fold_first_look(self, at: float) -> None:
+        """Print in one line what files held that are older, but in JSON."""
+        if not self._as_json:
+            self.look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
