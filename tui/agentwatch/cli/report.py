@@ -29,15 +29,14 @@ from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.looks import LOOKS, SEVERITIES, VERDICTS
 from agentwatch.view.times import iso
 
-Document = dict[str, Any]
-"""An object of the JSON, by its keys."""
+Document = dict[str, Any]  # An object of the JSON, by its keys
 
+# The facts of a return, by their names there.
 _RETURNED = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
     "files_modified",
 )
-"""The facts of a return, by their names there."""
 
 
 _INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}

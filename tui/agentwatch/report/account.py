@@ -53,16 +53,13 @@ class Account:
     tree: Tree
     workspace: str
     generated_at: float
+    # The tasks that somebody has to look at, the most pressing first, each with its exact ask.
     attention: Sequence[tuple[Task, str]]
-    """The tasks that somebody has to look at, the most pressing first, each with its exact ask."""
     tasks: Sequence[TaskLine]
-    changes: Sequence[StateChange]
-    """Every state change that the history holds; empty if nobody watched."""
-    notices: Sequence[Finding]
-    """Findings of files that belong to no task."""
+    changes: Sequence[StateChange]  # Every state change that the history holds; empty if nobody watched
+    notices: Sequence[Finding]  # Findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Below]
-    """The sums over the tasks in other worktrees of the repository, by their places."""
+    worktrees: Mapping[str, Below]  # The sums over the tasks in other worktrees of the repository, by their places
 
     @property
     def name(self) -> str:
@@ -129,8 +126,7 @@ def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
-    depths: dict[str | None, int] = {None: 0}
-    """By task, how many rows are above those of its children."""
+    depths: dict[str | None, int] = {None: 0}  # By task, how many rows are above those of its children
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
         depths[task.task_id] = depth + (not task.shares_row)

@@ -18,16 +18,13 @@ from agentwatch.view.looks import look
 from agentwatch.view.times import utc
 from agentwatch.view.words import plural
 
-LIMIT = 65_000
-"""Characters of the whole report; some are left for a sentence above it."""
+LIMIT = 65_000  # Characters of the whole report; some are left for a sentence above it
 
-_ROOM = 10_000
-"""Characters of the tree, and of each table of the session."""
+_ROOM = 10_000  # Characters of the tree, and of each table of the session
 
 _ROWS = 60
 _ITEMS = 20
-_DEEPEST = 9
-"""Levels of nested lists; renderers stop at some depth, and nobody reads deeper."""
+_DEEPEST = 9  # Levels of nested lists; renderers stop at some depth, and nobody reads deeper
 
 _SPECIAL = re.compile(
     r"""
