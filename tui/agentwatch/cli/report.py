@@ -19,9 +19,17 @@ from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
-from agentwatch.report.account import Account, TaskLine, account_of, others_say, present_of, receipt_words, unchecked_in
+from agentwatch.report.account import (
+    Account,
+    TaskLine,
+    account_of,
+    markdown,
+    others_say,
+    present_of,
+    receipt_words,
+    unchecked_in,
+)
 from agentwatch.report.html import html
-from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import indented, say
