@@ -428,9 +428,9 @@ def _detail(line: TaskLine) -> Iterator[str]:
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
     yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{title}{agent}</summary>"
     yield _listed(facts(line))
-    for attempt, shown, took in reversed(line.attempts):
+    for attempt, shown, ran in reversed(line.attempts):
         began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-        how_long = f", took {lasted(took)}" if took else ""
+        how_long = f", took {lasted(ran)}" if ran else ""
         yield f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
         if told := _listed(said(attempt)):
             yield told
