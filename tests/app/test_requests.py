@@ -78,7 +78,7 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path: Path) 
         assert "all of its questions have to be answered; this one is not:" in s.words
         assert s.entries() == ()
         # The key went where it is missing.
-        await s.press("down", "space", "tab", *"x")
+        await s.press("down", "space", "down", "space", "space", "tab", *"x")
         await record(s)
         (entry,) = s.entries()
         assert entry.record.params.answers == asked.ANSWERED.answers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.app.scenes import Scene, busy, call
 from tests.app.stage import Stage, stage
@@ -90,3 +92,13 @@ async def test_what_is_folded_or_marked_is_told_in_front_and_beside() -> None:
     async with stage(scene=scene, size=(140, 40)) as s:
         await s.press("g", "space")
         assert "1 of 2" in row(s, " a ")
+
+
+async def test_a_deep_row_says_its_depth_instead_of_all_its_indent() -> None:
+    scene = Scene()
+    for depth in range(1, 16):
+        scene.handoff(".".join("abcdefghijklmno"[:depth]), ago=60 - depth)
+    async with stage(scene=scene, size=(60, 24)) as s:
+        indents = [len(row(s, f" {name} ").split(f" {name} ")[0]) for name in "abcmno"]
+        assert [after - before for before, after in pairwise(indents)] == [2, 2, indents[3] - indents[2], 0, 0]
+        assert all(f" ›{depth} " in row(s, f" {name} ") for depth, name in ((12, "m"), (14, "o")))
