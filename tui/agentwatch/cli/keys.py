@@ -1,13 +1,10 @@
 """The command for the keys that sign decisions, and for those of others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from getpass import getpass
-from typing import Final
 
 from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
@@ -22,7 +19,7 @@ from agentwatch.remote.pipe import reason
 from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
-_SSH_SECONDS: Final = 120.0
+_SSH_SECONDS = 120.0
 """Somebody may have to type a password."""
 
 
@@ -52,9 +49,8 @@ def keys(options: Namespace) -> int:
     """Show the key that signs your decisions, or change it; say whose keys are trusted."""
     what, whose, keys, role = options.what, options.whose, Keys(), Role.HOST if options.host else Role.OPERATOR
     if bool(whose) != (what in ("send", "trust", "distrust")) or (len(whose) > 1 and what != "send"):
-        raise UsageError(
-            "only these take others: `keys send HOST ...`, `keys trust KEY --name NAME`, `keys distrust KEY`"
-        )
+        with_others = "`keys send HOST ...`, `keys trust KEY --name NAME` and `keys distrust KEY`"
+        raise UsageError(f"{with_others} need the key or host of somebody else, and no other use of `keys` takes one")
     match what:
         case "send":
             return send(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())
@@ -156,7 +152,7 @@ def change_passphrase(keys: Keys) -> None:
     why_locked, old = keys.why_encrypted(), ""
     _require_terminal()
     if why_locked:
-        complain(clean(why_locked))
+        complain(why_locked)
         old = getpass("Present passphrase: ")
         # Before a new one is asked for.
         keys.load(lambda: old)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
+from agentwatch.cli.command import OF_HOSTS, PATH, PLACES, SESSION, argument, command, flag, seconds
 from agentwatch.cli.decide import options_of, ways_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
 from agentwatch.composition import known_desk, scanned, shelf_of
@@ -110,8 +110,7 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could"
-    " not be reached",
+    exit_codes=OF_HOSTS,
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""

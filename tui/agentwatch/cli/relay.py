@@ -1,7 +1,5 @@
 """The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -14,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
 from urllib.parse import urlsplit
 
 from agentwatch.arguments import workspace_at
@@ -36,9 +33,9 @@ from agentwatch.state import user_home
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import Everywhere, names_of
 
-_PORT: Final = 4222
-_DAY: Final = 86_400.0
-_CONFIGURATION: Final = """\
+_PORT = 4222
+_DAY = 86_400.0
+_CONFIGURATION = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
 # machine. Name this file to it again when those change, and then: nats-server --signal reload
 listen: "0.0.0.0:{port}"
@@ -174,13 +171,12 @@ def _deciders(own: SigningKey) -> list[str]:
     ),
     argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
     CREDS,
-    exit_codes="exit codes: 0 all is well, 2 wrong usage",
 )
 def fleet(options: Namespace) -> int:
     """Prepare a NATS server: write its configuration, and make the store of a fleet."""
     is_init, keys = options.what == "init", Keys()
     if is_init and (options.trust or not options.where):
-        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] FILE`")
+        raise UsageError("`agentwatch fleet init` takes a server, such as nats://hub:4222, and no --trust")
     if not is_init:
         return _configure(keys, options)
     with needing(*FLEET):

@@ -1,14 +1,12 @@
 """The command that prints the delegation tree."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
+from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
 from agentwatch.delegation.task import Shown, Task
@@ -22,7 +20,7 @@ from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
 
-_LEVELS: Final = 40
+_LEVELS = 40
 """Levels that are indented."""
 
 
@@ -34,7 +32,8 @@ _LEVELS: Final = 40
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     SESSION,
-    exit_codes=OF_HOSTS,
+    exit_codes="exit codes: 0 printed, 1 nothing matches, or, with --fail, a task needs you or something could not be"
+    " read, 2 wrong usage, 3 a host could not be reached",
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""

@@ -4,8 +4,6 @@ A decision becomes a draft in `DecisionService`, which records it in the ledger 
 there instead. `DecisionWatcher` keeps a running monitor told.
 """
 
-from __future__ import annotations
-
 import getpass
 import math
 import os
@@ -16,7 +14,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from agentwatch.background import Part
 from agentwatch.decisions.delivery import (
@@ -29,7 +26,6 @@ from agentwatch.decisions.delivery import (
     ReceiptError,
     differing,
     forged,
-    mended,
     mirror_missing,
 )
 from agentwatch.decisions.envelope import SigningKey
@@ -55,7 +51,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Unreadable
+from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
@@ -63,13 +59,13 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import MAX_BYTES, to_name
 from agentwatch.state import state_directory, workspace_id
 
-LIFETIME: Final = timedelta(days=7)
+LIFETIME = timedelta(days=7)
 """How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
 then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
-_OURSELVES: Final = "agentwatch"
-_MOST_FORGED: Final = 1_000  # Files of the mirror that are told: more of them would say the same
-_LOOK_SECONDS: Final = 30.0  # Between two looks at the mirror where no directory has changed
+_OURSELVES = "agentwatch"
+_MOST_FORGED = 1_000  # Files of the mirror that are told: more of them would say the same
+_LOOK_SECONDS = 30.0  # Between two looks at the mirror where no directory has changed
 
 
 class DecisionService:
@@ -92,11 +88,11 @@ class DecisionService:
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        self.state: Final = state or state_directory(workspace)
-        self.lifetime: Final = lifetime
-        self.keys: Final = Keys(configuration, disk)
-        self.disk: Final = disk
-        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
+        self.state = state or state_directory(workspace)
+        self.lifetime = lifetime
+        self.keys = Keys(configuration, disk)
+        self.disk = disk
+        self.ledger = Ledger(self.state, workspace_id(workspace), disk)
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._passphrase = passphrase
         self._signing: SigningKey | None = None
@@ -262,7 +258,7 @@ class DecisionWatcher(Part):
     what is forged."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time) -> None:
-        self.desk: Final = desk
+        self.desk = desk
         self.notice: str | None = None
         self._clock = clock
         self._known: dict[str, Decision] = {}
@@ -292,13 +288,11 @@ class DecisionWatcher(Part):
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
-        foreign = {name: why for name, _, why in mirror.foreign[:_MOST_FORGED]}
-        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
-        for name in {**self._forged, **foreign}:
-            if (why := foreign.get(name, "")) != (before := self._forged.get(name)):
-                self._forged[name] = why
-                finding = forged(why) if why else mended(before or "")
-                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", finding))
+        foreign = {f"{MIRROR}/{name}": why for name, _, why in mirror.foreign[:_MOST_FORGED]}
+        events += [Gone(0, self._clock(), path) for path in self._forged.keys() - foreign]
+        new = (path for path, why in foreign.items() if self._forged.get(path) != why)
+        events += [Unreadable(0, self._clock(), path, forged(foreign[path])) for path in new]
+        self._forged = foreign
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:

@@ -1,19 +1,16 @@
 """How a task stands and since when, with those below it: the one state and the one age that every face shows. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from agentwatch.delegation.decision import ENDING, SPECS
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 
-IDLE: Final = 3_600.0
+IDLE = 3_600.0
 """Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
 
-_HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
+_HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 
 
@@ -161,16 +158,13 @@ def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     if run and task.is_session and run.rounds:
         began = run.rounds[-1].began_at
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
-    first = min((one for one in children if one.shown is Shown.WORKING and one.since), key=_since_key, default=None)
+    working = (one for one in children if one.shown is Shown.WORKING and one.since)
+    first = min(working, key=lambda one: one.since or 0.0, default=None)
     # A child that began while it worked is a part of that; one that went on after an answer has held it up until then.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
         return own
     return first.since
-
-
-def _since_key(task: Task) -> float:
-    return task.since or 0.0
 
 
 def _known(times: Iterable[float | None]) -> list[float]:

@@ -1,14 +1,12 @@
 """The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
@@ -16,11 +14,11 @@ from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
-from agentwatch.delegation.request import Asked, Request, Requests
+from agentwatch.delegation.request import Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 _counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
@@ -107,9 +105,7 @@ class Tree:
                 self._moved |= bool(again)
                 return {decision.task_id, *again}
             case Checked(path=path):
-                run, last = self.runs.known(path), self._checks[path].get(event.digest)
-                is_same = last and is_false(last.claims) is is_false(event.claims)
-                self._checks[path][event.digest] = event._replace(at=last.at) if last and is_same else event
+                run, self._checks[path][event.digest] = self.runs.known(path), event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
@@ -358,11 +354,9 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
-        if task.shown is Shown.SUBMITTED and task.since is not None:
-            late_from = task.since + rules.stale_after
-            task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
-        else:
-            task.late = False
+        begins = task.since if task.shown is Shown.SUBMITTED else None
+        late_from = math.inf if begins is None else begins + rules.stale_after
+        task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
         verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
@@ -425,10 +419,10 @@ class Tree:
         """Every request as its holder told it last."""
         return [*self._requests.offered.values()]
 
-    def request(self, request_id: str) -> Asked | None:
-        """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        known = (Asked(task.task_id, one) for task in self.tasks.values() for one in task.requests)
-        return next((one for one in known if one.request.request_id == request_id), None)
+    def request(self, request_id: str) -> tuple[Task, Request] | None:
+        """The task that asks a request, and that as it stands; None where it is not known, or its task has gone."""
+        known = ((task, one) for task in self.tasks.values() for one in task.requests)
+        return next((both for both in known if both[1].request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
@@ -444,6 +438,14 @@ class Tree:
     def notices(self) -> list[Finding]:
         """Findings of files that belong to no task."""
         return self._files.notices
+
+    def checked_at(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
+        """Since when a return stands as these claims have it: `now` where they have turned since they were checked. The
+        first verdict is as old as the return, whenever somebody looks."""
+        last = self._checks.get(returned.path, {}).get(returned.digest)
+        if not last:
+            return returned.at
+        return last.at if is_false(last.claims) is is_false(claims) else now
 
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""

@@ -11,42 +11,42 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from agentwatch.delegation.task import State
-from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
+from agentwatch.delegation.task import Shown, State
+from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
 from agentwatch.text import clean, clean_lines
 from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import iso, took, utc
 
-_DEEPEST: Final = 16
+_DEEPEST = 16
 """Levels that are indented; nobody reads deeper."""
 
-_CHANGES: Final = 2_000
-_ITEMS: Final = 60
+_CHANGES = 2_000
+_ITEMS = 60
 """Entries of one list or table; more are counted."""
 
-_FIRST_ASKED: Final = 12
+_FIRST_ASKED = 12
 """Asks whose tasks are unfolded: more would push the tree out of sight."""
 
-_SHORTEST: Final = 2.0
+_SHORTEST = 2.0
 """Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
 
-_LEAST: Final = 0.6
+_LEAST = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
-_COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
-_LEGEND: Final = (
+_COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
+_LEGEND = (
     "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
     " decision. Times are UTC."
 )
-_SECTION: Final = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
-_DELEGATION: Final = (
+_SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
+_DELEGATION = (
     '<div class="row head" aria-hidden="true"><span class="name">task</span><span>state</span>'
     '<span class="number">took</span>$labels</div><div class="tree">$rows</div><p class="faint legend">$legend</p>'
 )
-_ROW: Final = (
+_ROW = (
     '<details$open><summary class="row d$depth$done"><span class="name"><b>$title</b>$agent$flag</span>$state'
     '<span class="number">$took</span>$lane</summary><div id="task-$number" class="body">$body</div></details>'
 )
@@ -75,14 +75,18 @@ def html(account: Account) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    shown = sorted(account.summary.by_shown_state.items(), key=lambda item: -item[0].urgency)
+    shown = present_of(account.tree.tasks.values()).shown
     return fill(
         package.joinpath("page.html").read_text(encoding="utf-8"),
         policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
         style=Html(style),
         name=clean(account.name, 200),
         verdict=account.verdict,
-        counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in shown],
+        counts=[
+            fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}")
+            for one in reversed(Shown)
+            if (n := shown[one])
+        ],
         sections=_sections(account, axis),
         when=utc(account.generated_at),
     )
@@ -143,7 +147,7 @@ def _sections(account: Account, axis: _Axis | None) -> list[Html]:
 
 def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
-    pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
+    pressing = {task.task_id for task, _ in account.attention[:_FIRST_ASKED]}
     rows = []
     for line in account.rows:
         task = line.task
