@@ -165,22 +165,14 @@ def test_a_held_child_goes_on_with_the_decision_that_comes(scene):
     assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
 
 
-@pytest.mark.parametrize(
-    ("action", "params", "words"),
-    [
-        (
-            Action.RESPOND,
-            Params(answers=(Answer(None, "8080."), Answer("Why?", "So."))),
-            "- What you asked: 8080.\n- Why?: So.",
-        ),
-        (
-            Action.RETRY,
-            Params(mitigation=Mitigation.REDUCED_SCOPE),
-            "attempt 2.\nWhat is different now: reduced scope.",
-        ),
-    ],
-)
-def test_a_child_goes_on_with_all_that_was_decided(scene, action, params, words):
+ANSWERS = Params(answers=(Answer(None, "8080."), Answer("Why?", "So.")))
+
+
+@pytest.mark.parametrize("params", [ANSWERS, Params(mitigation=Mitigation.REDUCED_SCOPE)])
+def test_a_child_goes_on_with_all_that_was_decided(scene, params):
+    action, words = Action.RETRY, "attempt 2.\nWhat is different now: reduced scope."
+    if params is ANSWERS:
+        action, words = Action.RESPOND, "- What you asked: 8080.\n- Why?: So."
     decision_id = scene.decide(action, params)
     Reader(scene.workspace, "claim").claim(DecisionService(scene.workspace).read().latest[decision_id].record, "w1")
     answer = scene.stop(FAILED)
