@@ -9,11 +9,12 @@ from tests.journeys.driver import journey
 from tests.journeys.made import FAILED, SHOP, handoff, returned
 
 LONG_AGO = {"a.handoff.json@0.03": handoff("a"), "a.return.md@0.02": returned("SUCCESS", "a", "Done.", "")}
+LONG_AGO |= {"docs/api.md@9": "# API\n"}
 
 
 @journey(LONG_AGO)
 async def test_keys_zoom_the_timeline_and_unfold_idle_time(screen):
-    await screen.shows("1 task")
+    await screen.shows("now 0", "completed")
     await screen.press("t")
     await screen.shows("Timeline", "╱╱")
     seen = [screen.row("a").count("█")]

@@ -3,6 +3,8 @@
 import asyncio
 import re
 
+from textual import events
+
 from tests.journeys.driver import journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
@@ -59,7 +61,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen):
 
 @journey({**SHOP, "z.handoff.json": handoff("z"), "z1.handoff.json": handoff("z.one", parent_task_id="z")})
 async def test_everything_is_folded_and_unfolded(screen):
-    await screen.shows(" plan ", " one ")
+    await screen.shows(" plan ", " one ", "3 need you")
     await screen.press("C")
     await screen.hides(" plan ", "○ one")
     await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
@@ -125,8 +127,13 @@ async def test_nothing_below_a_page_was_looked_at(screen):
     await screen.shows("Put aside")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await asyncio.sleep(4.0)
+    # Nor what stands in a window that is not looked at.
     await screen.press("escape")
-    await screen.shows("1 new")
+    screen.pilot.app.post_message(events.AppBlur())
+    await asyncio.sleep(2.5)
+    assert "1 new" in screen.text()
+    screen.pilot.app.post_message(events.AppFocus())
+    await screen.hides("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
@@ -181,9 +188,9 @@ async def test_a_click_in_the_strip_goes_to_the_task(screen):
     await screen.click("answer: Which flow is in scope?")
     await screen.at("auth")
     await screen.resize(80, 11)
-    await screen.shows("Needs you ▌■ auth answer: Which", "+2 more")
+    await screen.shows("Needs you ▌■ auth  answer: Which", "+2 more")
     await screen.press("n")
-    await screen.shows("Needs you ▌⚑ docs a claim is false", "+2 more")
+    await screen.shows("Needs you ▌⚑ docs  a claim is", "+2 more")
 
 
 @journey(FAILED, size=(80, 24))
