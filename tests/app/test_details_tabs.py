@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.pane import head_lines
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.run import Message, RunState
+from agentwatch.delegation.events import Message, RunState
 from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from agentwatch.app.decision_words import receipt_line, short, warning
 from agentwatch.app.decision_words import why_not as why_not_decided
-from agentwatch.delegation.decision import Action, Receipt, Stage
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import Action, Receipt, RequestStage, Stage
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view.words import GONE, cost_of, decision_of, is_on_its_way, why_not
 from tests.unit.delegation.asking import request
