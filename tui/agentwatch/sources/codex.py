@@ -224,7 +224,7 @@ class Rollout(Account):
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
         output, answer = entry.text, object_in(entry.text)
-        if (call := self.end_call(entry.call)) is not None:
+        if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
             self.permits.append(

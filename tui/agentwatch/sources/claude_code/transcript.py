@@ -91,7 +91,7 @@ class Transcript(Account):
     @property
     def uses(self) -> list[Entry]:
         """Those of tools in the last message that have no result yet; not of those that hand out work."""
-        return [entry for entry, _ in self.open.values() if entry.tool not in DELEGATING]
+        return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
@@ -250,7 +250,7 @@ class Transcript(Account):
                 call.background = True
             else:
                 self.tell(name, "completed", cut_short(blocks, result), handed_back(blocks, result), at)
-        return self.end_call(name)
+        return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
