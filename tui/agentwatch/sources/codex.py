@@ -161,6 +161,8 @@ class Rollout(Account):
                 self.add_entry(entry)
                 if entry.kind is EntryKind.CALL:
                     self._called(entry)
+                elif entry.kind is EntryKind.WORDS:
+                    self._last = self.later(entry.text, at)
         match kind:
             case "task_started" | "turn_started":
                 self._begin(at)
@@ -176,9 +178,6 @@ class Rollout(Account):
                 self._prompted(prompt_in(kind, payload), at)
             case "task of an agent" if text(payload, "recipient") == self.header.task_name:
                 self._prompted(prompt_in(kind, payload), at, is_agents=True)
-            case "agent_message" | "AgentMessage":
-                if (answer := answer_in(payload)) is not None:
-                    self._last = self.later(answer, at)
             case "token_count":
                 self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
             case "token_usage_record":
@@ -195,10 +194,8 @@ class Rollout(Account):
         self._last = self._failure = None
 
     def _complete(self, payload: Fields, at: float) -> None:
-        error, last = text(inner(payload, "error"), "message"), answer_in(payload)
-        if last is not None:
-            self._last = self.later(last, at)
-        self._failure = error or (self._failure if last is None else None)
+        error = text(inner(payload, "error"), "message")
+        self._failure = error or (self._failure if answer_in(payload) is None else None)
         if self._failure is not None:
             self.end(RunState.FAILED, at, self._failure)
         else:
