@@ -99,8 +99,8 @@ def key_label(key: str) -> str:
     return _LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-# Id, keys, action, words, flag, homes and footer, where `selected` stands for all places that have a task. In the order of
-# the footer: a narrow one drops the last.
+# Id, keys, action, words, flag, homes and footer (`selected`: all places that have a task), in the order of the footer: a
+# narrow one drops the last.
 _ROWS = """
 filter.done       | enter       | done               | keep        |       | filter   | filter
 filter.drop       | escape      | drop               | clear       |       | filter   | filter
@@ -183,7 +183,7 @@ replay.faster     | >           | change_speed(2.0)  | faster      |       | rep
 replay.start      | [           | rewind             | start       |       | replay   |
 replay.end        | ]           | wind               | end         |       | replay   |
 connect           | O           | connect            | connect     |       | app      |
-help              | ?           | help               | keys        |       | app      | tree details empty timeline inspect
+help              | ?           | help               | keys        |       | app      | selected empty
 palette           | ctrl+p      | command_palette    | palette     | first | app      |
 quit              | q ctrl+c    | quit               | quit        |       | app      | tree details empty inspect
 suspend           | ctrl+z      | suspend_process    | shell       | first | app      | tree details empty inspect"""
