@@ -99,8 +99,8 @@ def key_label(key: str) -> str:
     return _LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-# Id, keys, action, words, flag, homes and footer (`selected`: all places that have a task), in the order of the footer: a
-# narrow one drops the last.
+# Id, keys, action, words, flag, homes and footer (`selected`: all places that have a task), in the order of the footer:
+# a narrow one drops the last.
 _ROWS = """
 filter.done       | enter       | done               | keep        |       | filter   | filter
 filter.drop       | escape      | drop               | clear       |       | filter   | filter
