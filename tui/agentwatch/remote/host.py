@@ -524,7 +524,7 @@ class RemoteSource(Source):
             if event is None:
                 continue
             with suppress(ValueError):
-                added = self.log.append(event) if observed.parts else self.log.add(event)
+                added = self.log.add(event)
                 if added is None:
                     continue
                 if over := excess(others + self.log.held):
@@ -532,7 +532,7 @@ class RemoteSource(Source):
                     self._dropped.update(over)
                     if isinstance(added, Standing):
                         short = Health(added.health.mode, added.health.detail[:_LONGEST])
-                        self.log.append(added._replace(health=short))
+                        self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
                     self._news_size += weight(added)
