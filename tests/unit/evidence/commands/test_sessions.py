@@ -118,6 +118,7 @@ def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     repository = Repository(store.workspace, tmp_path / "home")
     repository.init()
     repository.commit(at=changed - 1_000)
+    repository.write("NOTES.md", at=changed)
     repository.write("cart.py", at=changed)
     (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
     assert (claim.verdict, claim.detail.rpartition("; ")[2]) == ("unverifiable", "after that cart.py was changed")
