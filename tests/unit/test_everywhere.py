@@ -11,6 +11,7 @@ import pytest
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
+from agentwatch.workspaces import Everywhere
 from tests.homes import live_in
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
@@ -88,6 +89,22 @@ def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
         Alive("/nul\0", 2.0),
     ]
     assert workspaces_in(alive, holds) == {shop: 3.0}
+
+
+def test_nobody_works_in_a_whole_home_and_of_many_the_latest_are_shown(home):
+    some = [home / f"w{number}" for number in range(41)]
+    for at, place in enumerate([home.parent, home, *some]):
+        place.mkdir(exist_ok=True)
+        session(home, place, "s")
+        os.utime(home / ".claude/projects" / slug(str(place)) / "s.jsonl", (time.time() - 1_000 + at,) * 2)
+    find = Everywhere(DAY)
+    assert [one.workspace for one in find().places] == some[:0:-1]
+    assert find().complaints == [
+        *(f"Sessions in {place} are not shown: name a directory below it" for place in (home.parent, home)),
+        "1 more workspace with sessions: 40 are shown at once",
+    ]
+    some[40].rmdir()
+    assert [one.workspace for one in find().places] == some[39::-1]
 
 
 async def test_all_of_them_are_one_tree_and_new_ones_come(home, monkeypatch):
