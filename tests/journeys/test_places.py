@@ -19,7 +19,7 @@ TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../ca
 
 @journey(TWO, "{shop}", "{shop}/../cart")
 async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
-    await screen.shows("▾", "shop", "cart", "2 tasks")
+    await screen.shows("▾", "shop", "cart", "2 tasks", "1 needs you")
     await screen.until(lambda: screen.text().count("shop.api") >= 2)
     await screen.press("n", "r")
     await screen.shows("◆ ctrl+s", "shop")

@@ -5,7 +5,7 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from agentwatch.app.widgets.task_line import (
 from agentwatch.delegation.task import Task
 from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
+from agentwatch.view.times import wall
 from agentwatch.view.words import held_up
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """The id of the selected task; None on a heading, or where there is no row."""
     row_count: var[int] = var(0, init=False)
     """Rows, visible on screen or not."""
+    marked: var[tuple[str, ...]] = var(())
+    """The ids of the tasks that are marked for the review, in the order in which they were."""
+    ages: var[tuple[object, ...]] = var((), init=False)
+    """All that time alone changes in the rows in sight."""
     matches: var[int | None] = var[int | None](None)
     """So many rows match the filter by themselves; None if none is on."""
 
@@ -81,7 +86,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The row on which the cursor was put first."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
-        self._marked: dict[str, None] = {}
         self._filter = Query()
         self._columns = Columns.of(80)
         self._width = 0
@@ -102,11 +106,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The group on whose heading the cursor is."""
         return self._cursor if isinstance(self._cursor, Group) else None
 
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The ids of the tasks that are marked for the review, in the order in which they were."""
-        return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
-
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
         tally = self.order.tally(Group.NOW)
@@ -125,6 +124,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.order.apply(changed, self._clock())
         if self._groups is not self.order.groups:
             self._rebuild()
+        if self._filter:
+            self._search()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
@@ -137,11 +138,22 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        self.order.tick(self._clock())
+        now, tasks = self._clock(), self._tree.tasks
+        self.order.tick(now)
         if self._groups is not self.order.groups:
             self._rebuild()
-        if self._filter:
+            self.redraw()
+        if any(term.key == "since" for term in self._filter.terms):
             self._search()
+        in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
+        # Headings name days.
+        today = here.date() if (here := wall(now)) is not None else None
+        self.ages = (today, *(_changing(task, tasks, now) for task in in_sight if task is not None))
+
+    def watch_ages(self) -> None:
+        self.redraw()
+
+    def watch_marked(self) -> None:
         self.redraw()
 
     def select(self, task_id: str) -> None:
@@ -160,9 +172,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def unmark(self, task_id: str) -> None:
         """Take the mark of a task away."""
-        if task_id in self._marked:
-            del self._marked[task_id]
-            self.redraw()
+        self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
         """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
@@ -290,7 +300,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         for y, row in enumerate(rows):
             selected, task = top + y == self._row, tasks.get(row.task_id or "")
             mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
-            if row.row_id in self._marked:
+            if row.row_id in self.marked:
                 mark = Part("◆", palette.accent)
             elif not selected and task is not None and not task.seen:
                 mark = Part("•", palette.accent)
@@ -301,11 +311,12 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
             else:
+                age, decided, held = _changing(task, tasks, now)
                 state = state._replace(
                     guide=level if y in lit else -1,
-                    age=age_of(task, now),
-                    decided=decided_of(task, now),
-                    held_up=held_up(task, tasks, now),
+                    age=age,
+                    decided=decided,
+                    held_up=held,
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
@@ -405,11 +416,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def action_mark(self) -> None:
-        if self.cursor_id in self._marked:
+        if self.cursor_id in self.marked:
             self.unmark(self.cursor_id)
         elif self.cursor_id is not None:
-            self._marked[self.cursor_id] = None
-            self.redraw()
+            self.marked = (*self.marked, self.cursor_id)
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
@@ -449,3 +459,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self.redraw()
         self.matches = None if found is None else len(found.rows)
+
+
+def _changing(task: Task, tasks: Mapping[str, Task], now: float) -> tuple[str, str | None, str]:
+    """The words of a row that time alone changes: its age, how far a decision is, and for what it waits."""
+    return age_of(task, now), decided_of(task, now), held_up(task, tasks, now)

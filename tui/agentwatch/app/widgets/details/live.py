@@ -145,6 +145,7 @@ class LiveLog(Page):
             self.chosen = self.steps[-1].place if self.steps else None
         places: dict[Hashable, int] = {step.place: at for at, step in enumerate(self.steps)}
         self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
+        self.refresh()
         y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
         self.scroll_to(y=y, animate=False, force=True, immediate=True)
         self.look = look
