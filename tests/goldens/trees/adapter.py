@@ -1,7 +1,5 @@
 """All that goldens of trees and sessions know of the product: how to run a command, and how to watch for a while."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io
@@ -34,10 +32,10 @@ def run(arguments: Sequence[str]) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def watch(workspace: Path) -> None:
+def watch(workspace: Path):
     """Watch as a screen does until all that is there was seen, so that the history holds it."""
 
-    async def until_live() -> None:
+    async def until_live():
         monitor = watched([workspace], load())
         async with asyncio.timeout(30), aclosing(monitor.updates()) as updates:
             async for _ in updates:

@@ -1,9 +1,5 @@
 """`agentwatch report` as a command: formats, places, and nothing written but the report."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from agentwatch.cli import run
@@ -12,7 +8,7 @@ from agentwatch.demo.script import Player, demo_screenplay
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     place = tmp_path / "shop"
@@ -21,9 +17,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_a_report_in_the_workspace_is_taken_for_no_document(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_in_the_workspace_is_taken_for_no_document(workspace, capsys):
     for format_ in ("md", "json", "html"):
         assert run(["report", str(workspace), "--format", format_]) == 0
         text = capsys.readouterr().out

@@ -1,8 +1,6 @@
 """The line at the top: the workspace, whether it is live, the tasks that go on now, those that are new or need you."""
 
-from __future__ import annotations
-
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual.reactive import var
@@ -18,15 +16,15 @@ from agentwatch.view.order import VERIFIED, Present
 from agentwatch.view.words import plural
 
 # Those that go on first, then those that went wrong; those that are over come last.
-_GOING_ON: Final = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
-_DECIDED: Final = (Shown.RETRYING, Shown.ESCALATED)
-_WRONG: Final = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
-_COUNTED: Final = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
-_GAP: Final = 2
+_GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
+_DECIDED = (Shown.RETRYING, Shown.ESCALATED)
+_WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
+_COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
+_GAP = 2
 """Cells at the right of the counts that stay free."""
-_ROOMY: Final = 100
+_ROOMY = 100
 """Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
-_MODES: Final = {
+_MODES = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
     "polling": ("◍", "state-partial"),
