@@ -10,8 +10,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.form import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.decisions.service import DecisionService, return_digest
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request, Stage
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
@@ -46,7 +45,7 @@ class Rehearsal:
         self.began = time.time() - END - 2 * LONGER
 
     def play(self, until: float):
-        self.player.play_all(until, self.began)
+        self.player.play(until, self.began)
 
     def task(self, task_id: str) -> Task:
         """As it is on disk, its claims checked."""

@@ -46,7 +46,7 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
 
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
     """Watch until all is known."""
-    monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
+    monitor = monitor_of(workspace, settings)
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:
             if monitor.health.mode == "live":
@@ -70,7 +70,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, capsys):
     assert [one["task_id"] for one in account["attention"]] == ["new"]
     assert account["verdict"] == lines[-1]
     assert "is history. 1 needs a human." in account["verdict"]
-    assert account["verdict"].startswith("1 task: 1 failed, and 1 of history.")
+    assert account["verdict"].startswith("2 tasks: 1 failed, and 1 of history.")
     assert (account["summary"]["tasks"], account["summary"]["past"]) == (1, 1)
     (workspace / "new.return.md").unlink()
     assert asked(capsys, "tree", "--fail", place)[0] == 0

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Looked, Message, Noted, Ran, Rules, Run, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
-from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import spellings
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.service import DecisionService, DecisionWatcher
-    from agentwatch.delegation.decision import Action
-    from agentwatch.delegation.request import Request
+    from agentwatch.delegation.decision import Action, Request
     from agentwatch.evidence.inspector import Inspector
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
@@ -100,8 +98,8 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
-        """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
+        self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
+        """Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`."""
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
@@ -224,8 +222,7 @@ class Monitor:
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
-        task_id = asked.task_id if asked is not None else request.session_id
-        attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
+        task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
             lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
         )
@@ -279,10 +276,7 @@ class Monitor:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
         def put(events: Sequence[Event], health: Health | None = None, anew: bool = False) -> None:
-            size = max(len(events), 1) if anew else _CHUNK
-            for at in range(0, max(len(events), 1), size):
-                # It is not live before all of it is in the tree.
-                self._pending.append((events[at : at + size], health if at + size >= len(events) else None, anew))
+            self._pending.append((iter(events), health, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
@@ -404,10 +398,13 @@ class Monitor:
 
         if not self._pending:
             return self._apply(())
-        events, health, anew = self._pending[0]
+        waiting, health, anew = self._pending[0]
+        events = tuple(islice(waiting, None if anew else _CHUNK))
         tree = await asyncio.to_thread(self._tree_of, events) if anew else None
-        self._pending.popleft()
-        self.health = health or self.health
+        if anew or len(events) < _CHUNK:
+            # It is not live before all of it is in the tree.
+            self._pending.popleft()
+            self.health = health or self.health
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
@@ -429,6 +426,7 @@ class Monitor:
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
+            self._recorder.note(one for one in events if isinstance(one, Checked))
             self._recorder.report(task for task in tasks if _has_new_fault(task))
         return changed
 

@@ -290,8 +290,8 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error, as safely as `say`."""
-    _write(sys.stderr, text)
+    """Print one line to standard error; foreign text in it is made safe."""
+    _write(sys.stderr, clean(text))
 
 
 def _write(stream: TextIO | None, text: str) -> None:

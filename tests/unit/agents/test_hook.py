@@ -15,8 +15,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran, Rules
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Ran, Rules, Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.claude_code import NAME

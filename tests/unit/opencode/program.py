@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Run
 from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 
 NOW = 1_795_000_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import RunState
 from tests.unit.opencode.program import Program, fresh, reading
 
 ROOT = Path(__file__).parents[3]

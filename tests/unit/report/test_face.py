@@ -1,5 +1,8 @@
 """`agentwatch report` as a command: formats, places, and nothing written but the report."""
 
+import math
+import time
+
 import pytest
 
 from agentwatch.cli import run
@@ -13,7 +16,7 @@ def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     place = tmp_path / "shop"
     place.mkdir()
-    Player(demo_screenplay().steps, place).play_all()
+    Player(demo_screenplay().steps, place).play(math.inf, time.time() - 120.0)
     return place
 
 

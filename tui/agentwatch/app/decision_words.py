@@ -2,8 +2,8 @@
 
 from textual.content import Content
 
-from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, Decision, Stage
+from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown
@@ -46,7 +46,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record
 
-    return policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].why_not
+    return policy.why_not(task, action, record.Mitigation.CHANGED_INPUTS)
 
 
 def short(decision: Decision, now: float) -> str:

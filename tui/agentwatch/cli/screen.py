@@ -29,7 +29,7 @@ _THEME = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists th
     argument(
         "--hosts",
         "GLOB",
-        "watch the workspaces on other machines that your settings name, too; only those such as 'build*'",
+        "watch the hosts that your settings name, too: all, or those whose name fits, such as 'build*'",
         nargs="?",
         const="*",
     ),
@@ -63,7 +63,7 @@ def watch(options: Namespace) -> int:
     if options.hosts or (settings.remote_always and not options.paths):
         words = [*words, *names]
     workspaces, addresses = targets_of(words, settings, options.session)
-    _require_terminal()
+    _require_terminal("; `agentwatch tree` prints the tree without one")
 
     from agentwatch.app.app import AgentwatchApp, Opening
     from agentwatch.app.run import run
@@ -85,19 +85,26 @@ def watch(options: Namespace) -> int:
 def demo(options: Namespace) -> int:
     """Play a believable session of about two minutes into a temporary workspace and watch it."""
     _require_terminal()
+    import time
+
     from agentwatch.app.played import DemoApp
     from agentwatch.app.run import run
-    from agentwatch.composition import monitor_of
+    from agentwatch.composition import source_of
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
+    from agentwatch.monitor import Monitor
 
     session = DemoSession(options.speed)
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
-        monitor = monitor_of(
+        settings = silent._replace(stale_after=session.stale_after, read_only=False, sessions=False)
+        monitor = Monitor(
             workspace,
-            silent._replace(stale_after=session.stale_after, read_only=False, sessions=False),
+            settings,
+            source_of(workspace, settings),
+            time.time,
+            inspects=True,
             open_desk=session.open_desk,
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
@@ -138,8 +145,8 @@ def _settings(options: Namespace) -> Settings:
     return settings._replace(theme=options.theme or settings.theme)
 
 
-def _require_terminal() -> None:
+def _require_terminal(instead: str = "") -> None:
     """Raises UsageError where the screen cannot be drawn or nobody can type."""
     # The screen library draws on standard error, so that one counts as well.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise UsageError("the screen needs a terminal, and none is here; `agentwatch tree` prints the tree without one")
+        raise UsageError(f"the screen needs a terminal, and none is here{instead}")

@@ -21,10 +21,9 @@ from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Re
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
-from agentwatch.delegation.asks import FITTER, is_line_fault, is_retry, mitigated
-from agentwatch.delegation.decision import SPECS, Action, ActionSpec
+from agentwatch.delegation.decision import SPECS, Action, ActionSpec, Request, RequestKind
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, mitigated
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
@@ -205,7 +204,7 @@ def facts(
     if not (digest := subject.return_sha256) or not returned:
         yield fact("return", "none yet")
     else:
-        is_same = latest is not None and latest.digest == digest
+        is_same = latest and latest.digest == digest
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {times.ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
@@ -220,8 +219,8 @@ def facts(
     if not SPECS[action].ends:
         yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
-    for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
-        yield fact("beware", warning, "text-warning")
+    if not policy.why_not(task, action, params.mitigation):
+        yield from (fact("beware", one, "text-warning") for one in policy.warnings(task, action))
 
 
 def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
@@ -325,7 +324,7 @@ class RequestForm(Form):
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
-        if self.action is None:
+        if not self.action:
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
             return Missing(unread)
@@ -342,7 +341,7 @@ def _readable_rules(request: Request) -> dict[str, str]:
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
-def request_facts(request: Request, now: float, *, asker: str = "", cautions: Iterable[str] = ()) -> Iterator[Fact]:
+def request_facts(request: Request, now: float, *, asker: str = "") -> Iterator[Fact]:
     """The preview of an answer: `asker` is who asks, where it is known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
@@ -354,7 +353,7 @@ def request_facts(request: Request, now: float, *, asker: str = "", cautions: It
     beside = ", ".join(one.name for one in request.beside)
     warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
-    yield from (fact("beware", one, "text-warning") for one in (*warnings, *cautions))
+    yield from (fact("beware", one, "text-warning") for one in warnings)
 
 
 def words_of_request(request: Request) -> list[tuple[str, str]]:

@@ -10,10 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todos, TodoStatus
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Claim, Seen, Verdict
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Activity, Run, RunState, Session
+from agentwatch.delegation.decision import Action, Decision, Request, Session
+from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, Verdict
 
 
 class Shown(StrEnum):

@@ -4,9 +4,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
-from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
+from agentwatch.delegation.decision import Request, RequestStage
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Checked,
+    Decided,
+    Event,
+    Gone,
+    Ran,
+    Requested,
+    Run,
+    RunState,
+    Seen,
+    Tick,
+)
 from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 
@@ -20,7 +32,9 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
         for one in _moments(event, now):
             at = one.at
             if path := getattr(one, "path", ""):
-                latest[path] = at = max(at, latest.get(path, at))
+                at = max(at, latest.get(path, at))
+                # A verdict may be kept from before a session was read.
+                latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
                 at = max(at, lost_at)
@@ -28,8 +42,8 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # What was decided about a request is known when it ends.
-    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
+    # What was decided about a request is known when it ends, and what was returned before the verdict on it.
+    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 
@@ -70,12 +84,11 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield moment(run.started_at, _begun(run, run))
-    for number, one in enumerate(run.rounds[:-1] if run.parent_session is not None else (), 1):
-        following = run.rounds[number].began_at
-        yield moment(
-            following if one.ended_at is None else one.ended_at,
-            replace(run.part(0, number), updated_at=run.updated_at),
-        )
+    # Of a human's session the last turn is enough: people talk to one for days.
+    for number in range(1 if run.parent_session else max(len(run.rounds) - 1, 1), len(run.rounds)):
+        one, following = run.rounds[number - 1], run.rounds[number].began_at
+        ended = following if one.ended_at is None else one.ended_at
+        yield moment(ended, replace(run.part(0, number), updated_at=run.updated_at))
         yield moment(following, _begun(run, run.part(0, number + 1)))
     yield moment(run.ended_at, run)
 

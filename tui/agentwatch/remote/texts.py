@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from agentwatch.delegation.request import Given, Option, Query, Request, input_text, request_id_of
+from agentwatch.delegation.decision import Given, Option, Query, Request, input_text, request_id_of
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from agentwatch.decisions.errors import reason, remedy
-from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
+from agentwatch.delegation.decision import OF_REQUESTS, Request, RequestStage, input_text, request_id_of
 from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk
 from agentwatch.errors import AgentwatchError
 from agentwatch.state import leads_through, state_directory, workspace_id

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.events import Event
-    from agentwatch.delegation.run import Run
+    from agentwatch.delegation.events import Event, Run
     from agentwatch.sources.files.documents import Elsewhere, KnownFile
     from agentwatch.sources.sessions.following import RunTranscript
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agentwatch.delegation.run import Run, RunState, StartedBy
+from agentwatch.delegation.events import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
 from agentwatch.sources.sessions.following import EntriesIn

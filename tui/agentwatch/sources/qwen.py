@@ -5,7 +5,7 @@ stands is in its description at once, while its parent hears of it when all agen
 import re
 from collections.abc import Iterator, Sequence
 
-from agentwatch.delegation.run import RunState, StartedBy
+from agentwatch.delegation.events import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.delegation.events import Run, RunState, StartedBy, Turn
 from agentwatch.disk import spellings
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text

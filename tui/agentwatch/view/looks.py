@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
+from agentwatch.delegation.decision import RequestKind
 from agentwatch.delegation.events import Claim, Verdict, merged
-from agentwatch.delegation.request import RequestKind
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 
 

@@ -1,7 +1,6 @@
 """Words for the requests of programs: how far they have got, and where they are answered."""
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Permitter, Request, RequestKind, RequestStage
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.times import duration

@@ -13,7 +13,7 @@ from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
-from agentwatch.text import clean, complain, say
+from agentwatch.text import complain, say
 
 FAILED = 1  # 2 would block the agent, with our complaint as the reason
 
@@ -45,7 +45,7 @@ def run(path: str | None) -> int:
 
             answer = answer_call(call, workspace, load_settings())
     except AgentwatchError as error:
-        complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
+        complain(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else FAILED
     # ASCII only: foreign characters reach the program as escapes.
     say(json.dumps(answer))

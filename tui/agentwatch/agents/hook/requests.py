@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError, RequestStore
 from agentwatch.sources.claude_code import NAME
@@ -117,7 +116,7 @@ def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> st
     if decided and answer and _print(answer):
         holder.delivered(decided)
         offer.end(RequestStage.DELIVERED, by=decided.operator)
-    elif decided is None and asked.is_answered():
+    elif not decided and asked.is_answered():
         offer.end(RequestStage.ELSEWHERE)
     return holder.trouble
 

@@ -53,8 +53,7 @@ from agentwatch.decisions.form import (
     words_of_request,
 )
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.requests import standing_words
@@ -180,7 +179,7 @@ class RequestCase:
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
-        request = asked.request
+        _, request = asked
         if not request.waits_for_operator:
             return f"It cannot be answered any more: {standing_words(request, now)}."
         if (request.input_sha256, request.shown) != (seen.input_sha256, seen.shown):

@@ -4,7 +4,7 @@ that it waits, and not which agent asks: where that cannot be told, the session 
 from dataclasses import replace
 from pathlib import Path
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string

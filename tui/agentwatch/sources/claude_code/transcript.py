@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
+from agentwatch.delegation.decision import Permit, Permitter, input_text
+from agentwatch.delegation.events import Message, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -168,6 +168,9 @@ class Transcript(Account):
             if said.startswith(_FEEDBACK)
             else StartedBy.PARENT
         )
+        if self.open and asker is StartedBy.PARENT and not self.is_agent:
+            # A call without a result: the program was killed, and the session resumed.
+            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
@@ -266,8 +269,8 @@ class Transcript(Account):
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
         elif self.state is not RunState.WORKING:
-            # Of a human's session only when it went on counts.
-            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
+            # Of a human's session only when it ended, and went on, counts.
+            self.earlier, self.begun = self.all_rounds()[-1:], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 

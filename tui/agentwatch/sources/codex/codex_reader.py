@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all

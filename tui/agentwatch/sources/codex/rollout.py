@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.request import Permit, Permitter
-from agentwatch.delegation.run import RunState, StartedBy
+from agentwatch.delegation.decision import Permit, Permitter
+from agentwatch.delegation.events import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentwatch.delegation.request import Permit, Permitter
-from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.decision import Permit, Permitter
+from agentwatch.delegation.events import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import spellings
 from agentwatch.sources.opencode.database import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.delegation.events import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
 from agentwatch.text import within
 

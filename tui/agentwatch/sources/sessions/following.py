@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
-from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.delegation.events import LONGEST_DOING
 from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
 from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text
 from agentwatch.sources.sessions.tail import Line, Tail, record_at

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Document, OpenDocument, Return
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
 _OPENING = 200

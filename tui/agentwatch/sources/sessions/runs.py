@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import ClassVar, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.request import Permit
-from agentwatch.delegation.run import (
+from agentwatch.delegation.decision import Permit
+from agentwatch.delegation.events import (
     LONGEST_DOING,
     MOST_PERMITS,
     Activity,

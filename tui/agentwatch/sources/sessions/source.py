@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import TypeVar
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.events import Event, Ran
-from agentwatch.delegation.run import Run, RunState, Session
+from agentwatch.delegation.decision import Session
+from agentwatch.delegation.events import Event, Ran, Run, RunState
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.disk import spellings
 from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript

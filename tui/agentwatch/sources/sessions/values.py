@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.sources.sessions.fields import Fields, objects, text
 
 if TYPE_CHECKING:
