@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
 from textual.reactive import var
@@ -15,9 +15,10 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Facts, Header
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State, Task
-from agentwatch.view.order import Present, present_in
+from agentwatch.view.order import Group
 
 if TYPE_CHECKING:
+    from agentwatch.app.app import AgentwatchApp
     from agentwatch.monitor import Monitor
 
 
@@ -56,11 +57,6 @@ class MonitorScreen(Screen[ScreenResultType]):
         """The ids of the tasks that are marked for a review."""
         return ()
 
-    def count(self) -> tuple[int, Present]:
-        """How many tasks to count, and what they are: those that go on now, where those are not all of the tree."""
-        totals = self._monitor.tree.totals
-        return totals.tasks, present_in(totals.counts)
-
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
 
@@ -71,7 +67,7 @@ class MonitorScreen(Screen[ScreenResultType]):
     def read_facts(self) -> None:
         """Look at all that header and footer show; they are made anew where it is different."""
         monitor, tree = self._monitor, self._monitor.tree
-        now, present = self.count()
+        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW)
         first = next(iter(tree.queue), "")
         self.facts = Facts(
             monitor.title,
@@ -79,8 +75,8 @@ class MonitorScreen(Screen[ScreenResultType]):
             monitor.connecting,
             monitor.settings.read_only,
             tree.totals.tasks,
-            now,
-            present,
+            now.tasks,
+            now.present,
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,

@@ -23,7 +23,7 @@ from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.standing import mark_of
 from agentwatch.text import clean, shown
-from agentwatch.view.order import Present, end_of_chain
+from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -179,9 +179,6 @@ class MainScreen(MonitorScreen[None]):
         self._looked_at = mark
 
     # What comes from the tree
-
-    def count(self) -> tuple[int, Present]:
-        return self.task_tree.count_now()
 
     def watch_facts(self) -> None:
         super().watch_facts()

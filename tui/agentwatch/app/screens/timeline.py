@@ -21,15 +21,13 @@ from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_sentence
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, width_of
+from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, clip, clip_sentence, width_of
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.looks import look
-from agentwatch.view.order import Present
 from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, spans_of
 from agentwatch.view.words import in_line, name_of
 
@@ -364,9 +362,6 @@ class TimelineScreen(MonitorScreen[str]):
         self.set_focus(self.chart)
         self.watch(self.chart, "cursor_id", self._show_selected)
         self.watch(self.chart, "view", self._show_keys)
-
-    def count(self) -> tuple[int, Present]:
-        return self.chart.count_now()
 
     def tick(self) -> None:
         super().tick()

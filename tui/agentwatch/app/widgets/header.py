@@ -6,8 +6,7 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip, width_of
 from agentwatch.delegation.task import Shown
 from agentwatch.sources import Health
 from agentwatch.text import shown

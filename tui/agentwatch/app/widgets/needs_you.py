@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip_name, clip_sentence, left
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import summary
 from agentwatch.view.looks import look

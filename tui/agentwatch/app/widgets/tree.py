@@ -5,7 +5,7 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -20,20 +20,18 @@ from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Painted, Part
 from agentwatch.app.widgets.task_line import (
+    Aged,
     Columns,
     RowState,
-    age_of,
-    decided_of,
     heading_line,
     lit_guide,
     shared_beginnings,
     task_line,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
+from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
 from agentwatch.view.times import wall
-from agentwatch.view.words import held_up
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -106,11 +104,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The group on whose heading the cursor is."""
         return self._cursor if isinstance(self._cursor, Group) else None
 
-    def count_now(self) -> tuple[int, Present]:
-        """How many tasks go on now, and what they are, to be counted in the header."""
-        tally = self.order.tally(Group.NOW)
-        return tally.tasks, tally.present
-
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
         return Columns.of(width)
@@ -148,7 +141,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
         # Headings name days.
         today = here.date() if (here := wall(now)) is not None else None
-        self.ages = (today, *(_changing(task, tasks, now) for task in in_sight if task is not None))
+        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task is not None))
 
     def watch_ages(self) -> None:
         self.redraw()
@@ -311,12 +304,9 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
             else:
-                age, decided, held = _changing(task, tasks, now)
                 state = state._replace(
                     guide=level if y in lit else -1,
-                    age=age,
-                    decided=decided,
-                    held_up=held,
+                    aged=Aged.of(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
@@ -459,8 +449,3 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self.redraw()
         self.matches = None if found is None else len(found.rows)
-
-
-def _changing(task: Task, tasks: Mapping[str, Task], now: float) -> tuple[str, str | None, str]:
-    """The words of a row that time alone changes: its age, how far a decision is, and for what it waits."""
-    return age_of(task, now), decided_of(task, now), held_up(task, tasks, now)

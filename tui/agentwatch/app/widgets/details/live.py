@@ -8,10 +8,10 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import var
 
-from agentwatch.app.widgets.cells import clip, clip_sentence, right
 from agentwatch.app.widgets.details.blocks import FAINT, NOTHING, Line, faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
+from agentwatch.app.widgets.line import clip, clip_sentence, right
 from agentwatch.delegation.events import RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of

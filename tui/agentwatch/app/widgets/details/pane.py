@@ -19,7 +19,6 @@ from textual.widgets import Input, Static, Tab, Tabs
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, Missing, PageTranscript, ReadStep
-from agentwatch.app.widgets.cells import clip, clip_name
 from agentwatch.app.widgets.details.blocks import (
     ACCENT,
     FAINT,
@@ -34,6 +33,7 @@ from agentwatch.app.widgets.details.blocks import (
 from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
+from agentwatch.app.widgets.line import clip, clip_name
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.standing import HAVE_FAILED
