@@ -253,7 +253,7 @@ class Monitor:
 
             self._history = History(state_directory(self.workspace))
             recalled = self._history.recall(about)
-            self._source.remember(recalled.files, recalled.watched_at, recalled.elsewhere)
+            self._source.remember(recalled)
             self._add(recalled.events)
         self.load(self._source.scan())
 
@@ -343,9 +343,10 @@ class Monitor:
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
         self._recorder = self._history = recorder
-        events, files, watched_at, _ = await asyncio.to_thread(recorder.open)
-        await asyncio.to_thread(self._source.remember, files, watched_at)
+        recalled = await asyncio.to_thread(recorder.open)
+        await asyncio.to_thread(self._source.remember, recalled)
         worker.add(recorder)
+        events = recalled.events
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
 
     def _tree_of(self, events: Sequence[Event]) -> Tree:

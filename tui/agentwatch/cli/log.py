@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
-from agentwatch.cli.shared import report_problems, subject_of
+from agentwatch.cli.shared import report_problems, subject_of, worktrees_of
 from agentwatch.composition import history_line, inbox_of, sessions_of, shelf_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.console import MUTED, Part, say_line
@@ -91,15 +91,25 @@ def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
     gc.enable()
     settings = load()
-    printer = _Printer(settings, options)
-    with subject_of(options.path, settings, options.session) as (place, *_, fleet):
+    with subject_of(options.path, settings, options.session) as subject:
+        place, *_, fleet = subject
         if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_remote(fleet.source(place.workspace), printer)
-        sessions = sessions_of(place.workspace, options.session) if settings.sessions else None
-        with closing(sessions) if sessions else nullcontext():
-            return _log(place.workspace, settings, options, sessions, printer)
+            return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
+        # Lines of JSON name no workspace.
+        is_alone = options.follow or options.export or options.json or options.session is not None
+        others, complaints = ([], ()) if is_alone else worktrees_of([subject])
+        codes = [0]
+        for number, (one, *_) in enumerate([subject, *others]):
+            if others:
+                say(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
+            sessions = sessions_of(one.workspace, options.session) if settings.sessions else None
+            with closing(sessions) if sessions else nullcontext():
+                codes.append(_log(one.workspace, settings, options, sessions, _Printer(settings, options)))
+        for complaint in complaints:
+            complain(clean(complaint))
+        return max(codes)
 
 
 def _log(
@@ -144,7 +154,7 @@ def _log(
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
-        source.remember(recalled.files, recalled.watched_at)
+        source.remember(recalled)
         complain_of(problems)
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0

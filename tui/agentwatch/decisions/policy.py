@@ -133,9 +133,7 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 def _waits_elsewhere(task: Task) -> bool:
     """Whether its agent's own program waits for a person, which hears nothing else until then."""
-    if task.own_state is not State.BLOCKED:
-        return False
-    return bool(task.request or (task.run and task.run.waiting))
+    return task.own_state is State.BLOCKED and bool(task.request or task.asked_there)
 
 
 def warnings(task: Task, action: Action) -> Iterator[str]:

@@ -54,8 +54,7 @@ from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Re
 from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import MAX_BYTES, to_name
+from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
 from agentwatch.state import state_directory, workspace_id
 
 LIFETIME = timedelta(days=7)

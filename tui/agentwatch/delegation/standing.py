@@ -406,8 +406,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
         waiting = sum(one.waits_for_operator for one in task.requests)
         more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
         return f"{request_words(request)}{more}" if waiting else None
-    if task.run and task.run.waiting and state is State.BLOCKED:
-        return f"it waits in its own session: {task.run.waiting}"
+    if task.asked_there:
+        return f"it waits in its own session: {task.asked_there}"
     if task.inferred or task.is_session or task.binding or task.ended_with:
         return None
     if result and state is State.BLOCKED:

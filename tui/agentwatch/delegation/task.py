@@ -311,6 +311,12 @@ class Task:
     due: float = math.inf  # when time alone may change it
 
     @property
+    def asked_there(self) -> str:
+        """The need of its program by its own records, where no request tells of it, foreign; "" for none."""
+        run = self.run
+        return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
+
+    @property
     def own_id(self) -> str:
         """The id that the documents of its workspace call it by."""
         return self.task_id[len(self.scope) :]

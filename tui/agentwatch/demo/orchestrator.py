@@ -24,8 +24,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import request_about
-from agentwatch.requests.store import Offer, RequestError
+from agentwatch.requests.store import Offer, RequestError, request_about
 from agentwatch.state import workspace_id
 
 NAME = "the demo's orchestrator"

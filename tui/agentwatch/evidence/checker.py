@@ -15,8 +15,7 @@ from agentwatch.delegation.events import Claim, Run, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import to_name, to_path
+from agentwatch.sources.files.read import FileRefusedError, read_file, to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from typing import IO, NamedTuple, cast
 
 from agentwatch.evidence.disk import FileKind, look, place_of
 from agentwatch.shell import find_program, trusted_path
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import is_candidate
+from agentwatch.sources.files.read import FileRefusedError, is_candidate, read_file
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories, worktrees_of
 from agentwatch.sources.worktrees import git_text as _text
 

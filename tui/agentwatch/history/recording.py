@@ -20,7 +20,7 @@ from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Retu
 from agentwatch.delegation.decision import Decision, Request
 from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Run, Seen
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.values import checked_run, is_time, messages, shape_of
+from agentwatch.sources.sessions.reader import checked_run, is_time, messages, shape_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

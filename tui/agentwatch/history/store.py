@@ -19,12 +19,12 @@ import os
 import sqlite3
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from agentwatch.background import Part
@@ -34,8 +34,8 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile
-from agentwatch.sources.sessions.values import is_time, shape_of
+from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
+from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
 LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
@@ -241,15 +241,6 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 # What it holds
-
-
-class Recalled(NamedTuple):
-    """All that a history tells at one moment; `watched_at` is in epoch seconds, `elsewhere` of one task only."""
-
-    events: Sequence[Event] = ()
-    files: Mapping[str, KnownFile] = {}
-    watched_at: float | None = None
-    elsewhere: Elsewhere | None = None
 
 
 class History(Database):

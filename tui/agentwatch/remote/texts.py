@@ -17,7 +17,7 @@ from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
-from agentwatch.sources.sessions.values import shape_of
+from agentwatch.sources.sessions.reader import shape_of
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

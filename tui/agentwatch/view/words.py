@@ -226,8 +226,12 @@ def a2a_state(task: Task) -> A2AState:
         return "rejected" if state == "failed" and said == "rejected" else state
     if task.request is not None:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
-    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
-    return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
+    return A2A_AUTH if asks_leave(task.asked_there) or said == A2A_AUTH else A2A_INPUT
+
+
+def asks_leave(asked: str) -> bool:
+    """Whether what a program waits for by its own records is a permission, and no answer."""
+    return asked.startswith("a permission")
 
 
 THERE = "answer in its terminal"
