@@ -74,7 +74,6 @@ FORGED: Final = Rule(
     "the files that agentwatch writes into `.agentwatch/decisions/`",
     "any other file there, or one of them edited",
 )
-RULES: Final = (FORGED,)
 
 
 def forged(why: str) -> Finding:
