@@ -90,8 +90,6 @@ def decide(options: Namespace) -> int:
             lines = fact_lines([form.fact("decision", str(action)), *facts])
             if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
                 return ExitCode.NOT
-        if why := desk.why_locked():
-            complain(why)
 
         def returned() -> str | None:
             """The sha256 of the return as it is now. What a session gave back is read from its store again."""
