@@ -1,7 +1,5 @@
 """The command line: finds the command, runs it, and says what went wrong."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

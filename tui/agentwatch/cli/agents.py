@@ -1,12 +1,10 @@
 """The commands that serve agent programs: the hook, the MCP server, and what sets a program up."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 from argparse import Namespace
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
@@ -16,10 +14,10 @@ from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
 from agentwatch.text import complain, say
 
-_PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
-_FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
-_LARGEST: Final = 16 * 1024 * 1024
-_NOTHING_DONE: Final = "nothing was held and nothing approved"
+_PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
+_FAILED = 1  # 2 would block the agent, with our complaint as the reason
+_LARGEST = 16 * 1024 * 1024
+_NOTHING_DONE = "nothing was held and nothing approved"
 
 
 @command(

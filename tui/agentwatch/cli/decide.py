@@ -1,7 +1,5 @@
 """The commands that record a decision: about a task, or about what a program asks."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
 
-_SECONDS: Final = 90.0
+_SECONDS = 90.0
 """Shells of agents end a command, or move it away, after two minutes."""
 
 

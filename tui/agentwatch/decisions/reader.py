@@ -6,8 +6,6 @@ Where the signing key is in sight and the ledger is not, nothing holds. A time-o
 refusal: asking again is right.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -15,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, signed_in
 from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
@@ -33,14 +31,14 @@ from agentwatch.errors import ExitCode
 from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import clean, exact, quoted
 
-POLL_SECONDS: Final = 0.2
-HANDOFFS: Final = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
-MIRROR: Final = "mirror"
+POLL_SECONDS = 0.2
+HANDOFFS = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
+MIRROR = "mirror"
 
-_WORD: Final = re.compile(r"[\w./:@+-]+")
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
-CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
+_WORD = re.compile(r"[\w./:@+-]+")
+_HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_NOT_SEEN = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
 class Found(NamedTuple):
@@ -117,7 +115,7 @@ class Reader:
         disk: Disk = DISK,
     ) -> None:
         self._name = name
-        self.state: Final = state or state_directory(workspace, environment)
+        self.state = state or state_directory(workspace, environment)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(self.state, self._workspace_id, disk)

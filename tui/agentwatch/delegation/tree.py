@@ -1,14 +1,12 @@
 """The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
@@ -20,7 +18,7 @@ from agentwatch.delegation.request import Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 _counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds

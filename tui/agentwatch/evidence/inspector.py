@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Checked, Seen
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
-_PAUSE_SECONDS: Final = (1.0, 60.0)
-_FIRST_SECONDS: Final = 0.02  # that a return is on the screen before the interpreter checks it
-_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
+_LOOK_SHARE = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
+_PAUSE_SECONDS = (1.0, 60.0)
+_FIRST_SECONDS = 0.02  # that a return is on the screen before the interpreter checks it
+_AGAIN_SHARE = 0.1  # the same of checking again returns that were checked before and are others now
 
 
 class Target(NamedTuple):

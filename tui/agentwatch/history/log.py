@@ -1,7 +1,5 @@
 """The events of a workspace in the order of time, and the state changes that follow from them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

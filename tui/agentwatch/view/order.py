@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from itertools import groupby
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Counted, Shown, State, Task, sums_of
@@ -23,14 +23,14 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_JUST: Final = 600.0
+_JUST = 600.0
 """Seconds for which a run that has ended counts as now."""
-_LIVE_SILENCE: Final = 3_600.0
+_LIVE_SILENCE = 3_600.0
 """Seconds of silence for which a run in which something is said to work counts as now."""
-_DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
+_DECIDED = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
-_WORK: Final = _DECIDED | {State.WORKING}
-_REFRESH: Final = 15.0
+_WORK = _DECIDED | {State.WORKING}
+_REFRESH = 15.0
 """Seconds after which runs are looked at that time alone may move."""
 
 
@@ -43,7 +43,7 @@ class Group(Enum):
     HISTORY = "history"
 
 
-GROUPS: Final = tuple(Group)
+GROUPS = tuple(Group)
 
 
 def _has(task: Task, states: Set[State]) -> bool:
@@ -122,8 +122,8 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 # Sums
 
-VERIFIED: Final = "verified"
-ASKING: Final = "asking"
+VERIFIED = "verified"
+ASKING = "asking"
 
 Present = Counter[str]
 """How many tasks are what: as they are shown, and verified and asking."""

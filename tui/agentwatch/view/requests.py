@@ -1,9 +1,5 @@
 """Words for the requests of programs: how far they have got, and where they are answered."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
 from agentwatch.delegation.task import State, Task
@@ -11,10 +7,10 @@ from agentwatch.text import indented
 from agentwatch.view.times import duration
 from agentwatch.view.words import GONE, THERE, plural, why_not
 
-_INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
+_INIT = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
 
-_ELSEWHERE: Final = {
+_ELSEWHERE = {
     Permitter.PERSON: "in the program",
     Permitter.HOOK: "by a hook, not with your answer",
     Permitter.RULE: "by a rule of the program",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
     from agentwatch.delegation.run import Run
 
-BASES: Final = {
+BASES = {
     Basis.PACKET: "its packet names the parent",
     Basis.SESSION: "the session store links the two",
     Basis.DELEGATION_PATH: "its delegation path leads through the parent",
@@ -81,7 +81,7 @@ def retries_left(retry: Retry) -> str:
     return f"{retry.remaining}{of} left"
 
 
-_MOST_HOLDING: Final = 50  # of so many that hold a task up the most urgent one is named
+_MOST_HOLDING = 50  # of so many that hold a task up the most urgent one is named
 
 
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
@@ -169,7 +169,7 @@ def answer(attempt: Attempt) -> str | None:
 
 # Work that goes on
 
-_PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
+_PROGRAMS = {"claude-code": "claude", "qwen-code": "qwen"}
 
 
 def doing_words(doing: Activity) -> str:
@@ -202,7 +202,7 @@ A2AState = Literal[
 ]
 A2A_AUTH: Final = "auth-required"
 A2A_INPUT: Final = "input-required"
-_IN_A2A: Final[dict[Shown, A2AState]] = {
+_IN_A2A: dict[Shown, A2AState] = {
     **dict.fromkeys(Shown, "working"),
     Shown.CANCELED: "canceled",
     Shown.COMPLETED: "completed",
@@ -233,8 +233,8 @@ def a2a_state(task: Task) -> A2AState:
     return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
 
 
-THERE: Final = "answer in its terminal"
-GONE: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+THERE = "answer in its terminal"
+GONE = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
 def why_not(request: Request) -> str | None:
@@ -286,7 +286,7 @@ def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
 
 # Decisions
 
-_UNREAD: Final = 180.0
+_UNREAD = 180.0
 """An agent that waits for a decision reads it within seconds: after this, nobody waits."""
 
 

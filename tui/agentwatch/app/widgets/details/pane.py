@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -45,9 +45,9 @@ from agentwatch.view.words import aside_words, decision_of, in_line, question_at
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_ROOMY: Final = 20
+_ROOMY = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
-_MOST: Final = 6
+_MOST = 6
 """Lines of each part of the head, where there is room."""
 
 

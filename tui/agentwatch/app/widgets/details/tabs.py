@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from textual.content import Content
 
@@ -64,24 +64,24 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.monitor import Monitor
 
-ITEMS: Final = 20
+ITEMS = 20
 """Blockers, limitations or requests shown in the overview."""
-_WHOLE: Final = 30
+_WHOLE = 30
 """Characters of an id that the head shows whole."""
-_AGREEMENTS: Final = {
+_AGREEMENTS = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
 }
 """How a reported model or mode compares; behind the words of DIFFERS comes the other one."""
-_READ_OF_IT: Final = (
+_READ_OF_IT = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
 )
 """The fields that are told of a document whose text cannot be shown."""
-_VERDICT: Final = 16
+_VERDICT = 16
 """Cells of the column with the verdicts."""
-_INDENT: Final = 3
+_INDENT = 3
 
 
 Made = TypeVar("Made")
@@ -415,7 +415,7 @@ class Tab(NamedTuple):
     write: Callable[[View], Iterable[Block]]
 
 
-TABS: Final = {
+TABS = {
     "overview": Tab("Overview", overview),
     "live": Tab("Live", live),
     "handoff": Tab("Handoff", handoff),
