@@ -82,7 +82,8 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none():
     assert stands(tree) == ASKS
     tree.apply(note(tree))
     since = tree.tasks["a"].since
-    tree.apply(record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted"))
+    again = record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted")
+    tree.apply(again._replace(at=tree.checked_at(done, again.claims, again.at)))
     assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
     # That it is true again is a change, too: it is new, and as old as that.
     last = record.checked("a.return.md", done.digest, "verified")

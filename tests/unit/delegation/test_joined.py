@@ -69,7 +69,7 @@ def test_only_what_has_changed_is_made_anew():
 
 
 OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"} | {
-    "was_checked"
+    "checked_at"
 }
 """Who watches or prints several workspaces asks each tree for these."""
 

@@ -167,10 +167,8 @@ class Inspector(Background[Sequence[Checked]]):
             known, returned = self._known.get(target.task_id), target.returned
             self._known[target.task_id] = _Known(target, request, result)
             if known is None or known.target != target or known.result.claims != result.claims:
-                # The first verdict is as old as the return, whenever somebody looks.
-                is_first = known is None or known.target.returned != returned
-                is_first &= self._tree is None or not self._tree.was_checked(returned)
-                at = returned.at if is_first else time.time()
+                now = time.time()
+                at = self._tree.checked_at(returned, result.claims, now) if self._tree is not None else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 

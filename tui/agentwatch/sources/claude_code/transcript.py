@@ -170,7 +170,7 @@ class Transcript(Account):
         )
         if self.open and asker is StartedBy.PARENT and not self.is_agent:
             # A call without a result: the program was killed, and the session resumed.
-            self.end(RunState.CANCELED, at)
+            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
@@ -269,8 +269,8 @@ class Transcript(Account):
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
         elif self.state is not RunState.WORKING:
-            # Of a human's session only when it went on counts.
-            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
+            # Of a human's session only when it ended, and went on, counts.
+            self.earlier, self.begun = self.all_rounds()[-1:], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 
