@@ -28,10 +28,9 @@ from agentwatch.app.notifying import (
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.decision import Request
+from agentwatch.delegation.events import RunState, Verdict
+from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.sources import Batch
 

@@ -13,7 +13,7 @@ from tests.unit.requests import asked
 from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.record import Answer
-from agentwatch.delegation.request import Given, Option, Query, Request
+from agentwatch.delegation.decision import Given, Option, Query, Request
 from agentwatch.requests.store import Offer
 
 ASKED: dict[str, object] = {"source": "claude-code", "session_id": "shop.api"}

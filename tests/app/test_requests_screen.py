@@ -5,7 +5,7 @@ import time
 from tests.app.test_requests import WORKING, asking, permission
 from tests.journeys.made import handoff
 
-from agentwatch.delegation.request import RequestKind
+from agentwatch.delegation.decision import RequestKind
 
 
 async def test_a_request_says_how_long_it_can_be_answered(tmp_path):

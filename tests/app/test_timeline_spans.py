@@ -11,8 +11,7 @@ from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import IDLE, stretches_of
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.events import Event, Tick
-from agentwatch.delegation.run import StartedBy
+from agentwatch.delegation.events import Event, StartedBy, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import spans_of
 

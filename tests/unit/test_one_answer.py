@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from agentwatch.app.widgets.details.tabs import took as took_shown
 from agentwatch.app.widgets.task_line import age_of
 from agentwatch.cli.pending import task_document
+from agentwatch.cli.report import json_report
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import account_of
-from agentwatch.report.face import json_report
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import look_of_attempt
 from agentwatch.view.spans import Kind, spans_of

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.decision import Action, Permitter, RequestStage, Stage
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Permitter, RequestStage
+from agentwatch.view.looks import look
 from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import tree_of
@@ -68,6 +68,14 @@ def test_each_stage_has_words_of_its_own(events, words):
 def test_what_cannot_be_answered_here_says_where_it_can(source, words):
     task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
     assert where(task) == words
+
+
+@pytest.mark.parametrize(
+    ("waiting", "word"),
+    [("a permission: Bash ls", "allow?"), ("an answer: Which one?", "asks"), ("an approval of its plan", "asks")],
+)
+def test_a_question_in_the_records_of_a_program_is_an_open_one(waiting, word):
+    assert look(tree_of([ran(session(waiting=waiting))]).tasks["s1"]).word == word
 
 
 def test_what_a_denial_ends_is_said_before():

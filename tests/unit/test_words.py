@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import Action, RequestStage
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view.words import GONE, cost_of, decision_of, is_on_its_way, why_not
 from tests.unit.delegation.asking import request

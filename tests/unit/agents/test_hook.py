@@ -15,12 +15,10 @@ from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran, Rules
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Ran, Rules, Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.hooks import read_hook_call
+from agentwatch.sources.claude_code import NAME, read_hook_call
 from agentwatch.sources.sessions.reader import message
 from agentwatch.state import shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude

@@ -11,8 +11,7 @@ import pytest
 from agentwatch.agents.hook.requests import request_told
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService, operator_name
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.decision import Action, Request, RequestStage
 from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
 from tests.unit.agents.asking import QUESTIONS

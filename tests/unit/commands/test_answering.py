@@ -12,8 +12,7 @@ from agentwatch.cli import start
 from agentwatch.decisions.errors import NotAllowedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import question, request

@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from agentwatch.cli.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Fields
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Tick
-from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Decided,
+    Event,
+    Message,
+    Ran,
+    Run,
+    RunState,
+    StartedBy,
+    Tick,
+    Turn,
+)
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import RequestChange, StateChange, StateChanges, state_changes, story

@@ -10,7 +10,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.config import load
 from agentwatch.errors import AgentwatchError
-from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
+from agentwatch.sources.claude_code import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
 from agentwatch.text import complain, say
 

@@ -6,9 +6,19 @@ from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
-from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
-from agentwatch.delegation.events import Ran, Rules, Seen
+from agentwatch.delegation.events import (
+    Activity,
+    Message,
+    Ran,
+    Rules,
+    Run,
+    RunState,
+    Seen,
+    StartedBy,
+    packet_in,
+    todo_moved,
+)
 from agentwatch.delegation.links import (
     DUPLICATE_HANDOFF,
     DUPLICATE_RETURN,
@@ -17,7 +27,7 @@ from agentwatch.delegation.links import (
     UNASKED,
     finding_of,
 )
-from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
+from agentwatch.delegation.standing import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 

@@ -15,7 +15,7 @@ from agentwatch.background import Part
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.history.database import Database, UnusableError, select
+from agentwatch.history.store import Database, UnusableError, select
 
 OLD_NAME = "put-aside.jsonl"
 """Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file."""

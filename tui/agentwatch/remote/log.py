@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
-from agentwatch.delegation.links import MAX_VERSIONS
-from agentwatch.delegation.request import after
+from agentwatch.delegation.links import MAX_VERSIONS, after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
-from agentwatch.sources.sessions.values import messages
+from agentwatch.sources.sessions.reader import messages
 
 MEBIBYTE = 1024 * 1024
 MOST = {

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
-from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
+from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Below, Shown, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
+from agentwatch.delegation.decision import RequestKind
 from agentwatch.delegation.events import Claim, Verdict, merged
-from agentwatch.delegation.request import RequestKind
 from agentwatch.delegation.task import Attempt, Shown, State, Task
+from agentwatch.view.words import asks_leave
 
 
 class Look(NamedTuple):
@@ -66,14 +67,16 @@ ASKS = {
     RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
     RequestKind.FORM: Look("■", "asks", "state-blocked"),
 }
-"""Of a task whose program waits for the operator."""
+"""Of a task whose program waits for the operator, also where it says so only in its own records."""
 
 
 def look(task: Task) -> Look:
-    """The look of a task, by what is shown, and by the kind of its request."""
-    request = task.request
-    if request is not None and request.waits_for_operator and task.shown is Shown.BLOCKED:
+    """The look of a task, by what is shown, and by what its program asks."""
+    request, asked = task.request, task.asked_there
+    if task.shown is Shown.BLOCKED and request is not None and request.waits_for_operator:
         return ASKS[request.kind]
+    if task.shown is Shown.BLOCKED and asked:
+        return ASKS[RequestKind.PERMISSION if asks_leave(asked) else RequestKind.QUESTION]
     return LOOKS[task.shown]
 
 

@@ -1,8 +1,7 @@
 """Words for the requests of programs: how far they have got, and where they are answered."""
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.decision import Action, Permitter, Request, RequestKind, RequestStage
+from agentwatch.delegation.task import Task
 from agentwatch.text import indented
 from agentwatch.view.times import duration
 from agentwatch.view.words import GONE, THERE, plural, why_not
@@ -81,7 +80,7 @@ def where(task: Task) -> str:
     if (request := task.request) is not None:
         return (why_not(request) or "") if request.waits_for_operator else ""
     run = task.run
-    if task.own_state is not State.BLOCKED or run is None or not run.waiting:
+    if run is None or not task.asked_there:
         return ""
     is_able = run.source in _INIT
     return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE

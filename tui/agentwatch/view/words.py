@@ -7,12 +7,9 @@ from enum import StrEnum
 from math import isinf
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from agentwatch.delegation import asks as reasons
-from agentwatch.delegation.asks import gone_words
-from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.standing import is_handing_on
+from agentwatch.delegation.decision import ENDING, Decision, Request, RequestKind, RequestStage, Stage
+from agentwatch.delegation.events import Activity, ActivityKind
+from agentwatch.delegation.standing import gone_words, is_handing_on, process_words
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted, shown, summary
@@ -20,7 +17,7 @@ from agentwatch.view.times import ago, clock, iso, span
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
-    from agentwatch.delegation.run import Run
+    from agentwatch.delegation.events import Run
 
 BASES = {
     Basis.PACKET: "its packet names the parent",
@@ -136,7 +133,7 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return f"it {held}" if task.shown is Shown.WAITING else f"{task.why}; {held}"
     if task.shown not in (Shown.SILENT, Shown.GONE):
         return task.why
-    process, words = reasons.process_words(task.run), [task.why]
+    process, words = process_words(task.run), [task.why]
     if task.since is not None and now >= task.since:
         words.append(f"silent for {span(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
@@ -229,8 +226,12 @@ def a2a_state(task: Task) -> A2AState:
         return "rejected" if state == "failed" and said == "rejected" else state
     if task.request is not None:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
-    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
-    return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
+    return A2A_AUTH if asks_leave(task.asked_there) or said == A2A_AUTH else A2A_INPUT
+
+
+def asks_leave(asked: str) -> bool:
+    """Whether what a program waits for by its own records is a permission, and no answer."""
+    return asked.startswith("a permission")
 
 
 THERE = "answer in its terminal"

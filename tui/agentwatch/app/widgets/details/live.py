@@ -12,7 +12,7 @@ from agentwatch.app.widgets.cells import clip, clip_sentence, right
 from agentwatch.app.widgets.details.blocks import FAINT, NOTHING, Line, faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
 from agentwatch.text import folded, shown, summary, within

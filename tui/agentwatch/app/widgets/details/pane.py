@@ -34,8 +34,8 @@ from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.asks import HAVE_FAILED
 from agentwatch.delegation.events import Claim
+from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import LINE_LIMIT, exact, shown, summary

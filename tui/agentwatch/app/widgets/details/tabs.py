@@ -36,9 +36,8 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
-from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Claim
-from agentwatch.delegation.run import Message, RunState
+from agentwatch.delegation.events import Claim, Message, RunState
+from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Basis, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
