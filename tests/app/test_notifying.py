@@ -143,6 +143,9 @@ def test_each_request_is_told_once_with_its_command():
     # An equal one at once behind the one before is.
     screen.ask("api", "", request(3, "npm test", asked_at=NOW + 19))
     assert screen.after(PAUSE) == ["api"]
+    # Two at once are one task that asks.
+    screen.ask("api", "", request(4, "npm test"), request(5, "npm run lint"))
+    assert screen.after(PAUSE) == ["api"]
 
 
 @pytest.mark.parametrize(("asked", "changed"), [(9, -9), (-9, 9)])

@@ -131,8 +131,7 @@ def watched(
         fleet = Fleet(addresses)
         places += fleet.find().places
         nowhere, noun = Path(f"/nats:{addresses[0].server}"), "host"
-        if fleet.is_growing:
-            finds.insert(0, fleet.find)
+        finds.insert(0, fleet.find)
     elif noun == "worktree":
         places = [Place(workspaces[0])]
 

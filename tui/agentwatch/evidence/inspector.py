@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +77,11 @@ class Inspector(Background[Sequence[Checked]]):
             task = tree.tasks.get(task_id)
             if task is None or (attempt := task.latest).returned is None:
                 continue
-            runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
+            runs: tuple[Run, ...] = ()
+            if (run := attempt.run) is not None:
+                # Of those that it asked for, or that these did, the ones that began while it lasted.
+                end = math.inf if run.ended_at is None else run.ended_at
+                runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
             key = (target.returned.path, target.returned.digest, target.handoff and target.handoff.digest, former)
@@ -194,11 +199,3 @@ class Inspector(Background[Sequence[Checked]]):
     def _runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree is not None else []
         return [ran.run for ran in runs if ran.run is not None]
-
-
-def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
-    """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
-    yield run
-    for other in tree.runs.below(run.session):
-        if run.started_at <= other.began_at <= (other.began_at if run.ended_at is None else run.ended_at):
-            yield other

@@ -42,14 +42,14 @@ LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty tho
 
 _LATEST_SECONDS = 60.0  # A change of a file is recorded by then
 _WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest go first
+# For each file the digest it held when it was last seen, since when, and whether it has been there since.
 _LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
-"""For each file the digest it held when it was last seen, since when, and whether it has been there since."""
+# Drops the oldest texts beyond a size, but for the last one of each file.
 _SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
-"""Drops the oldest texts beyond a size, but for the last one of each file."""
 
 ERRORS = "errors.json"
 MOST_ENTRIES = 1_000
@@ -102,10 +102,10 @@ _NEWEST = 50  # no version has a larger number: that is damage
 _BUSY_SECONDS = 5.0
 _TRIES = 3
 _WAY_OUT = "free space or permissions"
+# The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
+# no files in a directory that is shared.
 _SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
-"""The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
-no files in a directory that is shared."""
 
 
 class UnusableError(Exception):
@@ -250,11 +250,11 @@ class History(Database):
         """`limit` is in bytes of compressed texts."""
         super().__init__(directory)
         self._limit = limit
+        # Events with their packed texts.
         self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
-        """Events with their packed texts."""
         self._problem = ""
+        # Whether the first look at the workspace is over: then what is recorded is all that there is.
         self.is_complete = False
-        """Whether the first look at the workspace is over: then what is recorded is all that there is."""
 
     @property
     def notice(self) -> str | None:

@@ -740,7 +740,7 @@ class Fleet:
 
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
-        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
+        return {one.name: one.public for one in self._keys.trusted(Role.HOST)}
 
     def _own_key(self) -> str:
         """The key that signs here, "" where there is none so far."""
@@ -765,11 +765,6 @@ class Fleet:
         return ""
 
     # What there is
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether there are hosts that say themselves which workspaces they have."""
-        return bool(self._brokered)
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""

@@ -83,7 +83,9 @@ class Log:
                 event = after(before, event)
         for one in [*void]:
             self._remove(one)
-        if key_of(event) in self._chains or not _says_it_went(event):
+        # Of a subject of which only this is known, nothing is left.
+        went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
+        if key_of(event) in self._chains or not went:
             self.append(event)
         return event
 
@@ -131,11 +133,6 @@ def _says_the_same(before: Event, now: Event) -> bool:
             same = (before.digest, before.incomplete, before.document) == (now.digest, now.incomplete, now.document)
             return same and not is_again
     return False
-
-
-def _says_it_went(event: Event) -> bool:
-    """Whether nothing is left of a subject of which only this is known."""
-    return isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
 
 
 # How much that is
