@@ -13,8 +13,7 @@ from agentwatch.config import Settings
 from agentwatch.disk import DOT
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
-from agentwatch.sources.files.documents import ParsedDocuments
-from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.source import FilesSource, ParsedDocuments
 from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home

@@ -21,9 +21,8 @@ from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME, HookCall
 from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
-from agentwatch.sources.sessions.fields import digest_of, number, text
+from agentwatch.sources.sessions.fields import Tail, digest_of, number, text
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Tail
 
 HookAnswer = dict[str, Any]
 

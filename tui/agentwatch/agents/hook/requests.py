@@ -35,8 +35,7 @@ from agentwatch.requests.store import (
     request_about,
 )
 from agentwatch.sources.claude_code import ASKS, NAME, HookCall
-from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, number, object_in, objects, text
-from agentwatch.sources.sessions.tail import Tail
+from agentwatch.sources.sessions.fields import Fields, Tail, inner, listed, moment, number, object_in, objects, text
 from agentwatch.state import is_shown, state_directory, workspace_id
 
 if TYPE_CHECKING:
