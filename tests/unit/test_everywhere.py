@@ -95,7 +95,7 @@ def test_nobody_works_in_a_whole_home_and_of_many_the_latest_are_shown(home):
         place.mkdir(exist_ok=True)
         session(home, place, "s")
         os.utime(home / ".claude/projects" / slug(str(place)) / "s.jsonl", (time.time() - 1_000 + at,) * 2)
-    find = Everywhere(DAY)
+    find = Everywhere()
     assert [one.workspace for one in find().places] == some[:0:-1]
     assert find().complaints == [
         *(f"Sessions in {place} are not shown: name a directory below it" for place in (home.parent, home)),
