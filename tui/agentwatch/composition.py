@@ -113,14 +113,14 @@ def watched(
     session: str | None = None,
     *,
     addresses: Sequence[Address] = (),
-    everywhere: float | None = None,
+    everywhere: bool = False,
 ) -> Workspaces:
-    """A monitor for the screen: of these workspaces, or of all with a session alive in `everywhere` seconds before."""
+    """A monitor for the screen: of these workspaces, or, `everywhere`, of all with a session alive in the last day."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
-    if everywhere is not None:
-        finds.append(Everywhere(everywhere))
+    if everywhere:
+        finds.append(Everywhere())
     elif len(workspaces) == 1:
         finds.append(partial(find_worktrees, workspaces[0]))
         noun = "worktree"

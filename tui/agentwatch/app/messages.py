@@ -59,7 +59,3 @@ class Missing(Message):
     """What a key is for is not there. The app says so in these words; before the first look is over nobody knows."""
 
     words: str
-
-
-class KeysChanged(Message):
-    """The keys do something else now: the footer has to say so."""

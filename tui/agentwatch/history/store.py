@@ -341,7 +341,8 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
     if not before or before[0] != bool(false):
-        values = path, event.digest, event.at, json.dumps(false) if false else None
+        claims = json.dumps(false, ensure_ascii=False).encode(errors="replace") if false else None
+        values = path, event.digest, event.at, claims
         connection.execute("INSERT INTO checks (path, digest, at, claims) VALUES (?, ?, ?, ?)", values)
         _trim(connection, "checks", path)
 

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.journal import add_unanswered
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.store import (
@@ -101,7 +101,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     except (RequestError, ValueError) as error:
         trouble = str(error)
     if trouble:
-        Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", trouble)
+        add_unanswered(workspace, call.event, call.session_id, call.tool or "", trouble)
 
 
 def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
@@ -328,7 +328,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     if trouble:
         asked = inner(told, "asked")
         kind = text(asked, "permission") or "question"
-        Journal(workspace).add_unanswered(program, text(asked, "sessionID") or "", kind, trouble)
+        add_unanswered(workspace, program, text(asked, "sessionID") or "", kind, trouble)
     return anew
 
 

@@ -82,7 +82,7 @@ class InspectScreen(MonitorScreen[None]):
         return (is_of_file and len(self._pages) == 1) or super().is_useless(command_id)
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self._head, self._page, self.footer)
+        yield from (self.header.data_bind(MonitorScreen.facts), self._head, self._page, self.footer)
 
     def on_mount(self) -> None:
         self.set_focus(self._page)
