@@ -14,7 +14,7 @@ from contextlib import suppress
 from ctypes import CDLL
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.sources.files.read import is_candidate, join
+from agentwatch.sources.files.read import is_candidate, join, place_in
 from agentwatch.text import words_of
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-            # Not the root with a slash at its end: that would follow it where it is a link by now.
-            place = f"{self._root.rstrip('/')}/{path}" if path else self._root
-            watch: int = self._inotify.add_watch(place, self._mask)
+            watch: int = self._inotify.add_watch(place_in(self._root, path), self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:
