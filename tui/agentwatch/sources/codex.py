@@ -27,7 +27,7 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
-from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Answer, Keep, run_of
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -137,7 +137,6 @@ class Rollout(Account):
 
     asking = ("request_user_input",)
 
-    _last: Answer | None = None  # what it said last in a round that has not ended
     _failure: str | None = None
 
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
@@ -161,8 +160,6 @@ class Rollout(Account):
                 self.add_entry(entry)
                 if entry.kind is EntryKind.CALL:
                     self._called(entry)
-                elif entry.kind is EntryKind.WORDS:
-                    self._last = self.later(entry.text, at)
         match kind:
             case "task_started" | "turn_started":
                 self._begin(at)
@@ -171,7 +168,7 @@ class Rollout(Account):
             case "turn_aborted":
                 reason = text(payload, "reason") or "aborted"
                 self.end(RunState.FAILED if reason == "budget_limited" else RunState.CANCELED, at, reason)
-                self._last = None
+                self.last = None
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message" | "UserMessage":
@@ -191,7 +188,7 @@ class Rollout(Account):
         self.forget_activity()
         self.begin_round(at)
         self.go_on(at)
-        self._last = self._failure = None
+        self.last = self._failure = None
 
     def _complete(self, payload: Fields, at: float) -> None:
         error = text(inner(payload, "error"), "message")
@@ -200,8 +197,8 @@ class Rollout(Account):
             self.end(RunState.FAILED, at, self._failure)
         else:
             self.end(RunState.ENDED, at)
-            self.answer = self._last
-        self._last = None
+            self.answer = self.last
+        self.last = None
 
     def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
         prompt = self.keep(words, at) if words is not None else None

@@ -97,6 +97,7 @@ class Account:
 
     asking: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
+    last: Answer | None = None  # its last words
     prompt_missing = ""  # why its prompt is not known, where that can be told
 
     not_understood = 0
@@ -191,7 +192,7 @@ class Account:
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
-                    self._latest = entry
+                    self._latest, self.last = entry, self.later(entry.text, entry.at)
             case EntryKind.CALL:
                 before, self._call, self._latest = self._call, entry, entry
                 is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
