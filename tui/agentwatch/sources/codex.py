@@ -303,7 +303,7 @@ def _result(words: str, call: str, at: float) -> Entry:
     # Where nothing has a code, the command may still run.
     ended = None if refused else Ended(code, output if cut else words)
     if cut:
-        # What came of it stands first, and then what Codex tells of it.
+        # The output stands first, and then the words of Codex about it.
         words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
