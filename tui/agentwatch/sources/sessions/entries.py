@@ -1,4 +1,4 @@
-"""Entries, the parts of a record of any program; the actions that they come to; and the transcript of a run in steps."""
+"""Entries, the parts of a record of any program, the actions that they come to, and the steps of a transcript."""
 
 import errno
 import json
