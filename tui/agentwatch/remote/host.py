@@ -43,7 +43,7 @@ from agentwatch.remote.protocol import (
 from agentwatch.remote.texts import FarTranscript
 from agentwatch.shell import FLEET, needing
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
 from agentwatch.view.times import duration
