@@ -18,7 +18,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.history import store as database
 from agentwatch.history.recording import pack
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
-from agentwatch.sources.files.documents import Recalled
+from agentwatch.sources.files.source import Recalled
 from agentwatch.state import HISTORY
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
 

@@ -34,7 +34,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
+from agentwatch.sources.files.source import KnownFile, Recalled
 from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
@@ -381,7 +381,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
         if (about or "") in path or (digest and (outline is None or quoted in outline))
     }
     if directories:
-        elsewhere = Elsewhere(directories, times["complete"] - _LATEST_SECONDS)
+        elsewhere = directories, times["complete"] - _LATEST_SECONDS
         rows = [row for row in rows if slot(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)
