@@ -81,6 +81,9 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         assert s.tree.order.group(top) is Group.NOW
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
+        await s.press("r", "c")
+        said = "Retry “build2: shop”: its workspace is not being watched yet.", "No file speaks of this row."
+        await s.until(lambda: {one.message for one in s.app._notifications} >= {*said})
 
 
 async def test_hosts_that_were_not_read_yet_are_no_verdict():
