@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.app.scenes import HOSTILE
 from tests.goldens.golden import Golden
 from tests.unit.contracts import documents
+from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
@@ -73,11 +74,19 @@ def said():
 
 def again():
     """A second attempt, read by its agent; the text of the return before is gone."""
-    one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2).decision
+    one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2, note="Use the map.").decision
     first = one.task.attempts[0]
     first.decisions = (decision,)
     second = replace(first, number=2, handoff=None, decisions=(), returned=first.returned._replace(digest="2" * 64))
     one.task.attempts, one.texts["2" * 64] = [first, second], one.texts.pop(first.returned.digest)
+    return one
+
+
+def asks():
+    """One whose program waits for a permission here, and for another in its terminal."""
+    one, first = case(None), request(1, "npm test", asked_at=NOW - 60, until=NOW + 30)
+    one.task.requests = first, request(2, "git push", asked_at=NOW - 30, actions=(), why_not="it is too long")
+    one.task.own_state = one.task.state = State.BLOCKED
     return one
 
 
@@ -91,6 +100,7 @@ def named():
 CASES: dict[str, Callable[[], Case]] = {
     "said": said,
     "again": again,
+    "asks": asks,
     "named": named,
     "return-format": with_children,
     "subagent-return": lambda: case(Contract.SUBAGENT_RETURN),

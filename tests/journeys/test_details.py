@@ -44,6 +44,10 @@ async def test_in_a_narrow_window_details_are_a_page(screen):
     await screen.shows("Overview", "asked Build the API.", "esc back")
     await screen.press("space", "pagedown", "end", "home", "escape")
     await screen.hides("Overview")
+    await screen.press("enter")
+    await screen.shows("Overview")
+    await screen.type("/api")
+    await screen.shows("/ api", "1 found", "NEEDS YOU")
 
 
 @journey(FAILED, size=(120, 30))

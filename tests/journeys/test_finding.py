@@ -98,6 +98,8 @@ async def test_a_number_shows_a_saved_view(screen):
     await screen.until(lambda: children(screen) == {"ui"})
     await screen.press("2")
     await screen.until(lambda: len(children(screen)) == 5)
+    await screen.press("?", "end")
+    await screen.shows("Your views", "1 mine: is:needs-you")
 
 
 @pytest.mark.parametrize("keys", [(*"failed", "enter"), (*"sta", "left", "tab")])

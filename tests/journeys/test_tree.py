@@ -6,7 +6,7 @@ import re
 from textual import events
 
 from tests.journeys.driver import journey, write
-from tests.journeys.made import FAILED, SHOP, handoff, returned, session
+from tests.journeys.made import FAILED, SHOP, child, handoff, returned, session
 
 
 @journey(SHOP)
@@ -173,6 +173,14 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen):
     await screen.shows("● live")
     write(*session(screen.workspace))
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
+
+
+@journey({})
+async def test_a_child_that_ends_in_prose_has_no_return(screen):
+    await screen.shows("● live")
+    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", "ok", "It looks well kept."):
+        write(path, text)
+    await screen.until(lambda: "no return" in screen.row("shop.totals"))
 
 
 @journey(FAILED, size=(80, 20))
