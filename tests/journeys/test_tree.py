@@ -188,6 +188,8 @@ async def test_c_copies_a_path_and_covers_no_key(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("c")
     await screen.shows("Copied the path of api.return.md: ", "Needs you ✗ shop.api retry?", "r retry", "? keys")
+    await screen.click("shop.api", times=2)
+    await screen.shows("Overview", "hint Raise the time-out.")
 
 
 @journey(SHOP, size=(80, 20))
@@ -199,13 +201,6 @@ async def test_a_click_in_the_strip_goes_to_the_task(screen):
     await screen.shows("Needs you ▌■ auth  answer: Which", "+2 more")
     await screen.press("n")
     await screen.shows("Needs you ▌⚑ docs  a claim is", "+2 more")
-
-
-@journey(FAILED, size=(80, 24))
-async def test_two_clicks_open_the_details(screen):
-    await screen.shows("NEEDS YOU")
-    await screen.click("shop.api", times=2)
-    await screen.shows("Overview", "hint Raise the time-out.")
 
 
 NAMES = ["plan", *(f"plan.c{number:02}" for number in range(30))]
