@@ -202,7 +202,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "170 a: working → completed 2",
             ],
         ),
-        # The rounds of a child are told, and those of a human are not.
+        # The rounds of a child are told, and of a human the last turn: that one waits for the child.
         (
             ran(TALK, child("a", 110.0, 150.0, rounds=(round_of(110.0, 130.0, "partial"), Turn(140.0)))),
             [

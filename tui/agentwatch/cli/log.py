@@ -46,10 +46,8 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
 
 _NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
-_REASON = 200
-"""Characters of a reason in a line."""
-_LOOK_SECONDS = 0.5
-"""How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
+_REASON = 200  # Characters of a reason in a line
+_LOOK_SECONDS = 0.5  # How often `log --follow` looks for decisions, and whether somebody still reads what it prints
 
 
 class LoggedStateDoc(Document):

@@ -19,9 +19,17 @@ from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
-from agentwatch.report.account import Account, TaskLine, account_of, others_say, present_of, receipt_words, unchecked_in
+from agentwatch.report.account import (
+    Account,
+    TaskLine,
+    account_of,
+    markdown,
+    others_say,
+    present_of,
+    receipt_words,
+    unchecked_in,
+)
 from agentwatch.report.html import html
-from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import indented, say
@@ -29,15 +37,14 @@ from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.looks import LOOKS, SEVERITIES, VERDICTS
 from agentwatch.view.times import iso
 
-Document = dict[str, Any]
-"""An object of the JSON, by its keys."""
+Document = dict[str, Any]  # An object of the JSON, by its keys
 
+# The facts of a return, by their names there.
 _RETURNED = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
     "files_modified",
 )
-"""The facts of a return, by their names there."""
 
 
 _INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}

@@ -10,8 +10,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from pydantic_core import from_json
-
 from agentwatch.contracts.markdown import (
     STATUS,
     Fence,
@@ -309,6 +307,8 @@ class JsonSource:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
+            from pydantic_core import from_json  # the first frame need not wait for it
+
             with suppress(ValueError):
                 self.value = from_json(text[:deep], allow_partial=True)
         self.whole = not self._broken

@@ -115,7 +115,7 @@ class Reader:
         disk: Disk = DISK,
     ) -> None:
         self._name = name
-        self.state = state or state_directory(workspace, environment)
+        self.state = state or state_directory(workspace)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(self.state, self._workspace_id, disk)

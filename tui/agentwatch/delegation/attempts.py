@@ -53,8 +53,8 @@ class Attempts:
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
+        # By attempt and path, the returns in files beside the one that counts.
         self._rivals: dict[tuple[int, str], Seen] = {}
-        """By attempt and path, the returns in files beside the one that counts."""
         self._add_files(versions)
         self._add_runs(runs)
         self._judge()

@@ -32,8 +32,8 @@ class ActionSpec(NamedTuple):
     short: str  # in a row: the decision as it was made
     decided: str = ""  # why a task stands as it does
     state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
+    # The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to.
     next: str = ""
-    """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
     do_now: str = ""  # the sentence for the agent that reads it; `reader.do_now` fills it in
     page: str = ""  # the heading of its page in the workspace, where that is not the word: pages are compared as bytes
     option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
@@ -124,8 +124,8 @@ SPECS: Mapping[Action, ActionSpec] = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
+# Decisions about a request of a program: of no attempt, and no retry.
 OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
-"""Decisions about a request of a program: of no attempt, and no retry."""
 OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
 ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
 SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
@@ -250,8 +250,8 @@ class RequestStage(StrEnum):
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
+# A request in one of these waits for nobody.
 ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
-"""A request in one of these waits for nobody."""
 
 
 class Option(NamedTuple):

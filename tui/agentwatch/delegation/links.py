@@ -1,4 +1,5 @@
-"""Linking (DESIGN.md): which task a document speaks of, who handed that over, and what can be wrong between them."""
+"""Linking (DESIGN.md): which task a document, a session or a request speaks of, who handed that over, and what can be
+wrong between them."""
 
 import math
 import re
@@ -31,8 +32,8 @@ _META = (
 )
 _SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
+# (directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`.
 Slot = tuple[str, str]
-"""(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
 
 
 def slot(path: str) -> Slot:
@@ -135,8 +136,8 @@ def missing_artifacts(task: Task) -> list[Finding]:
     return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
+# Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before.
 Named = tuple[int, str, str | None]
-"""Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before."""
 
 
 def path_of(versions: Sequence[Seen]) -> Texts:
@@ -229,8 +230,8 @@ _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
+# By whether they are gone and slot or directory: when they were first seen, and their task.
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
-"""By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
 @dataclass(slots=True, eq=False)
@@ -529,11 +530,10 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        if self._keys(before) != self._keys(run):
-            for key in self._keys(before):
-                self._paths[key] = tuple(one for one in self._paths[key] if one != path)
-            for key in self._keys(run):
-                self._paths[key] = (*self._paths.get(key, ()), path)
+        for key in self._keys(before):
+            self._paths[key] = tuple(one for one in self._paths[key] if one != path)
+        for key in self._keys(run):
+            self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
             same = [other.run for other in self._of("task", self._named_by(one)) if other.run]

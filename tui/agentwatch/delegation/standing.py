@@ -40,8 +40,7 @@ _ASKS = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})
-"""Kinds of claims that the handoff makes."""
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # Kinds of claims that the handoff makes
 
 FITTER = "fitter"  # the mode that a line fault is escalated to
 
@@ -211,11 +210,11 @@ def _why_of_run(task: Task, run: Run) -> str:
 # With those below, and since when
 
 
+# Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process.
 IDLE = 3_600.0
-"""Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
 
+# Tools, in small letters, with which an agent hands work on, and which return when that is done.
 _HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
-"""Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 
 
 def state_with_below(task: Task) -> State:

@@ -65,8 +65,8 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
+# States that say what goes on: while the host cannot be reached, nobody knows that.
 AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
-"""States that say what goes on: while the host cannot be reached, nobody knows that."""
 
 _GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
 

@@ -16,8 +16,8 @@ from agentwatch.delegation.events import Aside, Checked, Decided, Event, Request
 from agentwatch.delegation.links import Files, Requests, Runs, is_under_contract, place_of
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
+# Of a fitter: nobody has to decide about it before its station can go on.
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-"""Of a fitter: nobody has to decide about it before its station can go on."""
 
 _counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Checked, Run, Seen
-from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.read import to_name
+from agentwatch.sources.files.source import ParsedDocuments
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
+_LOOK_SHARE = 0.001  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS = (1.0, 60.0)
 _FIRST_SECONDS = 0.02  # that a return is on the screen before the interpreter checks it
 _AGAIN_SHARE = 0.1  # the same of checking again returns that were checked before and are others now
@@ -76,7 +77,11 @@ class Inspector(Background[Sequence[Checked]]):
             task = tree.tasks.get(task_id)
             if task is None or (attempt := task.latest).returned is None:
                 continue
-            runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
+            runs: tuple[Run, ...] = ()
+            if (run := attempt.run) is not None:
+                # Of those that it asked for, or that these did, the ones that began while it lasted.
+                end = math.inf if run.ended_at is None else run.ended_at
+                runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
             key = (target.returned.path, target.returned.digest, target.handoff and target.handoff.digest, former)
@@ -101,10 +106,12 @@ class Inspector(Background[Sequence[Checked]]):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
         # The last verdict on a return that is gone stays, or is found again where it was moved to.
+        # Many a task names the same file.
+        now = {path: look(root, path) for path in {path for _, result in self._known.values() for path in result.looks}}
         return [
             request.target
             for request, result in self._known.values()
-            if any(look(root, path) != facts for path, facts in result.looks.items())
+            if any(now[path] != facts for path, facts in result.looks.items())
             and self._is_there(request.target.returned)
         ]
 
@@ -194,11 +201,3 @@ class Inspector(Background[Sequence[Checked]]):
     def _runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree is not None else []
         return [ran.run for ran in runs if ran.run is not None]
-
-
-def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
-    """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
-    yield run
-    for other in tree.runs.below(run.session):
-        if run.started_at <= other.began_at <= (other.began_at if run.ended_at is None else run.ended_at):
-            yield other

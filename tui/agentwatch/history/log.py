@@ -154,13 +154,13 @@ class StateChanges:
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
+        # The last activity of each task, without its time and, but for a todo, whether it is over: that is no news.
         self._did: dict[str, Activity | None] = {}
-        """The last activity of each task, without its time and, but for a todo, whether it is over: that is no news."""
         self.touched = set[str]()  # the tasks that changed or were looked at, until somebody empties it
+        # The fields whose change is a change of the task; that it is accepted may change no state.
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
-        """The fields whose change is a change of the task; that it is accepted may change no state."""
+        # How far each request had got, and whether it was allowed.
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
-        """How far each request had got, and whether it was allowed."""
         self._at = float("-inf")
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:

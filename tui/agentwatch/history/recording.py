@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
+# Characters. Of a version with a longer outline only the text is kept, and the version goes with it.
 _LONGEST_OUTLINE = 32_768
-"""Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
+# Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it.
 _LONGEST = 64 * 1024 * 1024
-"""Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
 _DIGITS = 8  # of the version of the contracts
 _KINDS: dict[str, type[Fields]] = {"h": Handoff, "r": Return, "t": TodoList}
+# Events that are written as they are: by the last of their fields, with its type.
 _PLAIN: dict[str, tuple[Any, Any]] = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
     "request": (Requested, Request),
     "aside": (Noted, Aside),
 }
-"""Events that are written as they are: by the last of their fields, with its type."""
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 

@@ -34,7 +34,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
+from agentwatch.sources.files.source import KnownFile, Recalled
 from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
@@ -42,14 +42,14 @@ LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty tho
 
 _LATEST_SECONDS = 60.0  # A change of a file is recorded by then
 _WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest go first
+# For each file the digest it held when it was last seen, since when, and whether it has been there since.
 _LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
-"""For each file the digest it held when it was last seen, since when, and whether it has been there since."""
+# Drops the oldest texts beyond a size, but for the last one of each file.
 _SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
-"""Drops the oldest texts beyond a size, but for the last one of each file."""
 
 ERRORS = "errors.json"
 MOST_ENTRIES = 1_000
@@ -102,10 +102,10 @@ _NEWEST = 50  # no version has a larger number: that is damage
 _BUSY_SECONDS = 5.0
 _TRIES = 3
 _WAY_OUT = "free space or permissions"
+# The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
+# no files in a directory that is shared.
 _SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
-"""The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
-no files in a directory that is shared."""
 
 
 class UnusableError(Exception):
@@ -250,11 +250,11 @@ class History(Database):
         """`limit` is in bytes of compressed texts."""
         super().__init__(directory)
         self._limit = limit
+        # Events with their packed texts.
         self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
-        """Events with their packed texts."""
         self._problem = ""
+        # Whether the first look at the workspace is over: then what is recorded is all that there is.
         self.is_complete = False
-        """Whether the first look at the workspace is over: then what is recorded is all that there is."""
 
     @property
     def notice(self) -> str | None:
@@ -341,7 +341,8 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
     if not before or before[0] != bool(false):
-        values = path, event.digest, event.at, json.dumps(false) if false else None
+        claims = json.dumps(false, ensure_ascii=False).encode(errors="replace") if false else None
+        values = path, event.digest, event.at, claims
         connection.execute("INSERT INTO checks (path, digest, at, claims) VALUES (?, ?, ?, ?)", values)
         _trim(connection, "checks", path)
 
@@ -380,7 +381,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
         if (about or "") in path or (digest and (outline is None or quoted in outline))
     }
     if directories:
-        elsewhere = Elsewhere(directories, times["complete"] - _LATEST_SECONDS)
+        elsewhere = directories, times["complete"] - _LATEST_SECONDS
         rows = [row for row in rows if slot(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)

@@ -128,6 +128,7 @@ class Writer:
     def __init__(self, descriptor: int) -> None:
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.
         self._descriptor = os.dup(descriptor)
+        os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
         self._waiting: list[bytes] = []
         self._size = 0
