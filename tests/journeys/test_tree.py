@@ -139,8 +139,13 @@ async def test_nothing_below_a_page_was_looked_at(screen):
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
 async def test_f_follows_what_changes(screen):
     await screen.shows("2 tasks")
+    await screen.resize(200, 40)
     await screen.find("shop.api")
+    # The footer tells what is refused, and what is on.
+    await screen.until(lambda: screen.inks(" accept ") not in (screen.inks(" retry "), set()))
+    off = screen.inks(" follow ")
     await screen.press("f")
+    await screen.until(lambda: screen.inks(" follow ") not in (off, set()))
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.at("shop.ui")
     await screen.shows("1 new")
