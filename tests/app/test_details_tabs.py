@@ -44,6 +44,7 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
 
 def with_children() -> Case:
     one, shown = case(), {Shown.COMPLETED: 2, Shown.FAILED: 1}
+    one.task.is_checked = True
     one.task.below = Below(Counter({Counted(State(one), one): count for one, count in shown.items()}))
     return one
 
@@ -90,6 +91,14 @@ def asks():
     return one
 
 
+def ended():
+    """A session that was closed before it gave an answer."""
+    one, run = case(None), replace(ROOT, state=RunState.ENDED, ended_at=NOW, reason="its session was closed")
+    one.task.own_state = one.task.state = State.UNKNOWN
+    one.task.attempts, one.task.todos = [Attempt(1, started_at=NOW - 90, run=run)], None
+    return one
+
+
 def named():
     """A task that is only named by those below it."""
     one = case(None)
@@ -102,6 +111,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "again": again,
     "asks": asks,
     "named": named,
+    "ended": ended,
     "return-format": with_children,
     "subagent-return": lambda: case(Contract.SUBAGENT_RETURN),
     "return-meta": lambda: case(Contract.RETURN_META),
