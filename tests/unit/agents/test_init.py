@@ -103,12 +103,8 @@ def test_at_a_terminal_each_file_is_listed_and_written_after_a_yes(tmp_path, cap
         assert ("agentwatch" in files_of(tmp_path)["CLAUDE.md"]) is (yes != remove)
     assert (asked, codes) == (["Write 3 files?"] * 2 + ["Change 3 files?"] * 2, [1, 0, 1, 0, 0])
     out = capsys.readouterr().out
-    listed = (
-        "CLAUDE.md                changed, +",
-        ".claude/settings.json    changed, +",
-        ".mcp.json                new, +",
-    )
-    assert all(f"  {one}" in out for one in (*listed, ".mcp.json                removed, -"))
+    listed = ("CLAUDE.md", "changed, +"), (".claude/settings.json", "changed, +"), (".mcp.json", "new, +")
+    assert all(f"  {name:25}{what}" in out for name, what in (*listed, (".mcp.json", "removed, -")))
     assert all(f"`agentwatch init{more} | less` shows each line" in out for more in ("", " --remove"))
     left = files_of(tmp_path)
     assert (left["CLAUDE.md"], ".mcp.json" in left) == (CLAUDE["CLAUDE.md"], False)
