@@ -20,19 +20,18 @@ from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Painted, Part
 from agentwatch.app.widgets.task_line import (
+    Aged,
     Columns,
     RowState,
-    age_of,
-    decided_of,
     heading_line,
     lit_guide,
     shared_beginnings,
     task_line,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
+from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
-from agentwatch.view.words import held_up
+from agentwatch.view.times import wall
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -55,6 +54,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """The id of the selected task; None on a heading, or where there is no row."""
     row_count: var[int] = var(0, init=False)
     """Rows, visible on screen or not."""
+    marked: var[tuple[str, ...]] = var(())
+    """The ids of the tasks that are marked for the review, in the order in which they were."""
+    ages: var[tuple[object, ...]] = var((), init=False)
+    """All that time alone changes in the rows in sight."""
     matches: var[int | None] = var[int | None](None)
     """So many rows match the filter by themselves; None if none is on."""
 
@@ -81,7 +84,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The row on which the cursor was put first."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
-        self._marked: dict[str, None] = {}
         self._filter = Query()
         self._columns = Columns.of(80)
         self._width = 0
@@ -102,16 +104,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The group on whose heading the cursor is."""
         return self._cursor if isinstance(self._cursor, Group) else None
 
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The ids of the tasks that are marked for the review, in the order in which they were."""
-        return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
-
-    def count_now(self) -> tuple[int, Present]:
-        """How many tasks go on now, and what they are, to be counted in the header."""
-        tally = self.order.tally(Group.NOW)
-        return tally.tasks, tally.present
-
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
         return Columns.of(width)
@@ -125,6 +117,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.order.apply(changed, self._clock())
         if self._groups is not self.order.groups:
             self._rebuild()
+        if self._filter:
+            self._search()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
@@ -137,11 +131,22 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        self.order.tick(self._clock())
+        now, tasks = self._clock(), self._tree.tasks
+        self.order.tick(now)
         if self._groups is not self.order.groups:
             self._rebuild()
-        if self._filter:
+            self.redraw()
+        if any(term.key == "since" for term in self._filter.terms):
             self._search()
+        in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
+        # Headings name days.
+        today = here.date() if (here := wall(now)) is not None else None
+        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task is not None))
+
+    def watch_ages(self) -> None:
+        self.redraw()
+
+    def watch_marked(self) -> None:
         self.redraw()
 
     def select(self, task_id: str) -> None:
@@ -160,9 +165,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def unmark(self, task_id: str) -> None:
         """Take the mark of a task away."""
-        if task_id in self._marked:
-            del self._marked[task_id]
-            self.redraw()
+        self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
         """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
@@ -290,7 +293,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         for y, row in enumerate(rows):
             selected, task = top + y == self._row, tasks.get(row.task_id or "")
             mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
-            if row.row_id in self._marked:
+            if row.row_id in self.marked:
                 mark = Part("◆", palette.accent)
             elif not selected and task is not None and not task.seen:
                 mark = Part("•", palette.accent)
@@ -303,9 +306,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             else:
                 state = state._replace(
                     guide=level if y in lit else -1,
-                    age=age_of(task, now),
-                    decided=decided_of(task, now),
-                    held_up=held_up(task, tasks, now),
+                    aged=Aged.of(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
@@ -405,11 +406,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def action_mark(self) -> None:
-        if self.cursor_id in self._marked:
+        if self.cursor_id in self.marked:
             self.unmark(self.cursor_id)
         elif self.cursor_id is not None:
-            self._marked[self.cursor_id] = None
-            self.redraw()
+            self.marked = (*self.marked, self.cursor_id)
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""

@@ -8,13 +8,12 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import var
 
-from agentwatch.app.widgets.cells import clip, clip_sentence, right
 from agentwatch.app.widgets.details.blocks import FAINT, NOTHING, Line, faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
+from agentwatch.app.widgets.line import clip, clip_sentence, right
 from agentwatch.delegation.events import RunState
-from agentwatch.sources.sessions.entries import EntryKind
-from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
+from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
 from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
 
@@ -142,6 +141,7 @@ class LiveLog(Page):
             self.chosen = self.steps[-1].place if self.steps else None
         places: dict[Hashable, int] = {step.place: at for at, step in enumerate(self.steps)}
         self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
+        self.refresh()
         y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
         self.scroll_to(y=y, animate=False, force=True, immediate=True)
         self.look = look

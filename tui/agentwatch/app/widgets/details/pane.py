@@ -12,13 +12,13 @@ from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Input, Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
-from agentwatch.app.messages import Inspect, KeysChanged, Missing, PageTranscript, ReadStep
-from agentwatch.app.widgets.cells import clip, clip_name
+from agentwatch.app.messages import Inspect, Missing, PageTranscript, ReadStep
 from agentwatch.app.widgets.details.blocks import (
     ACCENT,
     FAINT,
@@ -33,6 +33,7 @@ from agentwatch.app.widgets.details.blocks import (
 from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
+from agentwatch.app.widgets.line import clip, clip_name
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.standing import HAVE_FAILED
@@ -70,6 +71,9 @@ class DetailsPane(Widget):
     DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
+    offered: var[frozenset[str]] = var(frozenset[str]())
+    """Ids of the commands for the visible tab that would do something now."""
+
     def __init__(self) -> None:
         super().__init__()
         self.page = Page()
@@ -92,8 +96,10 @@ class DetailsPane(Widget):
             self.watch(self.log_page, name, self._tell)
 
     def _tell(self) -> None:
-        self._state.update(self.log_page.status())
-        self.post_message(KeysChanged())
+        _put(self._state, self.log_page.status())
+        compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
+        ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
+        self.offered = frozenset([*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])])
 
     @property
     def active(self) -> str:
@@ -107,13 +113,6 @@ class DetailsPane(Widget):
     @property
     def _shown(self) -> Page:
         return self.log_page if self._is_live else self.page
-
-    @property
-    def offered(self) -> set[str]:
-        """Ids of the commands for the visible tab that would do something now."""
-        compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
-        ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
-        return {*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])}
 
     def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
@@ -192,10 +191,7 @@ class DetailsPane(Widget):
             return
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
-        # Textual lays the screen out anew for an equal text, too.
-        words, head_before = Content("\n").join(head), self._head.content
-        if not isinstance(head_before, Content) or not words.is_same(head_before):
-            self._head.update(words)
+        _put(self._head, Content("\n").join(head))
         for tab_id, count in (counts_of(view.task) if view else {}).items():
             tab = self._tabs.query_one(f"#{tab_id}", Tab)
             if not (label := Content.assemble(TABS[tab_id].title, " ", count).rstrip()).is_same(tab.label):
@@ -230,6 +226,13 @@ class DetailsPane(Widget):
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
         self.log_page.follow(None)
+
+
+def _put(widget: Static, words: Content) -> None:
+    """Show words where they are others: Textual lays the screen out anew for an equal text, too."""
+    before = widget.content
+    if not isinstance(before, Content) or not words.is_same(before):
+        widget.update(words)
 
 
 def counts_of(task: Task) -> dict[str, tuple[str, str]]:
