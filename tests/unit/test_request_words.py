@@ -9,7 +9,7 @@ import pytest
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Permitter, RequestStage
-from agentwatch.view.requests import denial_words, standing_words, where
+from agentwatch.view.words import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import tree_of
 

@@ -12,8 +12,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown
 from agentwatch.view import times
-from agentwatch.view.requests import standing_words, where
-from agentwatch.view.words import is_on_its_way, is_unread, taken_words
+from agentwatch.view.words import is_on_its_way, is_unread, standing_words, taken_words, where
 
 ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""

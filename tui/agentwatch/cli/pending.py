@@ -152,7 +152,9 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
     if history := words.history_words(tree):
         say_line(f"{history}: see `agentwatch tree --where is:history`")
     if aside:
-        say_line(f"{words.counted_aside(tree)}: see `agentwatch tree --where is:acknowledged,snoozed`")
+        counts = {"acknowledged": len(aside) - document.snoozed, "snoozed": document.snoozed}
+        counted = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+        say_line(f"{counted}: see `agentwatch tree --where is:acknowledged,snoozed`")
     return report_problems(monitor.problems)
 
 

@@ -28,8 +28,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
-from agentwatch.view.requests import denial_words, left_words, whole_input
-from agentwatch.view.words import plural, program_of, question_at, retries_left
+from agentwatch.view.words import denial_words, left_words, plural, program_of, question_at, retries_left, whole_input
 
 ABORTED: Final = "E_ABORTED_BY_OPERATOR"
 

@@ -21,9 +21,8 @@ from agentwatch.history.log import StateChange
 from agentwatch.view import words
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
-from agentwatch.view.requests import standing_words
 from agentwatch.view.times import Took, span, took
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, standing_words
 
 
 class TaskLine(NamedTuple):
@@ -291,7 +290,7 @@ def others_say(attempt: Attempt) -> str:
     """The words of others on the model and the mode that a return names, where that is something else; else ""."""
     if (result := attempt.result) is None:
         return ""
-    model, mode = words.model_of(result.model, attempt.run), words.mode_of(result.mode, attempt.packet)
+    model, mode = words.runtime_of(result, attempt.run, attempt.packet)
     both = ("recorded as", model), ("the handoff asked for", mode)
     return "; ".join(f"{who} {one.known}" for who, one in both if one.agreement is words.Agreement.DIFFERS)
 

@@ -27,9 +27,8 @@ from agentwatch.view.words import (
     a2a_state,
     answer,
     cost_of,
-    mode_of,
-    model_of,
     prompt,
+    runtime_of,
     why_at,
     why_not,
 )
@@ -383,7 +382,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
     result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
     in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
-    model, mode = model_of(result.model, task.run), mode_of(result.mode, task.packet)
+    model, mode = runtime_of(result, task.run, task.packet)
     decision = task.decision
     return TaskDoc.of(
         task,

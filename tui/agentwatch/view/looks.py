@@ -30,15 +30,13 @@ _COLORS: Final = {
 }
 LOOKS: Final[Mapping[str, Look]] = {
     shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
-}
-"""By what is shown, or the state of an attempt."""
+}  # By what is shown, or the state of an attempt
 
 VERDICTS: Final = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
     Verdict.UNVERIFIABLE: Look("?", "unverifiable", "text-muted"),
     Verdict.VERIFIED: Look("✓", "verified", "state-completed"),
-}
-"""In the order in which claims are told."""
+}  # In the order in which claims are told
 
 SEVERITIES: Final = {
     Severity.ERROR: Look("✗", "error", "text-error"),
@@ -67,8 +65,7 @@ ASKS: Final = {
     RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
     RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
     RequestKind.FORM: Look("■", "asks", "state-blocked"),
-}
-"""Of a task whose program waits for the operator."""
+}  # Of a task whose program waits for the operator
 
 
 def look(task: Task) -> Look:

@@ -8,30 +8,23 @@ again. And what is held stays, such as the run under the operator's cursor, unle
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from itertools import groupby
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Counted, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
-
-_JUST: Final = 600.0
-"""Seconds for which a run that has ended counts as now."""
-_LIVE_SILENCE: Final = 3_600.0
-"""Seconds of silence for which a run in which something is said to work counts as now."""
+_JUST: Final = 600.0  # Seconds for which a run that has ended counts as now
+_LIVE_SILENCE: Final = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
 _DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
 _WORK: Final = _DECIDED | {State.WORKING}
-_REFRESH: Final = 15.0
-"""Seconds after which runs are looked at that time alone may move."""
+_REFRESH: Final = 15.0  # Seconds after which runs are looked at that time alone may move
 
 
 class Group(Enum):
@@ -41,9 +34,6 @@ class Group(Enum):
     TODAY = "today"
     EARLIER = "earlier"
     HISTORY = "history"
-
-
-GROUPS: Final = tuple(Group)
 
 
 def _has(task: Task, states: Set[State]) -> bool:
@@ -120,42 +110,20 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
     return "" if is_known or name == task.title else name
 
 
-# Sums
-
-VERIFIED: Final = "verified"
-ASKING: Final = "asking"
-
-Present = Counter[str]
-"""How many tasks are what: as they are shown, and verified and asking."""
-
-
-def present_in(counts: Mapping[Counted, int]) -> Present:
-    """Sums over tasks."""
-    present = Present()
-    for one, count in counts.items():
-        present[one.shown] += count
-        if one.verdict is Verdict.VERIFIED:
-            present[VERIFIED] += count
-        if one.asks:
-            present[ASKING] += count
-    return present
-
-
 class Tally(NamedTuple):
-    """The content of a group: its runs, their tasks, how many open questions of the history were never reviewed, and
-    what its tasks are. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
+    """The content of a group: its runs, the sums over their tasks, and how many open questions of the history were
+    never reviewed. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
 
     group: Group
     runs: int
-    tasks: int
+    sums: Below
     unreviewed: int
-    present: Present
     since: float
 
     def words(self, now: float) -> tuple[str, ...]:
         """The words of its heading, in several lengths, the fullest first."""
-        runs = plural(self.runs, "run")
-        tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
+        runs, count = plural(self.runs, "run"), self.sums.tasks
+        tasks = f"{runs}, {plural(count, 'task')}" if count > self.runs else runs
         dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
         return f"{dated}{self._more()}", dated, runs
 
@@ -163,17 +131,17 @@ class Tally(NamedTuple):
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        there = [shown for shown in reversed(Shown) if self.present[shown]]
-        if len(there) == 1 and self.present[there[0]] == self.tasks and not self.present[ASKING]:
-            return f", {'all ' if self.tasks > 1 else ''}{there[0].word}"
-        return "".join(f" · {self.present[shown]:,} {shown.word}" for shown in there)
+        counts = self.sums.shown
+        there = [shown for shown in reversed(Shown) if counts[shown]]
+        if len(there) == 1 and not self.sums.needs_operator:
+            return f", {'all ' if self.sums.tasks > 1 else ''}{there[0].word}"
+        return "".join(f" · {counts[shown]:,} {shown.word}" for shown in there)
 
 
 # The order
 
 RowId = str | Group
-_Rank = tuple[float, ...]
-"""The sort key of siblings; that of a run begins with the number of its group."""
+_Rank = tuple[float, ...]  # The sort key of siblings; that of a run begins with the number of its group
 
 
 class Row(NamedTuple):
@@ -209,8 +177,7 @@ class Order:
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
-        self.is_settled = False
-        """Whether the first look is over: from then on nothing moves because of a sign of life."""
+        self.is_settled = False  # Whether the first look is over: from then on nothing moves because of a sign of life
 
     def apply(self, changed: Iterable[str], now: float) -> None:
         """Take in the tasks that were added, changed or removed."""
@@ -253,7 +220,7 @@ class Order:
             return
         why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
-            self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
+            self._places[one] = why, ([*Group].index(group), tier, -(run.alive_at or 0.0), run.first_seq)
             self._groups = None
 
     def _sorted(self, runs: Iterable[str]) -> list[str]:
@@ -265,7 +232,7 @@ class Order:
         if self._groups is None or self._roots is not self._tree.roots:
             self._roots = self._tree.roots
             by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
-            self._groups = {group: list[str]() for group in GROUPS} | {group: [*runs] for group, runs in by_group}
+            self._groups = {group: list[str]() for group in Group} | {group: [*runs] for group, runs in by_group}
             self._tallies = {}
         return self._groups
 
@@ -318,5 +285,5 @@ class Order:
                 open_ = [task for task in open_ if task.task_id in found]
             is_old = group in (Group.EARLIER, Group.HISTORY)
             since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
-            self._tallies[key] = Tally(group, len(runs), sums.tasks, len(open_), present_in(sums.counts), since)
+            self._tallies[key] = Tally(group, len(runs), sums, len(open_), since)
         return self._tallies[key]

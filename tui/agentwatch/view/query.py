@@ -21,20 +21,16 @@ from agentwatch.view.order import end_of_chain
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
 
-_Holds = Callable[[Task, float], Any]
-"""Whether it is true of a task at a moment (epoch seconds)."""
+_Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a moment (epoch seconds)
 
 _NEEDS_YOU: Final = "is:needs-you"
 _TERM: Final = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
 _KEYED: Final = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
 _LAST: Final = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
 """The last key or value of a query, as far as it is written."""
-_LEAST: Final = 2
-"""Letters from which a word may be the beginning of a key."""
-_NEAR: Final = 0.81
-"""How like a known key another is that is meant for it: `stat` is, `code` is not `mode`."""
-_LONGEST: Final = 40
-"""Characters of a wrong value that are told."""
+_LEAST: Final = 2  # Letters from which a word may be the beginning of a key
+_NEAR: Final = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
+_LONGEST: Final = 40  # Characters of a wrong value that are told
 _EXAMPLES: Final = {
     "state": "failed",
     "is": "needs-you",
@@ -44,8 +40,7 @@ _EXAMPLES: Final = {
     "mode": "code",
     "path": "src/",
     "host": "build1",
-}
-"""A value of each key."""
+}  # A value of each key
 
 
 class WrongTermError(Exception):
@@ -206,8 +201,7 @@ _ALIKE: Final = {
     "rejected": Shown.FAILED,
     "cancelled": Shown.CANCELED,
     "your-turn": Shown.IDLE,
-}
-"""The states in the words of the screen, and of other programs and protocols (A2A)."""
+}  # The states in the words of the screen, and of other programs and protocols (A2A)
 _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "needs-you": attrgetter("needs_operator"),
@@ -231,8 +225,7 @@ _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     **{name: _is_shown(shown) for name, shown in _ALIKE.items()},
     A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
-}
-"""The values of `state:` and `is:`."""
+}  # The values of `state:` and `is:`
 _SPANS: Final = ("10m", "1h", "3h", "1d", "7d")
 
 
@@ -262,7 +255,6 @@ OFFERED: Final[Mapping[str, Callable[[Task], Iterable[str | None]]]] = {
     "source": _sources_of,
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
-}
-"""The keys whose values are offered as the tasks have them."""
+}  # The keys whose values are offered as the tasks have them
 _TEXTS: Final = {**OFFERED, "path": _paths_of, "": _sought_texts}
 """The texts in which a value is sought, by key; a word has none."""

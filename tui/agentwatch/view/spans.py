@@ -12,8 +12,7 @@ from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.times import ended_at
 
-Interval = tuple[float, float]
-"""From, to; seconds since the epoch, or columns."""
+Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
 
 _LONGEST: Final = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
@@ -23,12 +22,9 @@ class Kind(Enum):
     """The way in which a span passes."""
 
     WORK = auto()
-    QUEUE = auto()
-    """Handed off, no sign of life."""
-    SILENT = auto()
-    """Said to work, and silent for too long, or nothing is known of it."""
-    WAIT = auto()
-    """For the next attempt, or for the operator."""
+    QUEUE = auto()  # Handed off, no sign of life
+    SILENT = auto()  # Said to work, and silent for too long, or nothing is known of it
+    WAIT = auto()  # For the next attempt, or for the operator
 
 
 class Span(NamedTuple):
@@ -39,8 +35,7 @@ class Span(NamedTuple):
     kind: Kind
     look: Look
     number: int
-    asks: bool = False
-    """Whether it is the operator who is waited for."""
+    asks: bool = False  # Whether it is the operator who is waited for
 
     def until(self, now: float) -> float:
         """Where it ends for somebody who looks at `now`; never before its start."""
@@ -144,8 +139,7 @@ class Axis:
 
     def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
         self.scale = scale
-        self.folds: list[Interval] = []
-        """The columns of the pauses that take fewer than their time would."""
+        self.folds: list[Interval] = []  # The columns of the pauses that take fewer than their time would
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
         self._times = [busy[0][0], busy[0][1]]
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]

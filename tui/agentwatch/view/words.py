@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from math import isinf
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from agentwatch.delegation import asks as reasons
-from agentwatch.delegation.asks import gone_words
-from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.contracts.shapes import Handoff, Return
+from agentwatch.delegation.asks import gone_words, process_words
+from agentwatch.delegation.decision import ENDING, Action, Decision, Stage
+from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Activity, ActivityKind, Run
 from agentwatch.delegation.standing import is_handing_on
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import quoted, shown, summary
-from agentwatch.view.times import ago, clock, iso, span
-
-if TYPE_CHECKING:
-    from agentwatch.contracts.shapes import Handoff
-    from agentwatch.delegation.run import Run
+from agentwatch.text import indented, quoted, shown, summary
+from agentwatch.view.times import ago, clock, duration, iso, span
 
 BASES: Final = {
     Basis.PACKET: "its packet names the parent",
@@ -29,8 +25,7 @@ BASES: Final = {
     Basis.DOTTED_PREFIX: "the parent's id is the beginning of its id",
     Basis.DIRECTORY: "it lies in the parent's directory",
     Basis.NONE: "nothing names a parent",
-}
-"""Why a task stands below its parent."""
+}  # Why a task stands below its parent
 
 
 def whereabouts(workspace: str) -> str:
@@ -65,14 +60,6 @@ def aside_words(task: Task, now: float) -> str:
     until = clock(task.snoozed_until, now)
     # Nobody looks at its seconds.
     return f"snoozed until {until[:5] if ' ' not in until else until}"
-
-
-def counted_aside(tree: Tree) -> str:
-    """How many tasks do not ask because they were put aside; blank where there are none."""
-    aside = tree.put_aside()
-    snoozed = sum(task.snoozed for task in aside)
-    counts = {"acknowledged": len(aside) - snoozed, "snoozed": snoozed}
-    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
 
 
 def retries_left(retry: Retry) -> str:
@@ -136,7 +123,7 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return f"it {held}" if task.shown is Shown.WAITING else f"{task.why}; {held}"
     if task.shown not in (Shown.SILENT, Shown.GONE):
         return task.why
-    process, words = reasons.process_words(task.run), [task.why]
+    process, words = process_words(task.run), [task.why]
     if task.since is not None and now >= task.since:
         words.append(f"silent for {span(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
@@ -169,8 +156,6 @@ def answer(attempt: Attempt) -> str | None:
 
 # Work that goes on
 
-_PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
-
 
 def doing_words(doing: Activity) -> str:
     """The activity of an agent: the tool and what it works on, its words, or the todo; foreign."""
@@ -192,7 +177,7 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
 
 def program_of(source: str) -> str:
     """The program that a source reads the sessions of, in a word; foreign."""
-    return _PROGRAMS.get(source, source.partition("-")[0])
+    return source.partition("-")[0]
 
 
 # The state as A2A has it, the Agent2Agent protocol: for programs that know that and not us
@@ -248,6 +233,94 @@ def why_not(request: Request) -> str | None:
     return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
+# Requests of programs
+
+_INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
+"""The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
+
+_ELSEWHERE: Final = {
+    Permitter.PERSON: "in the program",
+    Permitter.HOOK: "by a hook, not with your answer",
+    Permitter.RULE: "by a rule of the program",
+    Permitter.UNKNOWN: "elsewhere",
+}
+
+
+def standing_words(request: Request, now: float) -> str:
+    """How far it has got, in our own words."""
+    did = _did(request)
+    match request.stage:
+        case RequestStage.OFFERED:
+            return left_words(request, now) or "waits for you"
+        case RequestStage.DECIDED:
+            return f"{did}, not delivered yet"
+        case RequestStage.DELIVERED:
+            return f"{did} and delivered; what came of it is not known yet"
+        case RequestStage.ACTED:
+            return f"{did} by you"
+        case RequestStage.ELSEWHERE:
+            who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
+            return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
+        case RequestStage.UNKNOWN:
+            return f"{did} by you; whether that counted is not known: the connection to its program broke"
+    late = "; your answer came too late" if request.allowed is not None else ""
+    return f"gone: {GONE}{late}"
+
+
+def left_words(request: Request, now: float) -> str:
+    """How long it can be answered here, and what is then; "" where it does not end, or has ended."""
+    if request.until is None or not request.can_answer:
+        return ""
+    left = duration(max(request.until - now, 0.0))
+    if request.prompt_hidden:
+        return f"its prompt appears in its terminal in {left}"
+    return f"can be answered here for {left}"
+
+
+def denial_words(request: Request) -> list[str]:
+    """Sentences about all that a denial ends besides what is asked."""
+    if Action.DENY not in request.actions:
+        return []
+    said = []
+    if request.ends_others:
+        said.append(f"a denial ends {plural(request.ends_others, 'other open request')} of its session, too")
+    if request.ends_turn:
+        said.append(f"a denial{' without words' if request.words else ''} ends the turn of its agent")
+    return said
+
+
+def whole_input(request: Request) -> str:
+    """The exact input, as it is read; "" where what is shown of it besides is all of it."""
+    import json  # not for the first frame
+
+    try:
+        value = json.loads(request.input)
+    except (ValueError, RecursionError):
+        value = request.input
+    parts = list(value.values()) if isinstance(value, dict) else [value]
+    if all(part in (request.shown, request.said) for part in parts):
+        return ""
+    return value if isinstance(value, str) else indented(value)
+
+
+def where(task: Task) -> str:
+    """Where what a task asks of a person is answered, and why not here; "" where it can be answered here, or nothing
+    is asked. Of what a holder says, foreign."""
+    if (request := task.request) is not None:
+        return (why_not(request) or "") if request.waits_for_operator else ""
+    run = task.run
+    if task.own_state is not State.BLOCKED or run is None or not run.waiting:
+        return ""
+    is_able = run.source in _INIT
+    return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE
+
+
+def _did(request: Request) -> str:
+    if not request.allowed:
+        return "answered" if request.allowed is None else "denied"
+    return "allowed" if request.kind is RequestKind.PERMISSION else "answered"
+
+
 # Model and mode
 
 
@@ -274,30 +347,20 @@ class Compared(NamedTuple):
         return Agreement.MATCHES if one == other else Agreement.DIFFERS
 
 
-def model_of(reported: str | None, run: Run | None) -> Compared:
-    """A model, against the one that a session store recorded."""
-    return Compared(reported, run.model if run else None)
-
-
-def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
-    """A mode, against the one that the handoff asked for."""
-    return Compared(reported, packet.mode if packet else None)
+def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple[Compared, Compared]:
+    """The model that a return reports against the one that a session store recorded, and the mode against the one that
+    the handoff asked for."""
+    return Compared(result.model, run.model if run else None), Compared(result.mode, packet.mode if packet else None)
 
 
 # Decisions
 
-_UNREAD: Final = 180.0
-"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+_UNREAD: Final = 180.0  # An agent that waits for a decision reads it within seconds: after this, nobody waits
 
 
 def decision_of(task: Task) -> Decision | None:
     """The decision that still matters: about the latest attempt, else about the one before it."""
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
-
-
-def state_words(state: str, *, contradicted: bool) -> str:
-    """A state, and that a claim is false: the one is not said without the other."""
-    return f"{state}, contradicted" if contradicted else str(state)
 
 
 def is_unread(decision: Decision, now: float) -> bool:

@@ -57,8 +57,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import clean, exact, quoted, shown
-from agentwatch.view.requests import standing_words
-from agentwatch.view.words import name_of, plural, program_of
+from agentwatch.view.words import name_of, plural, program_of, standing_words
 
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp
@@ -67,14 +66,11 @@ if TYPE_CHECKING:
 
 ARMING_SECONDS: Final = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
-LABEL: Final = 10
-"""Cells of the column with the labels."""
-_WIDE: Final = 110
-"""Cells from which foreign words stand beside what is handed on."""
+LABEL: Final = 10  # Cells of the column with the labels
+_WIDE: Final = 110  # Cells from which foreign words stand beside what is handed on
 _TALL: Final = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
-_LEAST: Final = 30, 10
-"""Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
+_LEAST: Final = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
 _PATIENCE: Final = 1.0
 """Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
@@ -82,8 +78,7 @@ _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, 
 _DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 _EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
-End = Enum("End", "DECIDED SKIPPED LEFT")
-"""How a dialog was left, where not for another action."""
+End = Enum("End", "DECIDED SKIPPED LEFT")  # How a dialog was left, where not for another action
 
 
 # Cases

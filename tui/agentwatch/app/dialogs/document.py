@@ -26,14 +26,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, hides
 from agentwatch.view.words import plural
 
-_AGAIN: Final = 2.0
-"""Seconds after which a host that did not answer is asked for the text again."""
-_PAUSE: Final = 0.2
-"""Seconds without a key after which the document is made again, or its text is checked."""
-_LONG: Final = 100
-"""Lines from which it is read to its end before it is signed."""
-_LARGEST: Final = 128 * 1024
-"""Characters up to which a document is shown; a larger one takes seconds to lay out."""
+_AGAIN: Final = 2.0  # Seconds after which a host that did not answer is asked for the text again
+_PAUSE: Final = 0.2  # Seconds without a key after which the document is made again, or its text is checked
+_LONG: Final = 100  # Lines from which it is read to its end before it is signed
+_LARGEST: Final = 128 * 1024  # Characters up to which a document is shown; a larger one takes seconds to lay out
 
 
 def _as_read(text: str) -> str:
@@ -84,8 +80,7 @@ class Document(Vertical):
         self._proposal: Proposal | None = None
         self._note = self.text = self._why_blank = self._no_answer = ""
         """The note to put into it, the text, why that is blank, and why it cannot be had now."""
-        self.problems: list[str] | None = None
-        """The faults of the text, None as long as it is being checked."""
+        self.problems: list[str] | None = None  # The faults of the text, None as long as it is being checked
         self._difference: Difference | None = None
         self._hides = self._is_turned = False
         """Whether the text hides something in an editor, so that its page is shown first; whether the other one is."""

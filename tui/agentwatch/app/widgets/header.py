@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.task import Shown
+from agentwatch.delegation.events import Verdict
+from agentwatch.delegation.task import Below, Shown
 from agentwatch.text import shown
 from agentwatch.view.looks import LOOKS
-from agentwatch.view.order import VERIFIED, Present, present_in
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -45,17 +45,15 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
-        self.counted: Callable[[], tuple[int, Present]] = lambda: (
-            monitor.tree.totals.tasks,
-            present_in(monitor.tree.totals.counts),
-        )
-        """How many tasks to count, and what they are: those that go on now, where those are not all of the tree."""
+        self.counted: Callable[[], Below] = lambda: monitor.tree.totals
+        """The sums over the tasks to count: those that go on now, where those are not all of the tree."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         monitor, tasks = self._monitor, self._monitor.tree.totals.tasks
         mode, detail = ("degraded", self.failure) if self.failure else (monitor.health.mode, monitor.health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
-        now, present = self.counted()
+        sums = self.counted()
+        now = sums.tasks
         if connecting := monitor.connecting if mode in ("live", "starting") else 0:
             mode = "starting"
         mark, color = _MODES[mode]
@@ -70,7 +68,7 @@ class Header(LineWidget):
         if tasks or not (connecting or mode == "degraded"):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
         notices = len(monitor.tree.notices) + len(monitor.messages)
-        counts, wide = (self._counts(gap, present, notices, palette) for gap in (" ", "   "))
+        counts, wide = (self._counts(gap, sums, notices, palette) for gap in (" ", "   "))
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
@@ -92,12 +90,12 @@ class Header(LineWidget):
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]
 
-    def _counts(self, gap: str, present: Present, notices: int, palette: Palette) -> Parts:
+    def _counts(self, gap: str, sums: Below, notices: int, palette: Palette) -> Parts:
         """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
-        parts: Parts = []
+        parts, counts = Parts(), sums.shown
         for key in _COUNTED:
-            if count := present[key]:
-                face, verified = LOOKS[key], present[VERIFIED] if key is Shown.COMPLETED else 0
+            if count := counts[key]:
+                face, verified = LOOKS[key], sums.verdicts[Verdict.VERIFIED] if key is Shown.COMPLETED else 0
                 words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
                 parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))

@@ -29,8 +29,8 @@ from agentwatch.app.widgets.task_line import (
     shared_beginnings,
     task_line,
 )
-from agentwatch.delegation.task import Task
-from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, has_finished
+from agentwatch.delegation.task import Below, Task
+from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
 from agentwatch.view.words import held_up
 
@@ -107,10 +107,9 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The ids of the tasks that are marked for the review, in the order in which they were."""
         return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
 
-    def count_now(self) -> tuple[int, Present]:
-        """How many tasks go on now, and what they are, to be counted in the header."""
-        tally = self.order.tally(Group.NOW)
-        return tally.tasks, tally.present
+    def count_now(self) -> Below:
+        """The sums over the tasks that go on now, to be counted in the header."""
+        return self.order.tally(Group.NOW).sums
 
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""

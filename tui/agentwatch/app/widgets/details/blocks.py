@@ -21,14 +21,11 @@ from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whol
 from agentwatch.view.looks import SEVERITIES, Look
 
 LABEL_WIDTH: Final = 12
-_QUOTED: Final = 13
-"""Cells of the column with the labels of foreign words."""
-MAX_LINES: Final = 4_000
-"""Lines of all blocks together that are shown."""
+_QUOTED: Final = 13  # Cells of the column with the labels of foreign words
+MAX_LINES: Final = 4_000  # Lines of all blocks together that are shown
 _MARKDOWN: Final = 1_000, 64 * 1024
 """The lines and characters of one string that are looked at; an agent's note is one or two screens."""
-_MAX_INDENT: Final = 8
-"""Columns of nesting that are kept: deeper lists would leave no room for their text."""
+_MAX_INDENT: Final = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
 
 ACCENT: Final = "bold $text-accent"
 FAINT: Final = ".details--faint"
@@ -47,8 +44,7 @@ _INLINE: Final = re.compile(
     r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
 _EMPHASIS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
-MAX_DEPTH: Final = 8
-"""Levels of a JSON value that are written out; deeper ones are left to the Raw tab."""
+MAX_DEPTH: Final = 8  # Levels of a JSON value that are written out; deeper ones are left to the Raw tab
 _RENAMED: Final = (
     "reported_state=state error_code=error error_message=message retry_recommended=retry retry_hint=hint task_id=task "
     "agent_name=agent agent_type=agent session_id=session delegation_path=path delegation_depth=depth "
@@ -63,12 +59,10 @@ _LABELS: Final = dict(pair.split("=") for pair in _RENAMED.split())
 """How keys are called here, where they are not called by their own words."""
 _MARKS: Final = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
 _MUST: Final = {"required": "must read", "must_create": "must create"}
-MARKED: Final = "▌"
-"""In front of the lines that a claim names."""
+MARKED: Final = "▌"  # In front of the lines that a claim names
 _UNMARKED: Final = Look(" ", "", "text")
 _NAMED: Final = Look(MARKED, "", "text-accent")
-_MESSAGES: Final = 3
-"""Findings told below one line of source; a hostile line can break any number of rules."""
+_MESSAGES: Final = 3  # Findings told below one line of source; a hostile line can break any number of rules
 # A string ends at its quotation mark or, cut off, with the line: each match looks at a character once or twice.
 _SOURCE: Final = re.compile(
     r'(?P<title>^#{1,6}\s.*)|(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:)|^[-* ]*\w[\w .-]{0,40}\**(?=:(?:\s|$)))'
@@ -187,8 +181,7 @@ def in_color(look: Look, words: str = "") -> Content:
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-GAP: Final = Text(NOTHING)
-"""A blank line; several in a row count as one."""
+GAP: Final = Text(NOTHING)  # A blank line; several in a row count as one
 
 
 def text(content: Content, indent: int = 0) -> Text:

@@ -21,8 +21,7 @@ from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTr
 from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
 
-_TOOK: Final = 5
-"""Cells for how long a call took."""
+_TOOK: Final = 5  # Cells for how long a call took
 _ARROW: Final = "  → "
 _MARKS: Final = {
     EntryKind.PROMPT: ("›", "bold $text-accent"),
@@ -34,8 +33,7 @@ ENDED: Final = {
     Outcome.DONE: ("✓", FAINT),
     Outcome.FAILED: ("✗", "$text-error"),
     Outcome.REFUSED: ("⊘", "$text-warning"),
-}
-"""How a call came out."""
+}  # How a call came out
 
 
 def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
@@ -74,18 +72,14 @@ class LiveLog(Page):
     look: var[Look] = var(Look(), always_update=True)
     """The last look at the transcript: it is there once its steps are shown."""
     transcript: RunTranscript | None = None
-    steps: Sequence[Step] = ()
-    """Those that are shown, oldest first."""
+    steps: Sequence[Step] = ()  # Those that are shown, oldest first
     sought = ""
     now = 0.0
     is_working = False
-    spellings: Sequence[str] = ()
-    """The spellings of the workspace."""
-    names: Mapping[str, str] = {}
-    """The names of tasks by the digests of their prompts."""
+    spellings: Sequence[str] = ()  # The spellings of the workspace
+    names: Mapping[str, str] = {}  # The names of tasks by the digests of their prompts
     _key: Hashable = None
-    _is_reading = True
-    """The thread has not told yet."""
+    _is_reading = True  # The thread has not told yet
 
     def __init__(self) -> None:
         super().__init__()

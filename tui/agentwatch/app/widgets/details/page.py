@@ -34,17 +34,14 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
-    chosen: reactive[Hashable] = reactive(None)
-    """The entry that the cursor is on, None if there are none."""
-    max_width = 120
-    """Cells of a line: longer ones are hard to read back to the next."""
+    chosen: reactive[Hashable] = reactive(None)  # The entry that the cursor is on, None if there are none
+    max_width = 120  # Cells of a line: longer ones are hard to read back to the next
 
     def __init__(self) -> None:
         super().__init__()
         self._blocks: Sequence[Block] = ()
         self._lines: Sequence[Line] = ()
-        self.places: dict[Hashable, int] = {}
-        """The first line of each entry, in their order."""
+        self.places: dict[Hashable, int] = {}  # The first line of each entry, in their order
 
     @property
     def allow_select(self) -> bool:

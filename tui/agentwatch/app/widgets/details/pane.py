@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -38,17 +38,14 @@ from agentwatch.delegation.asks import HAVE_FAILED
 from agentwatch.delegation.events import Claim
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
 from agentwatch.text import LINE_LIMIT, exact, shown, summary
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
-
 _ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
-_MOST: Final = 6
-"""Lines of each part of the head, where there is room."""
+_MOST: Final = 6  # Lines of each part of the head, where there is room
 
 
 class DetailsPane(Widget):
@@ -80,8 +77,7 @@ class DetailsPane(Widget):
         self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
         self._tabs.can_focus = False
         self._view: View | None = None
-        self._written = ("", "")
-        """Task id and tab that are shown."""
+        self._written = ("", "")  # Task id and tab that are shown
 
     def compose(self) -> ComposeResult:
         yield from (self._head, self._tabs, self.page, self.log_page, self._search, self._state)

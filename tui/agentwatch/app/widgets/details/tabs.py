@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from textual.content import Content
 
@@ -34,53 +34,45 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
     text,
 )
+from agentwatch.contracts.fields import Model
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Claim
+from agentwatch.delegation.events import Claim, Seen
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, Task
+from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
-from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
     BASES,
     Agreement,
     Compared,
     answer,
     decision_of,
-    mode_of,
-    model_of,
     name_of,
     plural,
     prompt,
+    runtime_of,
+    standing_words,
+    where,
     whereabouts,
     why_at,
 )
 
-if TYPE_CHECKING:
-    from agentwatch.contracts.fields import Model
-    from agentwatch.delegation.events import Seen
-    from agentwatch.delegation.tree import Tree
-    from agentwatch.monitor import Monitor
-
-ITEMS: Final = 20
-"""Blockers, limitations or requests shown in the overview."""
-_WHOLE: Final = 30
-"""Characters of an id that the head shows whole."""
+ITEMS: Final = 20  # Blockers, limitations or requests shown in the overview
+_WHOLE: Final = 30  # Characters of an id that the head shows whole
 _AGREEMENTS: Final = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
-}
-"""How a reported model or mode compares; behind the words of DIFFERS comes the other one."""
+}  # How a reported model or mode compares; behind the words of DIFFERS comes the other one
 _READ_OF_IT: Final = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
-)
-"""The fields that are told of a document whose text cannot be shown."""
-_VERDICT: Final = 16
-"""Cells of the column with the verdicts."""
+)  # The fields that are told of a document whose text cannot be shown
+_VERDICT: Final = 16  # Cells of the column with the verdicts
 _INDENT: Final = 3
 
 
@@ -288,7 +280,7 @@ def attestation(view: View) -> Iterator[Block]:
         yield remark("Nothing has come back yet, so nothing is attested.")
     else:
         if result.contract is Contract.RETURN_FORMAT:
-            model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
+            model, mode = runtime_of(result, attempt.run, attempt.packet or task.packet)
             yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
         else:
             yield remark(f"There is no attestation in this contract ({result.contract}).")
@@ -424,5 +416,4 @@ TABS: Final = {
     "findings": Tab("Findings", findings),
     "attempts": Tab("Attempts", attempts),
     "raw": Tab("Raw", raw),
-}
-"""The tabs by their ids, in their order. One more is one more row."""
+}  # The tabs by their ids, in their order. One more is one more row
