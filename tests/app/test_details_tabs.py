@@ -31,8 +31,8 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
     """The lines of every tab, none wider than it may be."""
     view = AtOnce(one.task, one.tree, one, NOW)
     tabs = {}
-    for tab_id, tab in TABS.items():
-        lines = lay_out(tab.write(view), width)
+    for tab_id, write in TABS.items():
+        lines = lay_out(write(view), width)
         assert lines
         assert all(line.content.cell_length <= width for line in lines)
         assert all("click" not in str(span.style) for line in lines for span in line.content.spans)

@@ -29,10 +29,10 @@ from textual.widgets import Input, Static, TextArea
 
 from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.document import Document, tell
+from agentwatch.app.dialogs.document import Document
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.details.blocks import Block, Quotation, Text, lay_out
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import TRUNCATED, Block, Quotation, Text, lay_out
+from agentwatch.app.widgets.details.page import Page, show_words
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
@@ -280,20 +280,22 @@ class Choice(Widget, can_focus=True):
         lines: list[Content] = []
         field, marks = self._field, "□■" if self._field.several else "○●"
         for number, (label, description) in enumerate(field.options):
-            is_taken, click = number in field.taken, Style.from_meta({"choice": number})
+            is_taken = number in field.taken
             style = "bold $text-accent" if is_taken else "$text-muted"
+            mark = Content.styled(f"{marks[is_taken]} ", style)
             if field.question is not None:
-                here = "›" if field.several and number == self._at else " "
-                first = Content.styled(f"{here}{marks[is_taken]} ", style)
-                words = Text(Content.styled(exact(label, LONGEST), style * is_taken), first, "  ┊ ")
-                about = Text(Content.styled(shown(description, LONGEST), "$text-muted"), Content("  ┊ "), "  ┊ ")
-                whole = lay_out([words, *([about] if description else [])], width)
-                lines += (line.content.stylize(click) for line in whole)
-                continue
-            said = Content.styled(shown(f"{label} ({description})" if description else label), style)
-            first = Content.styled(f"{marks[is_taken]} ", style)
-            laid = [line.content.stylize(click) for line in Text(said, first, "  ").lines(width)]
-            if lines and lines[-1].cell_length + 2 + laid[0].cell_length <= width and len(laid) == 1:
+                here = Content("›" if field.several and number == self._at else " ")
+                texts = [Text(Content.styled(exact(label, LONGEST), style * is_taken), here + mark, "  ┊ ")]
+                if description:
+                    about = Content.styled(shown(description, LONGEST), "$text-muted")
+                    texts.append(Text(about, Content("  ┊ "), "  ┊ "))
+            else:
+                words = shown(f"{label} ({description})" if description else label)
+                texts = [Text(Content.styled(words, style), mark, "  ")]
+            click = Style.from_meta({"choice": number})
+            laid = [line.content.stylize(click) for line in lay_out(texts, width)]
+            is_short = field.question is None and len(laid) == 1
+            if is_short and lines and lines[-1].cell_length + 2 + laid[0].cell_length <= width:
                 laid = [Content("  ").join([lines.pop(), *laid])]
             lines += laid
         return lines
@@ -513,10 +515,10 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         if self._document is not None:
             self._document.show_status()
-        tell(self._facts, Content("\n").join(self._fact_lines()))
+        show_words(self._facts, Content("\n").join(self._fact_lines()))
         standing = self._standing()
         for one in self._standings:
-            tell(one, standing)
+            show_words(one, standing)
         self._footer.redraw()
 
     def _fact_lines(self) -> Iterator[Content]:
@@ -571,9 +573,8 @@ class DecisionScreen(ModalScreen[End | Action]):
             return ""
         own = self._document and self._document.reading
         page, end = own or (self._page, self._page.end_of(self.case.to_read))
-        if isinstance(page, Page) and page.line(max(min(end, len(page.lines) - 1), 0)).content.plain.startswith(
-            "truncated: "
-        ):
+        lines = page.lines if isinstance(page, Page) else ("",)
+        if any(line.startswith(TRUNCATED) for line in lines[: end + 1]):
             return f"it is too long to be read here: {self.case.elsewhere}"
         left = end
         with suppress(NoWidget):
@@ -581,7 +582,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             # In a low window only a part of the page may be in sight.
             in_sight = (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
             left = end - int(page.scroll_offset.y) - in_sight
-        if left > 0 or (isinstance(page, Page) and not page.lines):
+        if left > 0 or not lines:
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
         # Before, the frame may be there without its facts, and what stands below them in sight for a moment.
         self._is_read = self._is_armed
@@ -632,15 +633,14 @@ class DecisionScreen(ModalScreen[End | Action]):
         if not await self._open_key():
             return None
         document, note = self._document, self._note.value
-        shown_text = document.text if document is not None else ""
-        is_sound = document is None or await document.is_sound(note)
-        if document is not None and document.text != shown_text:
+        text = document.text if document is not None else ""
+        if document is not None and not await document.is_same(note):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
-        # What was found true before the disk was asked may be so no more.
-        is_changed = self.case.change(self._app.clock()) is not None or not self._is_armed
-        if not is_sound or is_changed or self._missing() is not None:
             return None
-        return await self.case.sign(shown_text, note.strip())
+        # What was found true before the disk was asked may be so no more.
+        if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing() is not None:
+            return None
+        return await self.case.sign(text, note.strip())
 
     async def _open_key(self) -> bool:
         """Unlock the key that signs, with the passphrase that was typed; False where that is missing. Raises
@@ -676,12 +676,6 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def action_skip(self) -> None:
         self.leave(End.SKIPPED)
-
-    def action_next_field(self) -> None:
-        self.focus_next()
-
-    def action_previous_field(self) -> None:
-        self.focus_previous()
 
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""

@@ -27,7 +27,7 @@ from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
-    from agentwatch.app.widgets.details import DetailsPane
+    from agentwatch.app.widgets.details.pane import DetailsPane
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -145,8 +145,8 @@ class MainScreen(MonitorScreen[None]):
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
-        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
-        from agentwatch.app.widgets.details import DetailsPane  # imported on the line above
+        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
+        from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
         body = self.query_one("#body")
         if body.is_attached:

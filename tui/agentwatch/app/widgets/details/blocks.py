@@ -22,6 +22,7 @@ from agentwatch.view.looks import SEVERITIES, Look
 
 LABEL_WIDTH: Final = 12
 _QUOTED: Final = 13  # Cells of the column with the labels of foreign words
+TRUNCATED: Final = "truncated: "  # Words with which a line of ours tells of a cut
 MAX_LINES: Final = 4_000  # Lines of all blocks together that are shown
 _MARKDOWN: Final = 1_000, 64 * 1024
 """The lines and characters of one string that are looked at; an agent's note is one or two screens."""
@@ -154,7 +155,7 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     laid: list[Line] = []
     for line in chain.from_iterable(block.lines(max(width, 1)) for block in blocks):
         if len(laid) >= MAX_LINES:
-            laid.append(Line(faint(f"truncated: the first {MAX_LINES:,} lines are shown")))
+            laid.append(Line(faint(f"{TRUNCATED}the first {MAX_LINES:,} lines are shown")))
             break
         if line.content or (laid and laid[-1].content):
             laid.append(line)

@@ -13,9 +13,16 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
+from textual.widgets import Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.widgets.details.blocks import NOTHING, Block, Line, lay_out
+
+
+def show_words(line: Static, words: Content) -> None:
+    """Have a line of ours read so; Textual lays the screen out anew for an equal text, too."""
+    if not (isinstance(line.content, Content) and words.is_same(line.content)):
+        line.update(words)
 
 
 class Page(ScrollView, can_focus=True, inherit_bindings=False):

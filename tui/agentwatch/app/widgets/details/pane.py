@@ -31,7 +31,7 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
 )
 from agentwatch.app.widgets.details.live import LiveLog
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.page import Page, show_words
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.asks import HAVE_FAILED
@@ -74,7 +74,7 @@ class DetailsPane(Widget):
         self._search = Input(compact=True, placeholder="words", max_length=100, select_on_focus=False)
         self._state = Static(id="live-state", markup=False)
         self._head = Static(id="head", markup=False)
-        self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
+        self._tabs = Tabs(*(Tab(tab_id.capitalize(), id=tab_id) for tab_id in TABS))
         self._tabs.can_focus = False
         self._view: View | None = None
         self._written = ("", "")  # Task id and tab that are shown
@@ -188,32 +188,27 @@ class DetailsPane(Widget):
             return
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
-        # Textual lays the screen out anew for an equal text, too.
-        words, head_before = Content("\n").join(head), self._head.content
-        if not isinstance(head_before, Content) or not words.is_same(head_before):
-            self._head.update(words)
+        show_words(self._head, Content("\n").join(head))
         for tab_id, count in (counts_of(view.task) if view else {}).items():
             tab = self._tabs.query_one(f"#{tab_id}", Tab)
-            if not (label := Content.assemble(TABS[tab_id].title, " ", count).rstrip()).is_same(tab.label):
+            if not (label := Content.assemble(tab_id.capitalize(), " ", count).rstrip()).is_same(tab.label):
                 tab.label = label
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
         shown = (view.task.task_id, self.active) if view else ("", "")
-        before, self._written = self._written, shown
-        if shown != before:
+        is_same, self._written = shown == self._written, shown
+        if not is_same:
             self._search.display, self._search.value = False, ""
         if was_at:
             self.focus()
         try:
-            blocks = list(
-                islice(TABS[self.active].write(view) if view else [remark("No task is selected.")], MAX_LINES)
-            )
-            self.page.show(blocks, keep=shown == before)
+            written = TABS[self.active](view) if view else [remark("No task is selected.")]
+            self.page.show(list(islice(written, MAX_LINES)), keep=is_same)
         except NotMadeError as missing:
             self._make(view, *missing.args)
             # The last that was whole stays until the next one is.
-            if shown != before:
+            if not is_same:
                 self.page.show([remark("reading…")], keep=False)
         self._tell()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from textual.content import Content
 
@@ -400,20 +400,14 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
         yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
 
 
-class Tab(NamedTuple):
-    """A tab: its title, and the function that writes it."""
-
-    title: str
-    write: Callable[[View], Iterable[Block]]
-
-
-TABS: Final = {
-    "overview": Tab("Overview", overview),
-    "live": Tab("Live", live),
-    "handoff": Tab("Handoff", handoff),
-    "return": Tab("Return", returned),
-    "attestation": Tab("Attestation", attestation),
-    "findings": Tab("Findings", findings),
-    "attempts": Tab("Attempts", attempts),
-    "raw": Tab("Raw", raw),
-}  # The tabs by their ids, in their order. One more is one more row
+TABS: Final[Mapping[str, Callable[[View], Iterable[Block]]]] = {
+    "overview": overview,
+    "live": live,
+    "handoff": handoff,
+    "return": returned,
+    "attestation": attestation,
+    "findings": findings,
+    "attempts": attempts,
+    "raw": raw,
+}
+"""The functions that write the tabs by their ids, in their order."""
