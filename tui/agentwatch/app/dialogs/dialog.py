@@ -171,7 +171,6 @@ class RequestCase:
         self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
 
     def change(self, now: float) -> str | None:
-        """As that of an attempt."""
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
@@ -183,7 +182,6 @@ class RequestCase:
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
 
     def facts(self, now: float) -> Iterator[Fact]:
-        """As those of an attempt."""
         return request_facts(self.request, now, asker=self._asker)
 
     def missing(self, note: str, unread: str) -> Missing | None:
@@ -195,7 +193,6 @@ class RequestCase:
         return [Quotation(*part) for part in words_of_request(self.request)]
 
     def effect(self) -> str:
-        """As that of an attempt."""
         if self.form.params().rule is not None:
             return "allows it, and what the rule covers"
         action = self.form.action or Action.ANSWER
@@ -207,7 +204,6 @@ class RequestCase:
         return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
 
     def outcome(self, decided: DecisionMade) -> str:  # noqa: ARG002 - there is nothing to deliver
-        """As that of an attempt."""
         request, done = self.request, _DONE[self.form.action or Action.DENY]
         query = request.queries[0].question if request.queries else request.shown or request.input
         return f"{done} {clean(program_of(request.source), 20)}: {quoted(query, 30)}"
@@ -446,11 +442,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.set_interval(1.0, self.look)
         self._go_to(self.case.form.first)
         self._read_words()
-        for page in (
-            self._page,
-            self.query_one("#decision"),
-            *((self._document.area, self._document.page) if self._document else ()),
-        ):
+        for page in self.query("#decision, Page, TextArea"):
             self.watch(page, "scroll_y", self._look_soon, init=False)
         self.call_after_refresh(self._arm)
 
@@ -467,11 +459,12 @@ class DecisionScreen(ModalScreen[End | Action]):
             self._look_soon()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= _WIDE, "-wide")
-        if event.size.width >= _WIDE:
+        width, height = event.size
+        self.set_class(width >= _WIDE, "-wide")
+        if width >= _WIDE:
             self.remove_class("-reading")
-        self.set_class(event.size.height < _TALL, "-low")
-        self.set_class(event.size.width < _LEAST[0] or event.size.height < _LEAST[1], "-small")
+        self.set_class(height < _TALL, "-low")
+        self.set_class(width < _LEAST[0] or height < _LEAST[1], "-small")
         self._look_soon()
 
     @on(Input.Changed)

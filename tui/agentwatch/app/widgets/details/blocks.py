@@ -70,6 +70,7 @@ _SOURCE: Final = re.compile(
     r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
 )
 _STYLES: Final = {"title": "bold", "key": "$text-primary", "string": "$text-success"}
+_FENCES: Final = re.compile(r"(?m)^(```.*\n)")
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@ ?(.*)")
 _SIGNS: Final = {"+": "$text-success", "-": "$text-error", " ": ""}
 
@@ -102,7 +103,6 @@ class Text(NamedTuple):
     choice: Hashable = None
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         content, first, rest = self.content, self.first, Content(self.rest)
         if first.cell_length > max(width // 2, rest.cell_length):
             # A long key would leave no room beside it: its value goes below.
@@ -125,7 +125,6 @@ class Quotation(NamedTuple):
     wrap: bool = False
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         under = " " * _QUOTED
         first = faint(f"{self.label:<{_QUOTED}}┊ ")
         for piece in whole(self.source):
@@ -141,7 +140,6 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Content]]
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         rows = [list(map(faint, self.titles)), *self.rows]
         sizes = [max(cell.cell_length for cell in column) + 2 for column in zip(*rows, strict=True)][:-1]
         indent = " " * (sum(sizes) if sum(sizes) <= width // 2 else 2)
@@ -426,10 +424,38 @@ class Difference(NamedTuple):
 
 
 def compare(before: str, after: str) -> Difference:
-    """The changes from one of our documents to another. Blocks for some milliseconds."""
+    """The changes from one of our documents to another, without those of how its JSON is laid out. Blocks for some
+    milliseconds."""
+    parts = [_FENCES.split(one) for one in (before, after)]
+    if len(parts[0]) == len(parts[1]):
+        before, after = map("".join, zip(*map(_spelled_alike, *parts), strict=True))
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
     return Difference(list(_changes(unified_diff(old, new, lineterm=""))), new_note or old_note)
+
+
+def _spelled_alike(before: str, after: str) -> tuple[str, str]:
+    """Two values in JSON, laid out alike; other texts as they are."""
+    try:
+        old, new = json.loads(before), json.loads(after)
+        values = old, _ordered(new, old)
+        spelled = [json.dumps(one, indent=2, ensure_ascii=False) + "\n" for one in values]
+    except (ValueError, RecursionError):
+        return before, after
+    return spelled[0], spelled[1]
+
+
+def _ordered(value: Any, like: Any) -> Any:
+    """A JSON value, its keys in the order in which another one has them, where these came into another order."""
+    if isinstance(value, list) and isinstance(like, list):
+        return [*map(_ordered, value, like), *value[len(like) :]]
+    if not (isinstance(value, dict) and isinstance(like, dict)):
+        return value
+    shared = [key for key in like if key in value]
+    is_same = shared == [key for key in value if key in like]
+    return {
+        key: _ordered(value[key], like.get(key)) for key in (value if is_same else dict.fromkeys([*shared, *value]))
+    }
 
 
 def read_git(text: str) -> Difference:

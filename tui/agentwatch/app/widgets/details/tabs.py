@@ -73,6 +73,7 @@ _READ_OF_IT: Final = (
     "session_id blockers artifacts"
 )  # The fields that are told of a document whose text cannot be shown
 _VERDICT: Final = 16  # Cells of the column with the verdicts
+_UNCHANGED: Final = "Only how it is laid out has changed.", "No line of it has changed."
 _INDENT: Final = 3
 
 
@@ -397,7 +398,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
     else:
         difference = view.later((before.digest, after.digest), lambda: compare(old, new))
         yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
-        yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
+        yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
 
 TABS: Final[Mapping[str, Callable[[View], Iterable[Block]]]] = {
