@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from tests.app.scenes import NOW, Scene
+from tests.unit.delegation.asking import decided, permit, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
-from tests.unit.delegation.asking import request, requested, session
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import IDLE, stretches_of
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.events import Event, Tick
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import StartedBy
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import spans_of
@@ -100,8 +102,16 @@ def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]
 
 
-def test_the_wait_for_an_answer_begins_when_it_is_asked() -> None:
+def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer() -> None:
     run = session(updated_at=1_200.0, process_gone=False)
     task = tree_of([ran_session(run), requested(request())]).tasks["s1"]
     told = [(span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [("WORK", 1_000.0, 1_100.0), ("WAIT", 1_100.0, None)]
+    asked = [request(1), request(2, asked_at=1_110.0, stage=RequestStage.GONE, ended_at=1_115.0)]
+    run = session(permit(at=1_130.0), updated_at=1_200.0, process_gone=False)
+    answered = tree_of([ran_session(run), *map(requested, asked), decided(asked[0], stage=Stage.DELIVERED)])
+    told = [(span.kind.name, span.start, span.end, span.look.glyph) for span in spans_of(answered.tasks["s1"])]
+    assert told == [
+        ("WORK", 1_000.0, 1_100.0, "■"), ("WAIT", 1_100.0, 1_130.0, "■"), ("WORK", 1_130.0, 1_200.0, "◐"),
+        ("SILENT", 1_200.0, None, "◌"),
+    ]  # fmt: skip

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view.looks import LOOKS, Look, look
+from agentwatch.view.looks import ASKS, LOOKS, Look, look
 from agentwatch.view.times import ended_at
 
 Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
@@ -90,7 +90,18 @@ def spans_of(task: Task) -> list[Span]:
     if last.end is None and task.state is State.UNKNOWN and task.lost_since is not None:
         heard = max(last.start, task.lost_since)
         spans[-1:] = [last._replace(end=heard), Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], last.number)]
-    return spans
+    return [part for span in spans for part in _parts(span, task)]
+
+
+def _parts(span: Span, task: Task) -> Iterator[Span]:
+    """A span; where it is work, with the waits in it for answers to requests. The work before one ends with a mark."""
+    waits = sorted((one.asked_at, span.until(one.ended_at), one.kind) for one in task.requests if one.ended_at)
+    for asked, answered, kind in waits if span.kind is Kind.WORK else ():
+        if (start := max(asked, span.start)) < answered:
+            yield span._replace(end=start, look=span.look._replace(glyph=ASKS[kind].glyph))
+            yield Span(start, answered, Kind.WAIT, ASKS[kind], span.number, asks=True)
+            span = span._replace(start=answered)
+    yield span
 
 
 def _latest(task: Task, one: _Signs) -> Iterator[Span]:
