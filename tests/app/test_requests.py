@@ -109,8 +109,9 @@ async def test_another_request_never_takes_its_place(tmp_path: Path) -> None:
     first = permission(tmp_path, "touch first")
     async with asking(tmp_path, first) as (s, _):
         await open_it(s)
-        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=time.time() + 1)):
-            await s.until(lambda: len(s.app.monitor.tree.requests) == 2)
+        now = time.time()
+        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=now + 1, until=now + 3_600)):
+            await s.until(lambda: "■ 1 other request: " in s.text())
             await s.press("space")
             await record(s)
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]

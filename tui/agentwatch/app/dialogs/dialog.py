@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -57,6 +58,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import clean, exact, quoted, shown
+from agentwatch.view.times import duration
 from agentwatch.view.words import name_of, plural, program_of, standing_words
 
 if TYPE_CHECKING:
@@ -401,8 +403,6 @@ class DecisionScreen(ModalScreen[End | Action]):
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
                 ours.border_title = f"◆ {form.spec.glyph} {form.spec.word}"
-                if self._queue is not None:
-                    ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 for one in form.fields:
                     for number, widget in enumerate(_widgets_of(one) if one.label else ()):
@@ -508,11 +508,25 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         if self._document is not None:
             self._document.show_status()
+        ours, subtitle = self.query_one("#ours"), self._subtitle()
+        # Textual paints the frame anew for an equal one, too.
+        if ours.border_subtitle != subtitle:
+            ours.border_subtitle = subtitle
         show_words(self._facts, Content("\n").join(self._fact_lines()))
         standing = self._standing()
         for one in self._standings:
             show_words(one, standing)
         self._footer.redraw()
+
+    def _subtitle(self) -> str:
+        """The place in the review, and that other requests run out meanwhile: of those, when the first one does."""
+        parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
+        own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
+        asked = chain(*(task.requests for task in self._app.monitor.tree.asking()))
+        ends = [one.until for one in asked if one.can_answer and one.until is not None and one.request_id != own]
+        if ends:
+            parts.append(f"■ {plural(len(ends), 'other request')}: {duration(min(ends) - self._app.clock())} left")
+        return "   ".join(parts)
 
     def _fact_lines(self) -> Iterator[Content]:
         width = max((self._facts.size.width or self.size.width - 6) - LABEL, 8)
