@@ -52,7 +52,7 @@ _RENAMED: Final = (
     "duration_seconds=seconds execution_time_seconds=seconds confidence_level=confidence token_usage=tokens "
     "verbosity_level=level parent_task_id=parent decision_id=decision handoff_schema=schema phase_count=phases "
     "estimated_hours=hours findings_count=findings requires_user_review=review review_reason=because "
-    "phases_completed=phases phases_total=in_all identified_gaps=gaps attestation=runtime_attestation "
+    "phases_completed=phases_done phases_total=phases identified_gaps=gaps attestation=runtime_attestation "
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )

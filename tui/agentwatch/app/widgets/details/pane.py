@@ -45,6 +45,7 @@ from agentwatch.view.words import aside_words, decision_of, in_line, question_at
 
 _ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+_SHORTEST: Final = 3  # Cells of the title of a tab to which it may be cut
 _MOST: Final = 6  # Lines of each part of the head, where there is room
 
 
@@ -189,10 +190,10 @@ class DetailsPane(Widget):
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
         show_words(self._head, Content("\n").join(head))
-        for tab_id, count in (counts_of(view.task) if view else {}).items():
-            tab = self._tabs.query_one(f"#{tab_id}", Tab)
-            if not (label := Content.assemble(tab_id.capitalize(), " ", count).rstrip()).is_same(tab.label):
-                tab.label = label
+        titles = titles_of(view.task, self.active, self.size.width - 1) if view else {}
+        for tab in self._tabs.query(Tab) if view else ():
+            if not titles[tab.id or ""].is_same(tab.label):
+                tab.label = titles[tab.id or ""]
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
@@ -223,8 +224,18 @@ class DetailsPane(Widget):
         self.log_page.follow(None)
 
 
-def counts_of(task: Task) -> dict[str, tuple[str, str]]:
-    """The words behind the titles of tabs, with their style; "" for none."""
+def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
+    """The titles of the tabs, each with its count. Where there is no room for all, the longest others are cut."""
+    counts, most, titles = _counts_of(task), max(map(len, TABS)), dict[str, Content]()
+    while not titles or (sum(title.cell_length + 1 for title in titles.values()) > room and most > _SHORTEST):
+        for tab_id in TABS:
+            title = tab_id.capitalize() if tab_id == active else clip(tab_id.capitalize(), most)
+            titles[tab_id] = Content.assemble(title, " ", counts.get(tab_id, "")).rstrip()
+        most -= 1
+    return titles
+
+
+def _counts_of(task: Task) -> dict[str, tuple[str, str]]:
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
     false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
     return {
@@ -255,7 +266,11 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         yield Content.assemble((called, "bold"), "  " if name else "", (name, FAINT))
     else:
         yield Content.styled(clip_name(name, width), "bold")
-    yield from _limited(_standing(task, now), width, 2 if is_roomy else 1)
+    *first, agent, age = _standing(task, now)
+    standing, shorter = (Content("   ").join(filter(None, some)) for some in ([*first, agent, age], [*first, age]))
+    # The age would be cut; the agent stands in the tree, too.
+    is_cut = not is_roomy and standing.cell_length > width
+    yield from _limited(shorter if is_cut else standing, width, 2 if is_roomy else 1)
     if is_roomy:
         yield Content("")
     for label, style, content in parts:
@@ -267,7 +282,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         yield Content("")
 
 
-def _standing(task: Task, now: float) -> Content:
+def _standing(task: Task, now: float) -> list[Content]:
     look, since = looks.look(task), task.since
     parts = [in_color(look)]
     # Nobody has handed a session out, so nobody can retry it.
@@ -277,8 +292,7 @@ def _standing(task: Task, now: float) -> Content:
         parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt}{of}"))
     error = task.result.error_code if task.result else None
     parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
-    parts.append(faint("" if since is None else times.ago(since, now)))
-    return Content("   ").join(filter(None, parts))
+    return [*parts, faint("" if since is None else times.ago(since, now))]
 
 
 def _limited(content: Content, width: int, lines: int) -> list[Content]:

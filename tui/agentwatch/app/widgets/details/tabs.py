@@ -271,7 +271,8 @@ def claimed(claim: Claim) -> Content:
 
 def about(claim: Claim) -> Content:
     """The kind of a claim, and the reason for its verdict."""
-    return Content.assemble((claim.kind.replace("_", " "), FAINT), "   ", faint(plain(claim.detail).plain))
+    kind, detail = claim.kind.replace("_", " "), plain(claim.detail).plain
+    return faint(detail if kind in detail.partition(":")[0] else f"{kind}   {detail}")
 
 
 def attestation(view: View) -> Iterator[Block]:
@@ -355,10 +356,10 @@ def attempts(view: View) -> Iterator[Block]:
     if not every:
         yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
-        started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-        state = in_color(looks.look_of_attempt(task, attempt))
+        start, state = attempt.started_at, in_color(looks.look_of_attempt(task, attempt))
+        ran = [faint("start not known")] if start is None else [times.clock(start, now), took(task, attempt, now)]
         yield GAP
-        yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
+        yield text(Content("   ").join([Content.assemble(f"{attempt.number}  ", state), *ran]))
         if words := attempt.result.summary if attempt.result else answer(attempt):
             yield text(plain(words, 400), _INDENT)
         for decision in attempt.decisions:
