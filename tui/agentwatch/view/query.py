@@ -193,39 +193,31 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
     return lambda task: task.shown is shown
 
 
-_ALIKE: Final = {
-    "in-progress": Shown.WORKING,
-    "done": Shown.COMPLETED,
-    "success": Shown.COMPLETED,
-    "error": Shown.FAILED,
-    "rejected": Shown.FAILED,
-    "cancelled": Shown.CANCELED,
-    "your-turn": Shown.IDLE,
-}  # The states in the words of the screen, and of other programs and protocols (A2A)
+_ALIKE: Final = (
+    "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
+    " your-turn=idle"
+)
+"""The states in the words of the screen, and of other programs and protocols (A2A)."""
+_SAID: Final = (
+    "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
+    " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
+    " history=past"
+)
+"""Words for what a task says of itself."""
 _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
-    "needs-you": attrgetter("needs_operator"),
-    "contradicted": attrgetter("contradicted"),
-    "stale": attrgetter("stale"),
     "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
     "decided": decision_of,
     "retried": lambda task: task.attempt > 1,
-    "open": attrgetter("shown.is_open"),
+    **{word: attrgetter(name) for word, name in (pair.split("=") for pair in _SAID.split())},
     "ended": lambda task: not task.shown.is_open,
-    "inferred": attrgetter("inferred"),
-    "deleted": attrgetter("deleted"),
-    "session": attrgetter("is_session"),
-    "past": attrgetter("past"),
     "unseen": lambda task: not task.seen,
-    "acknowledged": attrgetter("acknowledged"),
-    "snoozed": attrgetter("snoozed"),
-    "asks": attrgetter("needs_operator"),
-    "history": attrgetter("past"),
     "new": lambda task: not task.seen,
-    **{name: _is_shown(shown) for name, shown in _ALIKE.items()},
+    **{word: _is_shown(Shown(state)) for word, state in (pair.split("=") for pair in _ALIKE.split())},
     A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
-}  # The values of `state:` and `is:`
+}
+"""The values of `state:` and `is:`."""
 _SPANS: Final = ("10m", "1h", "3h", "1d", "7d")
 
 

@@ -394,8 +394,12 @@ def on_their_way(tree: Tree) -> list[Decision]:
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
     without its provider; None where a price is missing, or no store tells of tokens."""
-    runs = [one.run for one in task.attempts if one.run is not None and one.run.tokens is not None]
-    models = [run.model or "" for run in runs]
-    each = [prices.get(model, prices.get(model.rpartition("/")[2])) for model in models]
-    costs = [price * (run.tokens or 0) / 1_000_000 for run, price in zip(runs, each, strict=True) if price is not None]
-    return sum(costs) if costs and len(costs) == len(runs) else None
+    total = None
+    for run in (one.run for one in task.attempts):
+        if run is not None and run.tokens is not None:
+            model = run.model or ""
+            price = prices.get(model, prices.get(model.rpartition("/")[2]))
+            if price is None:
+                return None
+            total = (total or 0.0) + price * run.tokens / 1_000_000
+    return total
