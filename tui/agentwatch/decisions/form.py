@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -176,12 +176,6 @@ class DecisionForm(Form):
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
-def with_document(action: Action, params: Params, document: str) -> Params:
-    """The parameters with the document that they hand on, where it is not blank."""
-    told: dict[str, Any] = {kind: document} if (kind := SPECS[action].document) and document else {}
-    return replace(params, **told)
-
-
 def facts(
     seen: Task,
     task: Task,
@@ -341,7 +335,7 @@ def _readable_rules(request: Request) -> dict[str, str]:
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
-def request_facts(request: Request, now: float, *, asker: str = "", cautions: Iterable[str] = ()) -> Iterator[Fact]:
+def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
     """The preview of an answer: `asker` is who asks, where it is known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
@@ -353,7 +347,7 @@ def request_facts(request: Request, now: float, *, asker: str = "", cautions: It
     beside = ", ".join(one.name for one in request.beside)
     warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
-    yield from (fact("beware", one, "text-warning") for one in (*warnings, *cautions))
+    yield from (fact("beware", one, "text-warning") for one in warnings)
 
 
 def words_of_request(request: Request) -> list[tuple[str, str]]:

@@ -10,9 +10,10 @@ import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -49,7 +50,6 @@ from agentwatch.decisions.form import (
     facts,
     request_facts,
     unfit,
-    with_document,
     words_of_child,
     words_of_request,
 )
@@ -147,7 +147,8 @@ class AttemptCase:
 
     async def sign(self, document: str, note: str) -> DecisionMade:
         """Record it as it is filled in. Raises DecisionError."""
-        params = with_document(self.action, self.form.params(), document)
+        handed: dict[str, Any] = {self.form.spec.document: document} if document else {}
+        params = replace(self.form.params(), **handed)
         return await self.monitor.decide(self.subject, self.action, params, note)
 
     def outcome(self, decided: DecisionMade) -> str:
@@ -184,7 +185,7 @@ class RequestCase:
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
 
     def facts(self, now: float) -> Iterator[Fact]:
-        return request_facts(self.request, now, asker=self._asker)
+        return request_facts(self.request, now, self._asker)
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The same; `unread` is the part of the call that was not in sight yet."""
