@@ -39,7 +39,7 @@ class Machine(FilesSource):
 
     def play(self, second: int, started_at: float) -> None:
         """What happens there until a second, of all those that pass here."""
-        self._player.play_all(until=min(second, self.seconds), started_at=started_at)
+        self._player.play(min(second, self.seconds), started_at)
 
     def lose(self, since: float) -> None:
         """It cannot be reached any more."""

@@ -98,7 +98,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         play = demo_screenplay()
         player = Player(play.steps, workspace)
         now = STARTED_AT
-        player.play_all(until=0, started_at=STARTED_AT)
+        player.play(0, STARTED_AT)
 
         state, configuration = Path(directory, "agentwatch", "shop"), Path(directory, "configuration")
         places = workspace, state, configuration
@@ -127,7 +127,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
                 # Step by step, so that what was rewritten is seen as it was before.
                 for moment in range(1, second + 1):
                     now = STARTED_AT + moment
-                    player.play_all(until=moment, started_at=STARTED_AT)
+                    player.play(moment, STARTED_AT)
                     if inbox is not None:
                         agents.attend()
                     await pilot.pause(0.03)

@@ -13,7 +13,7 @@ import pytest
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
 from agentwatch.demo.script import Step, demo_screenplay, parse
@@ -85,6 +85,11 @@ def test_who_is_needed_when_and_who_falls_silent() -> None:
         if task.stale
     }
     assert stale == {"checkout.verify.e2e"}
+
+
+def test_who_hands_work_on_stays_at_work() -> None:
+    shown = {delegation(until=0.35 + step / 10).tasks["checkout"].shown for step in range(60)}
+    assert shown == {Shown.WORKING}
 
 
 def test_a_screenplay_gives_its_steps_in_time() -> None:

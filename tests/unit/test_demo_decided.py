@@ -49,7 +49,7 @@ class Rehearsal:
         self.began = time.time() - END - 2 * LONGER
 
     def play(self, until: float) -> None:
-        self.player.play_all(until, self.began)
+        self.player.play(until, self.began)
 
     def task(self, task_id: str) -> Task:
         """As it is on disk, its claims checked."""

@@ -72,7 +72,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you(workspace: Path, caps
     assert [one["task_id"] for one in account["attention"]] == ["new"]
     assert account["verdict"] == lines[-1]
     assert "is history. 1 needs a human." in account["verdict"]
-    assert account["verdict"].startswith("1 task: 1 failed, and 1 of history.")
+    assert account["verdict"].startswith("2 tasks: 1 failed, and 1 of history.")
     assert (account["summary"]["tasks"], account["summary"]["past"]) == (1, 1)
     (workspace / "new.return.md").unlink()
     assert asked(capsys, "tree", "--fail", place)[0] == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Looked, Noted, Ran, Rules, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
@@ -224,8 +224,7 @@ class Monitor:
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
-        task_id = asked.task_id if asked is not None else request.session_id
-        attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
+        task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
             lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
         )
@@ -429,6 +428,7 @@ class Monitor:
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
+            self._recorder.note(one for one in events if isinstance(one, Checked))
             self._recorder.report(task for task in tasks if _has_new_fault(task))
         return changed
 

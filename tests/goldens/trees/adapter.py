@@ -34,14 +34,24 @@ def run(arguments: Sequence[str]) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def watch(workspace: Path) -> None:
-    """Watch as a screen does until all that is there was seen, so that the history holds it."""
+def watch(workspace: Path, *, checks: bool = False) -> None:
+    """Watch as a screen does until all that is there was seen, so that the history holds it, or also `checks` it."""
 
-    async def until_live() -> None:
+    async def until_seen() -> None:
         monitor = watched([workspace], load())
-        async with asyncio.timeout(30), aclosing(monitor.updates()) as updates:
-            async for _ in updates:
-                if monitor.health.mode != "starting":
-                    return
 
-    asyncio.run(until_live())
+        async def follow() -> None:
+            async with aclosing(monitor.updates()) as updates:
+                async for _ in updates:
+                    pass
+
+        async with asyncio.timeout(30):
+            following = asyncio.create_task(follow())
+            while monitor.health.mode == "starting" or (checks and not monitor.is_settled):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            # A verdict may be on its way to the event loop.
+            await asyncio.sleep(0.05 * checks)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    asyncio.run(until_seen())

@@ -71,10 +71,10 @@ class Machine:
         with self.clock():
             return adapter.run([one.replace("ROOT_DIR", str(self.root)) for one in words])
 
-    def watch(self, workspace: str) -> None:
-        """A screen that is opened now, and closed when it has seen all."""
+    def watch(self, workspace: str, *, checks: bool = False) -> None:
+        """A screen that is opened now, and closed when it has seen all, and perhaps checked it."""
         with self.clock():
-            adapter.watch(self.root / workspace)
+            adapter.watch(self.root / workspace, checks=checks)
 
     def shown(self, *words: str) -> Any:
         """The document that a command prints, or its lines, in short and without what is only so on this machine."""

@@ -166,6 +166,9 @@ class Play:
     def do_watch(self, _: str, workspace: str = "work") -> None:
         self.machine.watch(workspace)
 
+    def do_see(self, _: str, workspace: str = "work") -> None:
+        self.machine.watch(workspace, checks=True)
+
     def do_many(self, _: str, count: str, *words: str) -> None:
         for number in range(int(count)):
             self.step(shlex.join(words).replace("#", str(number)))

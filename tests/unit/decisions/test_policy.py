@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.policy import options, refusal, suggested
+from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.asks import failed_alike, mitigated
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
@@ -82,7 +82,7 @@ def stale() -> Task:
 
 
 def allowed(task: Task, **given: Any) -> set[Action]:
-    return {action for action, option in options(task, **given).items() if option.allowed}
+    return {action for action in OF_ATTEMPTS if why_not(task, action, **given) is None}
 
 
 CASES: dict[str, tuple[Task, set[Action]]] = {
@@ -102,20 +102,18 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
 def test_what_is_allowed_and_every_refusal_has_a_reason(name: str) -> None:
     task, expected = CASES[name]
     assert allowed(task) == expected
-    for option in options(task).values():
-        assert option.allowed or option.why_not
-        assert option.allowed or option.warnings == ()
+    assert all(why_not(task, action) != "" for action in OF_ATTEMPTS)
 
 
 def test_one_retry_and_with_a_mitigation_a_second() -> None:
     twice, thrice = failed(2), failed(3)
-    assert "a material mitigation earns one more" in (options(twice)[RETRY].why_not or "")
+    assert "a material mitigation earns one more" in (why_not(twice, RETRY) or "")
     assert RETRY in allowed(twice, mitigation=MITIGATION)
     assert mitigated(twice).remaining == 1
     assert refusal(twice, RETRY, Params(), "") is not None
     assert refusal(twice, RETRY, Params(mitigation=MITIGATION), "") is None
     words = "no retry left (2 allowed): escalate to another mode, or abort"
-    assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
+    assert why_not(thrice, RETRY, MITIGATION) == words
 
 
 def called(told: Told, task: Task) -> Task:
@@ -136,7 +134,7 @@ def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
     assert allowed(task) == set()
     task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
     assert (task.retry.restored, task.retry.remaining, suggested(task)) == (True, 1, RETRY)
-    assert options(task)[RETRY].warnings == ()
+    assert [*warnings(task, RETRY)] == []
     assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
@@ -145,10 +143,10 @@ def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
 
 def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:
     advised, same, told = failed(recommended="no"), failed(2), Told()
-    assert options(advised)[RETRY] == (None, ("the child advises against a retry",))
-    assert options(advised)[ESCALATE].warnings == ()
+    assert [*warnings(advised, RETRY)] == ["the child advises against a retry"]
+    assert [*warnings(advised, ESCALATE)] == []
     alike = "the last two attempts failed in the same way: escalating is more likely to help"
-    assert options(same, mitigation=MITIGATION)[RETRY].warnings == (alike,)
+    assert [*warnings(same, RETRY)] == [alike]
     assert suggested(advised) is suggested(same) is ESCALATE
     told.attempt(1, returned(code="E_ONE"))
     assert (failed_alike(same), failed_alike(told.attempt(2, returned(code="E_TWO")))) == (True, False)
@@ -188,7 +186,7 @@ def test_what_waits_in_its_own_session_is_answered_there() -> None:
     waits = Run(**where, state=RunState.WORKING, started_at=1.0, updated_at=2.0, waiting="a permission")  # type: ignore[arg-type]
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))
     assert task.state is State.BLOCKED
-    assert options(task)[RESPOND].why_not == "it waits in its own session, which reads no decision: answer it there"
+    assert why_not(task, RESPOND) == "it waits in its own session, which reads no decision: answer it there"
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
-    assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
+    assert [next(warnings(task, action)) for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
     assert suggested(task) is None

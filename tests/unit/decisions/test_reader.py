@@ -15,7 +15,7 @@ from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.ledger import ProblemKind
 from agentwatch.decisions.reader import MIRROR, Found, Question, Reader, question_about
 from agentwatch.decisions.record import Params, Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick, record
@@ -180,8 +180,8 @@ def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path: Path) 
     reader = Reader(tmp_path, "wait", state=tmp_path / ".agentwatch" / "state", configuration=tmp_path)
     made = record(params=Params(handoff="{}"))
     assert reader.hand_out(made) is None
-    assert "can be written" in (reader.note_read(Found(MIRROR, made), "agent") or "")
-    reader.note_acted(made.decision_id, "agent")
+    assert "can be written" in (reader.mark(Found(MIRROR, made), "agent") or "")
+    reader.mark(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
 
 
 def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator: Operator) -> None:

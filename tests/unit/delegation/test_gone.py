@@ -9,7 +9,7 @@ from tests.unit.delegation.events import ROOT, child, decided, message, ran, ret
 
 from agentwatch.decisions import policy
 from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.events import Aside, Event, Noted, Put, Ran, Seen, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.tree import Tree
@@ -84,13 +84,13 @@ def test_what_can_be_decided_about_a_process_that_is_gone() -> None:
     root, one = tree.tasks["root"], tree.tasks["one"]
 
     def allowed(task_id: str) -> set[Action]:
-        return {action for action, option in policy.options(tree.tasks[task_id]).items() if option.allowed}
+        return {one for one in OF_ATTEMPTS if policy.why_not(tree.tasks[task_id], one) is None}
 
     assert (allowed("one"), allowed("root")) == ({Action.RETRY, Action.ESCALATE, Action.ABORT}, {Action.ABORT})
     assert policy.suggested(root) is None
     tree.apply(*ran(replace(ROOT, process_gone=False)))
     assert policy.suggested(one) is Action.RETRY
-    assert policy.options(one)[Action.RETRY].warnings[0].startswith("its process is gone: the agent that handed it out")
+    assert next(policy.warnings(one, Action.RETRY)).startswith("its process is gone: the agent that handed it out")
     tree.apply(*ran(CLOSED), decided("root", Action.ABORT, 300.0))
     assert (one.state, asks(tree), tree.totals.stale) == ("canceled", {}, 0), "the abort of the session ends it, too"
 

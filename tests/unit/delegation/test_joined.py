@@ -13,7 +13,6 @@ from tests.unit.delegation.asking import decided, request, requested
 from tests.unit.delegation.events import ROOT, Recorder, child, handoff, outline, ran, returned, tree_of
 
 from agentwatch.delegation.events import Ruled, Rules, Tick
-from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree, Tree
 
@@ -71,7 +70,9 @@ def test_only_what_has_changed_is_made_anew() -> None:
     assert f"{scope}a.d" not in joined.tasks
 
 
-OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"}
+OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"} | {
+    "was_checked"
+}
 """Who watches or prints several workspaces asks each tree for these."""
 
 
@@ -98,7 +99,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
         asked += 1
     assert asked > 5
     scope, _ = joined.show(tree_of([requested(request(2))]), name="other")
-    assert joined.request(request(2).request_id) == Asked(f"{scope}s1", request(2))
+    assert joined.request(request(2).request_id) == (joined.tasks[f"{scope}s1"], request(2))
     joined.drop(scope)
     for name in ("roots", "queue", "unseen", "now", "totals"):
         assert getattr(joined, name) == getattr(tree, name), name

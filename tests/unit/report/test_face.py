@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     place = tmp_path / "shop"
     place.mkdir()
-    Player(demo_screenplay().steps, place).play_all()
+    Player(demo_screenplay().steps, place).play(math.inf, time.time() - 120.0)
     return place
 
 

@@ -60,13 +60,13 @@ STRUCTURE = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 def test_it_fits_whatever_is_written_in_it() -> None:
     account = large_account()
-    for one in account.attention[:20]:
-        assert f"<code>{inline(one.task_id)}</code>" in markdown(account)
+    for task, _ in account.attention[:20]:
+        assert f"<code>{inline(task.task_id)}</code>" in markdown(account)
     # Each of these characters becomes an element of its own.
     hostile = "`@" * 400
     account = replace(
         account,
-        attention=[one._replace(ask=hostile) for one in account.attention],
+        attention=[(task, hostile) for task, _ in account.attention],
         changes=[StateChange(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
         notices=[Finding("DOC001", Severity.ERROR, hostile, n, path=hostile) for n in range(100)],
     )

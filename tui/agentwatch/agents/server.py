@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,7 +18,7 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract
-from agentwatch.decisions.reader import POLL_SECONDS, Found, Reader, is_needless, question_about, waited
+from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about, waited
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS: Final = """\
@@ -96,7 +95,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         """
         # The limits of the clients are behind that of the settings.
         seconds = settings.mcp_wait if timeout_seconds is None else min(timeout_seconds, settings.mcp_wait)
-        return await _Wait(workspace, settings, load, task_id).run(seconds)
+        return await _wait(workspace, settings, load, task_id, seconds)
 
     @server.tool(annotations=_READS)
     def get_contract(name: Contract) -> ContractTold:
@@ -108,44 +107,35 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
     return 0
 
 
-class _Wait:
-    """One wait for a decision about the latest attempt of a task. Cancelling it ends it at once."""
+async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
+    """The decision about the latest attempt of a task, or that it is pending after so many seconds. Cancelling it ends
+    it at once."""
+    reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
 
-    def __init__(self, workspace: Path, settings: Settings, load: Load, task_id: str) -> None:
-        self._task_id = task_id
-        self._load = partial(load, workspace, settings)
-        self._desk = partial(known_desk, workspace)
-        self._reader = Reader(workspace, "mcp", read_only=settings.read_only)
+    def see(**more: Any) -> tuple[Task | None, Question]:
+        tree = load(workspace, settings, **more).tree
+        reader.tell(tree, task_id)
+        return tree.tasks.get(task_id), question_about(tree, task_id, None)
 
-    def _see(self, **more: Any) -> Task | None:
-        tree = self._load(**more).tree
-        self._reader.tell(tree, self._task_id)
-        self._question = question_about(tree, self._task_id, None)
-        return tree.tasks.get(self._task_id)
-
-    def _look(self) -> Task | None:
+    def look() -> tuple[Task | None, Question]:
         """How the task stands. Whether it may go on depends on whether what it claims is true."""
-        task = self._see(inspects=False)
-        return self._see(inspects=True) if is_needless(task) else task
+        seen = see(inspects=False)
+        return see(inspects=True) if is_needless(seen[0]) else seen
 
-    async def run(self, seconds: float) -> Waited:
-        """The decision, or that it is pending after so many seconds."""
-        end = time.monotonic() + seconds
-        task = await run_sync(self._look, abandon_on_cancel=True)
-        while True:
-            found = await run_sync(self._reader.find, self._question, abandon_on_cancel=True)
-            if found.decided or is_needless(task) or time.monotonic() >= end:
-                return await run_sync(self._answer, found)
-            await anyio.sleep(POLL_SECONDS)
-
-    def _answer(self, found: Found) -> Waited:
-        path = None
+    def answer(found: Found) -> Waited:
         # How it stands now, not when the wait began.
-        task = self._see(desk=self._desk(), inspects=False) if found.decided else self._look()
-        found = found if found.decided else self._reader.find(self._question)
+        task, question = see(desk=known_desk(workspace), inspects=False) if found.decided else look()
+        found = found if found.decided else reader.find(question)
+        path = reader.hand_out(found.record) if found.record else None
         if found.record:
-            path = self._reader.hand_out(found.record)
-            self._reader.note_read(found, "agentwatch mcp")
-        told = waited(found, task, self._task_id, path)
+            reader.mark(found, "agentwatch mcp")
+        told = waited(found, task, task_id, path)
         told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
         return Waited(**told | {"state": task.own_state.value if task else None})
+
+    task, question = await run_sync(look, abandon_on_cancel=True)
+    while True:
+        found = await run_sync(reader.find, question, abandon_on_cancel=True)
+        if found.decided or is_needless(task) or time.monotonic() >= end:
+            return await run_sync(answer, found)
+        await anyio.sleep(POLL_SECONDS)

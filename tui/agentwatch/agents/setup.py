@@ -13,8 +13,7 @@ import difflib
 import json
 import os
 import re
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
@@ -31,7 +30,7 @@ from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
 from agentwatch.state import in_home
-from agentwatch.text import Check, bad, clean, good, note, quoted, say
+from agentwatch.text import Check, bad, clean, good, note, say
 from agentwatch.view.words import plural
 
 NAME: Final = "agentwatch"
@@ -78,9 +77,8 @@ _ASKS: Final = (
 )
 
 BY_HAND: Final = 1
+_STALE: Final = "it does not start this agentwatch as it would be written now, so it may start other code, or nothing"
 _SDK: Final = ("mcp", "mcp_types")
-_STARTED: Final = ("mcp", "hook", "--plugin")
-"""The last word of a command of ours in a configuration."""
 _LARGEST: Final = 4 * 1024 * 1024
 # Around what is ours in a Markdown file: nobody sees these when it is shown.
 _BEGIN: Final = "<!-- agentwatch: begin -->"
@@ -157,7 +155,7 @@ def run(
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
-    if confirm is not None:
+    if confirm:
         steps = {step.path: step for one in chosen for step in _edits(plan(workspace, one, remove=remove))}
         if steps:
             say(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
@@ -235,85 +233,38 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, sho
 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
-    """The checks of `doctor` on files that `init` wrote: whether it would write the same now, and else why not."""
+    """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
     if said := Journal(workspace).unanswered():
         yield note("agents", f"an answer to a program did not get through at {said}")
-    stale: dict[str, str] = {}
-    is_told = False
-    for program in programs(settings).values():
-        for step in plan(workspace, program, remove=False):
-            if not isinstance(step, Edit) or NAME not in (step.before or ""):
-                continue
-            if step.path != program.instructions:
-                stale[step.path] = stale.get(step.path) or _why_stale(step)
-            elif not is_told and _BEGIN in (step.before or "") and step.before != step.after:
-                # Nothing is started by the instructions.
-                is_told = True
-                yield note("agents", f"{step.path}: its block is of another version; `agentwatch init` renews it")
-    for path, why in stale.items():
-        if why:
-            yield bad("agents", f"{path}: {why}; `agentwatch init` mends it")
-    if stale and not any(stale.values()):
+    known = programs(settings)
+    steps = [step for one in known.values() for step in plan(workspace, one, remove=False)]
+    edits = {step.path: step for step in steps if isinstance(step, Edit) and NAME in (step.before or "")}
+    is_right = dict[str, bool]()
+    for path, edit in edits.items():
+        if not path.endswith(".md"):
+            is_right[path] = edit.before == edit.after
+            if not is_right[path]:
+                yield bad("agents", f"{path}: {_STALE}; `agentwatch init` mends it")
+        elif _BEGIN in (edit.before or "") and edit.before != edit.after:
+            # Nothing is started by the instructions.
+            yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
+    if is_right and all(is_right.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
-    if stale.get(CLAUDE_SETTINGS) == "":
+    if is_right.get(CLAUDE_SETTINGS):
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
-    yield from _of_codex()
+    yield from _of_codex(known["codex"].by_hand[0].lines)
 
 
-def _of_codex() -> Iterator[Check]:
-    """The entry that the operator has added by hand."""
+def _of_codex(lines: str) -> Iterator[Check]:
+    """The entry that the operator has added by hand, against ours."""
     import tomllib
 
     place = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
-    with suppress(OSError, ValueError, RuntimeError):
-        for words in _started_in(tomllib.loads(place.read_text("utf-8"))):
-            if why := _why_wrong(words):
-                shown = "`agentwatch init --agent codex` shows what belongs there"
-                yield bad("agents", f"{in_home(str(place))}: {why}; {shown}")
-
-
-def _why_stale(edit: Edit) -> str:
-    """Why a file of a program is not as it would be written now; "" where it is."""
-    if edit.before == edit.after:
-        return ""
-    before, after = ([*_started_in(json.loads(text or "{}"))] for text in edit[1:])
-    reasons = dict.fromkeys(why for words in before if (why := _why_wrong(words)))
-    if not reasons and (more := len(after) - len(before)) > 0:
-        return f"it is of an older version: {more} of {len(after)} entries are missing"
-    return "; ".join(reasons) or "it is of another version, or of other settings"
-
-
-def _started_in(node: Any) -> Iterator[list[str]]:
-    """The words of each command in a configuration that starts agentwatch."""
-    if isinstance(node, list):
-        if node and all(isinstance(one, str) for one in node):
-            if any(NAME in word for word in node) and node[-1] in _STARTED:
-                yield node
-            return
-        for one in node:
-            yield from _started_in(one)
-    elif isinstance(node, dict):
-        command, arguments = node.get("command"), node.get("args")
-        if isinstance(command, str):
-            with suppress(ValueError):  # a quotation mark without its other one
-                yield from _started_in([*shlex.split(command), *(arguments if isinstance(arguments, list) else ())])
-        for key, one in node.items():
-            if key != "args":
-                yield from _started_in(one)
-
-
-def _why_wrong(words: Sequence[str]) -> str:
-    """Why a command does not start this agentwatch; "" where it does."""
-    mine = launcher()
-    if tuple(words[: len(mine)]) == mine:
-        return ""
-    program = words[0]
-    if not program.startswith("/"):
-        return f"it starts {quoted(program)} by its name, so other code may run in its place"
-    paths = [program, *(word for word in words[1:4] if word.startswith("/") and word.endswith(".py"))]
-    if missing := next((path for path in paths if not os.path.exists(path)), None):
-        return f"it starts {quoted(missing, 200)}, which is not there: agentwatch was moved, or removed"
-    return f"it starts another agentwatch, {quoted(paths[-1], 200)}"
+    with suppress(OSError, ValueError, RuntimeError, KeyError, TypeError):
+        there, ours = (tomllib.loads(text)["mcp_servers"][NAME] for text in (place.read_text("utf-8"), lines))
+        if there != {**there, **{key: ours[key] for key in ("command", "args")}}:
+            shown = "`agentwatch init --agent codex` shows what belongs there"
+            yield bad("agents", f"{in_home(str(place))}: {_STALE}; {shown}")
 
 
 # Files

@@ -49,7 +49,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record
 
-    return policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].why_not
+    return policy.why_not(task, action, record.Mitigation.CHANGED_INPUTS)
 
 
 def short(decision: Decision, now: float) -> str:

@@ -60,13 +60,14 @@ class CheckedDoc(JsonObject):
 @command(
     argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
     argument("--format", None, "default: text", choices=("text", "json", "github"), default="text"),
+    exit_codes="exit codes: 0 fine, 1 error findings, or something could not be read, 2 wrong usage",
 )
 def check(options: Namespace) -> int:
     """Check handoffs and returns against their contracts."""
     checked: list[CheckedFile] = []
     for file in _files(options.paths):
         judged = _check_file(file)
-        if judged is not None:
+        if judged:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
@@ -121,7 +122,7 @@ def _check_file(file: _File) -> CheckedFile | None:
         # Deleted since it was listed: there is nothing to check any more.
         return None
     reading = read_document(text.text, file.path)
-    if reading is None:
+    if not reading:
         return None
     document, state = reading.document, "submitted" if reading.document.recognised else None
     # Only its name says that it is a report, as other programs call theirs; or it is perhaps an example.
@@ -130,7 +131,7 @@ def _check_file(file: _File) -> CheckedFile | None:
         return None
     found = [*text.findings, *reading.findings]
     if isinstance(document, Return):
-        state = "invalid" if reading.has_error or document.outcome is None else document.outcome.value
+        state = "invalid" if reading.has_error or not document.outcome else document.outcome.value
         severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
         for path in _missing(file, document):
             line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)

@@ -39,7 +39,7 @@ GROUPS: Final = {
         "verify [FILE]": "verify a decision, statements, or the ledger",
     },
     "for agents": {
-        "wait TASK": "wait for your decision, and print it as JSON",
+        "wait TASK": "wait for the operator's decision, and print it as JSON",
         "claim DECISION": "claim it, so that only one carries it out",
         "init [PATH]": "make an agent hand off, return and wait this way",
         "mcp [PATH]": "serve handoffs, returns and decisions to agents, over MCP",
@@ -71,13 +71,9 @@ _MODULES: Final = {
     "mcp": "agents",
 }
 """Those that are not in a module of their own name."""
-_EXIT_CODES: Final = (
-    "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
-    " (tree: with --fail), 2 wrong usage"
-)
 OF_HOSTS: Final = (
-    "exit codes: 0 fine, 1 nothing matches, a task needs you (tree --fail), or something could not be read (tree: with"
-    " --fail), 2 wrong usage, 3 a host could not be reached"
+    "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
+    " reached"
 )
 _DATA: Final = "\0"
 """Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
@@ -107,7 +103,7 @@ class Command(NamedTuple):
 
 
 def command(
-    *arguments: Argument, exit_codes: str = _EXIT_CODES, wrong_usage: int = 2
+    *arguments: Argument, exit_codes: str = "exit codes: 0 fine, 2 wrong usage", wrong_usage: int = 2
 ) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
     """Make a function the command of its name."""
     return lambda run: Command(run, arguments, exit_codes, wrong_usage)

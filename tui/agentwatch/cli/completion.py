@@ -105,11 +105,11 @@ def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str
     places = [one for one in arguments if not one.is_option]
     wanted, given = None, 0
     for word in before:
-        if wanted is None and word in options:
+        if not wanted and word in options:
             wanted = options[word] if "metavar" in options[word].options else None
         else:
-            given, wanted = given + (wanted is None), None
-    if wanted is None and (last.startswith("-") or not places):
+            given, wanted = given + (not wanted), None
+    if not wanted and (last.startswith("-") or not places):
         return [(name, one.options["help"]) for name, one in options.items() if name not in before]
     asked = wanted or places[min(given, len(places) - 1)]
     known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.names[0])
@@ -134,6 +134,6 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     if name == "task":
         tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Those that need the operator come first where the shell keeps the order.
-        first = sorted(tasks, key=lambda one: one.ask is None)
+        first = sorted(tasks, key=lambda one: not one.ask)
         return [(one.task_id, f"{one.shown.word}: {one.title}") for one in first]
     return []

@@ -73,13 +73,13 @@ def decide(options: Namespace) -> int:
             answers=tuple(_answers(value, task)) if "answers" in takes else (),
         )
         entry = desk.read().latest.get(subject.decision_id)
-        if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
+        if entry and not entry.record.is_expired(datetime.now(UTC)):
             if not _agrees(entry.record, action, params, note):
                 raise AlreadyDecidedError(entry.record)
             # Recorded before: what was not delivered then is delivered now.
             params, note = entry.record.params, entry.record.note
         else:
-            if (why := policy.refusal(task, action, params, note)) is not None:
+            if why := policy.refusal(task, action, params, note):
                 raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
             params = _with_document(task, subject, params, options, monitor)
             where = f"{clean(str(desk.state))}/decisions"
@@ -90,7 +90,7 @@ def decide(options: Namespace) -> int:
             lines = fact_lines([form.fact("decision", str(action)), *facts])
             if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
                 return ExitCode.NOT
-        if (why := desk.why_locked()) is not None:
+        if why := desk.why_locked():
             complain(clean(why))
 
         def returned() -> str | None:
@@ -103,7 +103,7 @@ def decide(options: Namespace) -> int:
         with suppress(DecisionError):
             # A copy that was not delivered before, or was edited since, is put right.
             desk.mirror()
-        if made.undelivered is not None:
+        if made.undelivered:
             complain(clean(f"recorded, not delivered: {made.undelivered}"))
         else:
             say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
@@ -114,7 +114,7 @@ def _action(options: Namespace) -> Action:
     """The action that is asked for. Raises UsageError where other options do not go with it."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     for name in ("mitigation", "handoff"):
-        if getattr(options, name) is not None and name not in SPECS[action].takes:
+        if getattr(options, name) and name not in SPECS[action].takes:
             raise UsageError(f"--{name} does not go with --{action}")
     value = getattr(options, action)
     refuse_placeholder(options.note, *(value if isinstance(value, list) else [value]))
@@ -163,7 +163,7 @@ def _with_document(task: Task, subject: Subject, params: Params, options: Namesp
         return replace(params, report=final_report(task, failed, note=note, operator=operator_name()).text)
     if not document:
         return params
-    if params.handoff is not None:
+    if params.handoff:
         name = Path(options.handoff).name
         if problems := handoff_problems(task, subject, name, params.handoff, mode=params.mode):
             raise UsageError("\n  ".join((f"{name} cannot be handed on:", *problems[:5])))
@@ -211,7 +211,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
 )
 def answer(options: Namespace) -> int:
     """Answer a permission or a question of a program that waits for it, after one more question."""
-    if options.rule is not None and not options.allow:
+    if options.rule and not options.allow:
         raise UsageError("--rule belongs to --allow: it is what else is allowed")
     with deciding_in(options) as look:
         monitor = look()
@@ -330,7 +330,7 @@ def say_recorded(made: DecisionMade, what: str) -> None:
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
     say(f"recorded: {before}{what} {record.decision_id}")
-    if made.doubt is not None:
+    if made.doubt:
         complain(clean(made.doubt))
 
 

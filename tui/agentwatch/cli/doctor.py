@@ -6,7 +6,6 @@ import os
 import secrets
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from agentwatch.agents.setup import checks
@@ -19,6 +18,7 @@ from agentwatch.console import say_checks
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import DecisionService
+from agentwatch.disk import Directory
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import leads_through, state_directory
@@ -35,7 +35,7 @@ from agentwatch.view.words import plural
 )
 def doctor(options: Namespace) -> int:
     """Check that agentwatch can work here."""
-    if options.nats is not None:
+    if options.nats:
         return say_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
     desk = DecisionService(workspace, read_only=settings.read_only)
@@ -63,19 +63,14 @@ def _of_state(state: Path) -> Iterator[Check]:
 
 
 def _written(about: str, directory: Path, otherwise: str) -> Check:
-    """Write, link and remove files as the ledger does."""
-    first = directory / f".agentwatch-doctor-{secrets.token_hex(8)}"
-    second = first.with_name(f"{first.name}-2")
+    """Write a file as the ledger does, and remove it."""
+    name = f".agentwatch-doctor-{secrets.token_hex(8)}"
     try:
-        with first.open("x") as file:
-            os.fsync(file)
-        os.link(first, second)
+        with Directory.open(directory) as place:
+            place.publish(name, b"")
+            place.remove(name)
     except OSError as error:
         return bad(about, f"{directory} cannot be used: {reason(error)}; {remedy(error)}, else {otherwise}")
-    finally:
-        for one in (first, second):
-            with suppress(OSError):
-                one.unlink()
     return good(about, f"{directory} can be written")
 
 
@@ -90,11 +85,11 @@ def _of_places(workspace: Path, desk: DecisionService) -> Iterator[Check]:
 def _of_key(desk: DecisionService) -> Iterator[Check]:
     try:
         private = f"{desk.keys.show().keyid[:16]}…, which only your user may read"
-        if desk.keys.why_encrypted() is None:
+        if desk.keys.why_encrypted():
+            yield good("signing key", f"{private}, with a passphrase")
+        else:
             why = "an agent that can read your files could decide in your name"
             yield note("signing key", f"{private}, without a passphrase; {why}: `agentwatch keys passphrase`")
-        else:
-            yield good("signing key", f"{private}, with a passphrase")
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
 

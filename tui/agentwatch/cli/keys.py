@@ -52,9 +52,8 @@ def keys(options: Namespace) -> int:
     """Show the key that signs your decisions, or change it; say whose keys are trusted."""
     what, whose, keys, role = options.what, options.whose, Keys(), Role.HOST if options.host else Role.OPERATOR
     if bool(whose) != (what in ("send", "trust", "distrust")) or (len(whose) > 1 and what != "send"):
-        raise UsageError(
-            "only these take others: `keys send HOST ...`, `keys trust KEY --name NAME`, `keys distrust KEY`"
-        )
+        with_others = "`keys send HOST ...`, `keys trust KEY --name NAME` and `keys distrust KEY`"
+        raise UsageError(f"{with_others} need the key or host of somebody else, and no other use of `keys` takes one")
     match what:
         case "send":
             return send(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())
@@ -86,7 +85,7 @@ def show(keys: Keys) -> None:
     say(f"place        {clean(str(keys.directory / PRIVATE))}")
     say(f"             {clean(kept)}")
     for retired in keys.trust().keys:
-        if retired.retired_at is not None:
+        if retired.retired_at:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
     say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
     operators = [f"{OPERATOR}{one.public.text}" for one in keys.trusted(Role.OPERATOR)]
@@ -106,17 +105,15 @@ def _own_key(keys: Keys) -> PublicKey:
     try:
         return keys.show()
     except KeyMissingError:
-        if keys.trust().keys:
-            raise
         return keys.create().public
 
 
 def rotate(keys: Keys) -> None:
     """Replace the key; a passphrase stays one, and is asked. Raises KeyProblemError."""
     try:
-        locked = keys.why_encrypted() is not None
+        locked = keys.why_encrypted()
     except KeyMissingError:
-        locked = False
+        locked = None
     new = _new_passphrase() if locked else None
     keys.rotate(new)
     say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
@@ -130,7 +127,7 @@ def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
         return
     say(f"trusted: {quoted(name)} may decide here from another machine, with the key {fingerprint}")
     own = _own_key(keys)
-    if keys.why_encrypted() is not None:
+    if keys.why_encrypted():
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
 
@@ -140,15 +137,15 @@ def _list_others(keys: Keys) -> None:
         found = keys.others(role)
         say(f"{heading}{'' if found else ' none'}")
         for one in found:
-            until = f", until {one.retired_at}: not any more" if one.retired_at is not None else ""
+            until = f", until {one.retired_at}: not any more" if one.retired_at else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
     """The trusted key with this text or name. Raises KeyProblemError."""
-    others = sorted(keys.others(role), key=lambda one: one.retired_at is not None)
+    others = sorted(keys.others(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
-    if found is None:
+    if not found:
         raise KeyProblemError(f"{quoted(which)}: no such key is trusted here; `agentwatch keys authorized` lists them")
     return found
 
@@ -157,7 +154,7 @@ def change_passphrase(keys: Keys) -> None:
     """Set, change or remove the passphrase. Raises KeyProblemError."""
     why_locked, old = keys.why_encrypted(), ""
     _require_terminal()
-    if why_locked is not None:
+    if why_locked:
         complain(clean(why_locked))
         old = getpass("Present passphrase: ")
         # Before a new one is asked for.

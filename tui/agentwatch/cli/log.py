@@ -23,7 +23,7 @@ from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import HAVE_FAILED, request_words
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import Shown, State, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
@@ -214,12 +214,12 @@ class _Printer:
     def print_first_look(self) -> None:
         """Print what was there before anybody watched, in one line."""
         tasks = [task for task_id in self._old_tasks if (task := self.tree.tasks.get(task_id)) is not None]
-        words = [plural(len(tasks), "task")]
-        failed, false = sum(one.state in HAVE_FAILED for one in tasks), sum(one.contradicted for one in tasks)
-        words += [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
+        sums = sums_of(tasks)
+        failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
+        words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
         if tasks and self._look_at >= self._since:
             oldest = (iso(min(self._old.values())) or "-")[:10]
-            say(f"{iso(self._look_at)}  first look: {', '.join(words)}, oldest {oldest}")
+            say(f"{iso(self._look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
         self._old_tasks.clear()
         self._look_at = -math.inf
 

@@ -63,7 +63,7 @@ def schema(options: Namespace) -> int:
 
 def _known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
     """The name that was given, if any. Raises UsageError for one that is not among these."""
-    if name is not None and name not in names:
+    if name and name not in names:
         hint = did_you_mean(name.lower(), names) or f"the {kind}s are {', '.join(names)}"
         raise UsageError(f"there is no {kind} {clean(name, 40)}; {hint}")
     return name
@@ -78,7 +78,7 @@ def rules(options: Namespace) -> int:
     every = every_rule()
     if options.explain:
         rule = every.get(options.explain.upper())
-        if rule is None:
+        if not rule:
             raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
         say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
         say(textwrap.fill(rule.why, 100))

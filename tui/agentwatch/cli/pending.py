@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
+from agentwatch.cli.command import OF_HOSTS, PATH, PLACES, SESSION, argument, command, flag, seconds
 from agentwatch.cli.decide import options_of, ways_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
 from agentwatch.composition import known_desk, scanned, shelf_of
@@ -110,8 +110,7 @@ class PendingsDoc(view.Document):
     PLACES,
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
-    exit_codes="exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could"
-    " not be reached",
+    exit_codes=OF_HOSTS,
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
@@ -166,8 +165,9 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
     try:
         subject = desk.subject(task)
         _ = subject.decision_id
-        options, first = policy.options(task), policy.suggested(task)
-        actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
+        first = policy.suggested(task)
+        allowed = (one for one in OF_ATTEMPTS if not policy.why_not(task, one))
+        actions = sorted(allowed, key=lambda one: one is not first)
         # Behind `--` nothing is an option, whatever an agent calls its task.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
@@ -181,7 +181,7 @@ def _way(task: Task, action: Action) -> list[str]:
     spec, metavar = SPECS[action], SPECS[action].option[0]
     if "mode" in spec.takes and is_line_fault(task):
         metavar = FITTER
-    questions = len(task.result.blockers) if "answers" in spec.takes and task.result is not None else 0
+    questions = len(task.result.blockers) if "answers" in spec.takes and task.result else 0
     given = [f"--{action}", metavar] if metavar else [f"--{action}"]
     return [*given * max(questions, 1), *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
 
@@ -201,7 +201,7 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
                 say_line(f"      - {option}", hang=0)
         _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
     # It goes on once a request is answered: no other attempt of it is meant.
-    if task.request is None:
+    if not task.request:
         ways = [_way(task, action) for action in told.commands]
         _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
 
@@ -229,7 +229,7 @@ def request_line(request: Request, workspace: Path | str) -> str | None:
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
-    told, options = view.task_document(tree, task), policy.options(task)
+    told = view.task_document(tree, task)
     waiting = [one for one in task.requests if one.waits_for_operator]
     return PendingTaskDoc.of(
         told,
@@ -239,7 +239,7 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
         requests=[
             PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace)) for one in waiting
         ],
-        not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
+        not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_not(task, one))},
         **{name: getattr(one, name) for one in told.attempts[-1:] for name in ("return_path", "return_sha256")},
     )
 
@@ -261,13 +261,13 @@ def ack(options: Namespace) -> int:
     """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
     nothing, and no agent is told.
     """
-    if options.task is None and not options.undo:
+    if not (options.task or options.undo):
         raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")
     workspace, now = workspace_at(options.task or "." if options.undo else options.path), time.time()
     shelf = shelf_of(workspace)
     shelf.read_changes()
     if options.undo:
-        if (last := shelf.undo()) is None:
+        if not (last := shelf.undo()):
             say("there is nothing to undo")
             return ExitCode.NOT
         say(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
@@ -276,7 +276,7 @@ def ack(options: Namespace) -> int:
         return ExitCode.DONE
     tree = (monitor := scanned(workspace, load(), desk=known_desk(workspace), requests=True)).tree
     tasks = [task for task, _ in tree.preorder([task_in(monitor, options.task).task_id])]
-    asking = [task for task in tasks if task.question is not None and not task.acknowledged]
+    asking = [task for task in tasks if task.question and not task.acknowledged]
     if options.seconds is not None:
         asking = [task for task in asking if not task.past]
     if not asking:

@@ -69,7 +69,7 @@ def relay(options: Namespace) -> int:
     the operator's key.
     """
     gc.enable()
-    if options.stdio == (options.nats is not None):
+    if options.stdio == bool(options.nats):
         raise UsageError("say how it is told: --stdio, as ssh runs it, or --nats URL")
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
@@ -78,7 +78,7 @@ def relay(options: Namespace) -> int:
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     everywhere = Everywhere(_DAY) if options.all else None
-    if everywhere is not None:
+    if everywhere:
         asked = {place.workspace: [] for place in everywhere().places}
         missing = {} if asked else {"": WorkspaceError("no session of an agent was alive there in the last day")}
     for path in () if options.all else options.paths or ["."]:
@@ -91,7 +91,7 @@ def relay(options: Namespace) -> int:
     settings = load()
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
     desk = desk_of(next(iter(asked), user_home()), settings)
-    if (why := desk.why_locked()) is not None:
+    if why := desk.why_locked():
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
 
     def relayed(workspace: Path, name: str) -> Relayed:
@@ -99,7 +99,7 @@ def relay(options: Namespace) -> int:
         return Relayed(name, monitor, asked.setdefault(workspace, []))
 
     def others() -> list[Relayed]:
-        found = everywhere().places if everywhere is not None else ()
+        found = everywhere().places if everywhere else ()
         return [relayed(one.workspace, one.name or "") for one in found if one.workspace not in asked]
 
     parts = [relayed(workspace, name) for workspace, name in names_of(asked).items()]
@@ -122,7 +122,7 @@ def relay(options: Namespace) -> int:
 
 def _stdio() -> StdioEnd:
     """The end on this process's input and output, which from now on nothing else writes to."""
-    outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 1)
     os.dup2(2, 1)
     return StdioEnd(0, outgoing)
 
@@ -174,13 +174,12 @@ def _deciders(own: SigningKey) -> list[str]:
     ),
     argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
     CREDS,
-    exit_codes="exit codes: 0 all is well, 2 wrong usage",
 )
 def fleet(options: Namespace) -> int:
     """Prepare a NATS server: write its configuration, and make the store of a fleet."""
     is_init, keys = options.what == "init", Keys()
-    if is_init and (options.where is None or options.trust):
-        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] FILE`")
+    if is_init and (options.trust or not options.where):
+        raise UsageError("`agentwatch fleet init` takes a server, such as nats://hub:4222, and no --trust")
     if not is_init:
         return _configure(keys, options)
     with needing(*FLEET):
@@ -214,7 +213,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
     # Where a user's PATH does not lead, too.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
     next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
-    if options.where is None:
+    if not options.where:
         sys.stdout.write(_CONFIGURATION.format(accounts=new, port=options.port))
     else:
         path = Path(options.where).resolve()
@@ -233,7 +232,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
         complain(f"next: {next_}")
     else:
         complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
-    if keys.why_encrypted() is not None:
+    if keys.why_encrypted():
         complain(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"

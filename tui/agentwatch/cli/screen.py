@@ -29,7 +29,7 @@ _THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) l
     argument(
         "--hosts",
         "GLOB",
-        "watch the workspaces on other machines that your settings name, too; only those such as 'build*'",
+        "watch the hosts that your settings name, too: all, or those whose name fits, such as 'build*'",
         nargs="?",
         const="*",
     ),
@@ -63,7 +63,7 @@ def watch(options: Namespace) -> int:
     if options.hosts or (settings.remote_always and not options.paths):
         words = [*words, *names]
     workspaces, addresses = targets_of(words, settings, options.session)
-    _require_terminal()
+    _require_terminal("; `agentwatch tree` prints the tree without one")
 
     from agentwatch.app.app import AgentwatchApp, Opening
     from agentwatch.app.run import run
@@ -138,8 +138,8 @@ def _settings(options: Namespace) -> Settings:
     return settings._replace(theme=options.theme or settings.theme)
 
 
-def _require_terminal() -> None:
+def _require_terminal(instead: str = "") -> None:
     """Raises UsageError where the screen cannot be drawn or nobody can type."""
     # The screen library draws on standard error, so that one counts as well.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise UsageError("the screen needs a terminal, and none is here; `agentwatch tree` prints the tree without one")
+        raise UsageError(f"the screen needs a terminal, and none is here{instead}")

@@ -47,7 +47,7 @@ class Subject(NamedTuple):
     ) -> Monitor:
         """A monitor that has looked once; the desk and whether it `inspects` are for this machine. Blocks."""
         workspace, fleet = self.place.workspace, self.fleet
-        if fleet is None:
+        if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
             return scanned(*about, desk=desk, inspects=inspects, dates=True, requests=True)
         monitor = monitor_of_host(fleet, self.place, self.settings, passphrase)
@@ -74,7 +74,7 @@ def targets_of(
             addresses.append(parse(word))
         else:
             paths.append(word)
-    if addresses and session is not None:
+    if addresses and session:
         raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
     return workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses))
 
@@ -131,7 +131,7 @@ def print_workspaces(
         worktrees, complaints = worktrees_of(asked)
         subjects = [*asked, *worktrees]
         monitors: Iterable[Monitor] = (one.scan(open_desk) for one in subjects)
-        if options.session is not None:
+        if options.session:
             require_session(options.session, monitors := list(monitors))
         for number, (one, monitor) in enumerate(zip(subjects, monitors, strict=True)):
             if not options.json and len(subjects) > 1:
@@ -139,7 +139,7 @@ def print_workspaces(
                 say(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
             codes += [print_one(monitor, options, documents.append), unreached(monitor)]
     if options.json:
-        is_one = len(asked) == 1 and asked[0].fleet is None
+        is_one = len(asked) == 1 and not asked[0].fleet
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
         complete = all(document["complete"] for document in documents)
@@ -152,7 +152,7 @@ def print_workspaces(
 
 def require_session(session: str | None, monitors: Iterable[Monitor]) -> None:
     """Raises NoMatchError where a session is asked for that none of these monitors has seen."""
-    if session is not None and not any(one.tree.runs.all for one in monitors):
+    if session and not any(one.tree.runs.all for one in monitors):
         raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(session, 60)}")
 
 
@@ -178,7 +178,7 @@ def task_in(monitor: Monitor, task_id: str) -> Task:
 
 def desk_in(monitor: Monitor) -> DecisionService:
     """The desk that a monitor was opened with. Raises UsageError where there is none."""
-    if monitor.clerk is None:
+    if not monitor.clerk:
         raise UsageError("nothing can be decided here")
     return monitor.clerk.desk
 

@@ -16,7 +16,11 @@ from agentwatch.view.document import problem_documents
 from agentwatch.view.words import plural
 
 
-@command(PATH, flag("--json", "print JSON"))
+@command(
+    PATH,
+    flag("--json", "print JSON"),
+    exit_codes="exit codes: 0 printed, 1 something could not be read, 2 wrong usage",
+)
 def sources(options: Namespace) -> int:
     """Say which agents' sessions were found where, what is read, what is skipped and why."""
     source = sessions_of(workspace_at(options.path))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command, flag
+from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
 from agentwatch.delegation.task import Shown, Task
@@ -34,7 +34,8 @@ _LEVELS: Final = 40
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     SESSION,
-    exit_codes=OF_HOSTS,
+    exit_codes="exit codes: 0 printed, 1 nothing matches, or, with --fail, a task needs you or something could not be"
+    " read, 2 wrong usage, 3 a host could not be reached",
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""
@@ -55,7 +56,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query, tree.now) if query else None
     rows = found and found.rows
-    counts.append(len(found.matches) if found is not None else 0)
+    counts.append(len(found.matches) if found else 0)
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
@@ -63,7 +64,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
     else:
         order = Order(tree)
         order.apply(tree.tasks, tree.now)
-        for row in order.rows(shown=None if found is None else found.shown):
+        for row in order.rows(shown=found and found.shown):
             if isinstance(row.row_id, Group):
                 say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
             else:
@@ -71,7 +72,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
                 say_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
         say_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
     complain_of(monitor.problems)
-    asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
+    asks = any(one.needs_operator for one in found.matches.values()) if found else tree.totals.needs_operator
     return 1 if options.fail and (asks or monitor.problems) else 0
 
 
@@ -97,7 +98,7 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
 
 def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """The activity of a task, or for whom it waits; of a silent one the last that it did."""
-    words = "" if task.did is None else clean(doing_words(task.did), 200)
+    words = clean(doing_words(task.did), 200) if task.did else ""
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
     if task.handoff_fault:

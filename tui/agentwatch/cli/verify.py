@@ -84,7 +84,7 @@ def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -
         return
     asked, is_expired = record.request, record.is_expired(datetime.now(UTC))
     what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
-    if asked is not None:
+    if asked:
         what = f"{record.action} of a {asked.kind} of {quoted(asked.program)}, session {quoted(asked.session)}"
     by = f"by {quoted(record.operator, 60)}{' on another machine' if record.signed_request else ''}"
     yield good("signature", f"{what}, {by}, signed with your key {keyid[:16]}…")
@@ -93,12 +93,12 @@ def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -
         return
     yield _in_chain(record, data, desk)
     # An answer is for the one process that asked.
-    end = bad if is_expired and asked is None else good
+    end = bad if is_expired and not asked else good
     yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
-    if asked is None:
-        yield _of_return(record, tree, desk)
-    else:
+    if asked:
         yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
+    else:
+        yield _of_return(record, tree, desk)
 
 
 def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
@@ -106,7 +106,7 @@ def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
     entry = next((one for one in chain.entries if one.sha256 == hashlib.sha256(data).hexdigest()), None)
-    if entry is None:
+    if not entry:
         return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
     if chain.latest[record.decision_id] is not entry:
         return bad("ledger", f"number {record.seq}, and the same has been decided again since")
@@ -116,12 +116,12 @@ def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
 def _of_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
-    if attempt is None or task is None:
+    if not (task and attempt):
         return note("return", "the attempt is not seen here any more")
     if (attempt.returned.digest if attempt.returned else None) == record.return_sha256:
         return good("return", "it is still the one that was decided about")
     is_read = desk.receipts([record])[record.decision_id][-1].stage in (Stage.READ, Stage.ACTED)
-    is_same = attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256
+    is_same = attempt.handoff and attempt.handoff.digest == record.handoff_sha256
     if attempt is not task.latest or (is_read and is_same):
         return note("return", "it is another one now, given after the decision")
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
@@ -157,7 +157,7 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
         is_of_here, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)
         if not is_of_here:
             yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
-        elif task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
+        elif task and (task.state, task.attempt) != (statement.state, statement.attempt):
             yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
         yield from _of_documents(statement, here, is_of_here=is_of_here)
 
@@ -186,7 +186,7 @@ def attest(options: Namespace) -> int:
     """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
     returns. Whoever has your public key can verify them, with agentwatch or without.
     """
-    if options.task is None and not options.all:
+    if not (options.task or options.all):
         raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")
     workspace, settings = workspace_at(options.task or "." if options.all else options.path), load()
     desk = desk_of(workspace, settings, passphrase())
@@ -214,7 +214,7 @@ def attest(options: Namespace) -> int:
         )
         envelopes.append(seal(payload, key, STATEMENT_TYPE))
     text = b"".join(envelopes).decode("ascii")
-    if options.output is None:
+    if not options.output:
         say(text.removesuffix("\n"))
     else:
         write_new(Path(options.output), [text])

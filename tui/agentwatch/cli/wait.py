@@ -16,7 +16,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, waited
+from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned, waited
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
@@ -93,7 +93,7 @@ def wait(options: Namespace) -> int:
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, None if options.json else 2)
     # Only now somebody has it.
-    if found.record and (problem := asker.note_read(found, "agentwatch wait")):
+    if found.record and (problem := asker.mark(found, "agentwatch wait")):
         complain(clean(problem))
     code, about = _exit_code(document), quoted(task_id)
     if code == ExitCode.EXPIRED:
@@ -101,9 +101,9 @@ def wait(options: Namespace) -> int:
     elif code == ExitCode.UNASKED:
         complain(clean(str(document["do_now"])))
     elif code != ExitCode.DONE:
-        complain(f"pending: the operator has not decided about {about} yet; call again")
+        complain(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
         _complain_of_refused(document)
-        if code == ExitCode.PENDING and task is None:
+        if code == ExitCode.PENDING and not task:
             complain(f"no task {about} is seen in the files of {clean(str(workspace))}: check its id")
     return code
 
@@ -122,7 +122,7 @@ def claim(options: Namespace) -> int:
         raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
     asker = Reader(workspace_at(options.path), "claim", read_only=_settings_in_sight().read_only)
     found = asker.find(Question(None, decision_id=decision_id))
-    if found.record is None:
+    if not found.record:
         known = "has expired: the operator must decide again" if found.expired else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
         document = waited(found, None, "")

@@ -82,12 +82,6 @@ def forged(why: str) -> Finding:
     return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
 
 
-def mended(why: str) -> Finding:
-    """That a file among the decisions was none of the operator's, and is right or gone now."""
-    words = f"This was no decision of the operator's ({why}). It is right or gone now: find out who wrote it."
-    return Finding(FORGED.id, FORGED.severity, words)
-
-
 class Mirror(NamedTuple):
     """How the mirror stands: the ids of the decisions that wait, and why they do; and the files that are not the
     ledger's."""

@@ -198,7 +198,7 @@ def facts(
     if not (digest := subject.return_sha256) or not returned:
         yield fact("return", "none yet")
     else:
-        is_same = latest is not None and latest.digest == digest
+        is_same = latest and latest.digest == digest
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {times.ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
@@ -213,8 +213,8 @@ def facts(
     if not SPECS[action].ends:
         yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
-    for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
-        yield fact("beware", warning, "text-warning")
+    if not policy.why_not(task, action, params.mitigation):
+        yield from (fact("beware", one, "text-warning") for one in policy.warnings(task, action))
 
 
 def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
@@ -318,7 +318,7 @@ class RequestForm(Form):
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
-        if self.action is None:
+        if not self.action:
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
             return Missing(unread)

@@ -90,7 +90,7 @@ class Keys:
         key = _generated()
         with self._opened(make=True) as directory:
             names = directory.names()
-            if PUBLIC in names and PRIVATE not in names:
+            if PRIVATE not in names and {PUBLIC, RETIRED}.intersection(names):
                 raise self._missing(directory)
             try:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))
@@ -154,7 +154,7 @@ class Keys:
 
     def trusted(self, role: Role) -> list[TrustedKey]:
         """Those that are trusted now."""
-        return [one for one in self.others(role) if one.retired_at is None]
+        return [one for one in self.others(role) if not one.retired_at]
 
     def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
         """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""

@@ -6,7 +6,7 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params
 from agentwatch.delegation.asks import (
@@ -18,7 +18,7 @@ from agentwatch.delegation.asks import (
     is_retry,
     mitigated,
 )
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
+from agentwatch.delegation.decision import SPECS, Action
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
@@ -34,31 +34,10 @@ _MISSING: Final = {
 }
 
 
-class Option(NamedTuple):
-    """Whether a decision can be made: `why_not` is one sentence, None where it is allowed. `warnings` are what speaks
-    against it all the same."""
-
-    why_not: str | None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def allowed(self) -> bool:
-        return self.why_not is None
-
-
-def options(task: Task, *, mitigation: Mitigation | None = None) -> dict[Action, Option]:
-    """Every action for the latest attempt of a task."""
-    found, never = dict[Action, Option](), _why_never(task)
-    for action in OF_ATTEMPTS:
-        why_not = never or _why_not(task, action, mitigation)
-        found[action] = Option(why_not, () if why_not else tuple(_warnings(task, action)))
-    return found
-
-
 def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
     """Why this very decision is not allowed, in one sentence; None where it is."""
-    if why_not := options(task, mitigation=params.mitigation)[action].why_not:
-        return why_not
+    if reason := why_not(task, action, params.mitigation):
+        return reason
     # A blank one among several would answer a question with nothing.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
@@ -77,7 +56,7 @@ def suggested(task: Task) -> Action | None:
     state, retry = task.own_state, task.retry
     if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
-    if task.question is None or state in _AT_WORK:
+    if not task.question or state in _AT_WORK:
         return None
     if is_restored(task) and retry.remaining:
         return Action.RETRY
@@ -107,40 +86,37 @@ def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) 
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
 
 
-def _why_never(task: Task) -> str | None:
-    """Why nothing at all can be decided."""
+def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) -> str | None:
+    """Why an action makes no sense now for the latest attempt of a task, in one sentence; None where it does."""
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
         return "it was decided, and the next attempt has not been seen yet"
     if task.ended_with:
         return "a task above it was aborted"
-    return "no file is about it: decide about the tasks below it" if task.inferred else None
-
-
-def _why_not(task: Task, action: Action, mitigation: Mitigation | None) -> str | None:
-    """Why this action makes no sense now."""
+    if task.inferred:
+        return "no file is about it: decide about the tasks below it"
     state = task.own_state
     if action is Action.ABORT:
-        can_end = state.is_open or state in _FAILED or task.contradicted or task.question is not None
+        can_end = state.is_open or state in _FAILED or task.contradicted or task.question
         return None if can_end else "it has ended, and not in failure: there is nothing to abort"
     if action is Action.ACCEPT:
         if state in (State.PARTIAL, State.INVALID) or task.contradicted:
             return None
         if state is State.COMPLETED:
-            return None if task.question is not None else "it is completed: nothing needs to be accepted"
+            return None if task.question else "it is completed: nothing needs to be accepted"
         return "there is no result to accept"
     if action is Action.RESPOND:
         if _waits_elsewhere(task):
             return "it waits in its own session, which reads no decision: answer it there"
-        if state is not State.BLOCKED and (task.question is None or state in _AT_WORK):
+        if state is not State.BLOCKED and (not task.question or state in _AT_WORK):
             return "it asks nothing"
     if action is not Action.RESPOND or is_retry(Action.RESPOND, task.latest):
         if state in _AT_WORK and not task.stale:
             return "it has not returned yet: wait, or abort it"
         if state in _AT_WORK and task.is_session:
             return "a human began this session: go on with it in its own program, or abort it"
-        if state is State.COMPLETED and not (task.contradicted or task.question is not None):
+        if state is State.COMPLETED and not (task.contradicted or task.question):
             return "it is completed, and nothing speaks against it"
         if action is not Action.ESCALATE:
             return _why_no_retry(task, mitigation if action is Action.RETRY else None)
@@ -165,7 +141,8 @@ def _waits_elsewhere(task: Task) -> bool:
     return bool(task.request or (task.run and task.run.waiting))
 
 
-def _warnings(task: Task, action: Action) -> Iterator[str]:
+def warnings(task: Task, action: Action) -> Iterator[str]:
+    """What speaks against an action that can be taken, a sentence each."""
     retry = task.retry
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"

@@ -26,7 +26,7 @@ from agentwatch.decisions.record import Record, decision_of
 from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import SPECS, Action, Stage
 from agentwatch.delegation.events import Decided
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import AT_WORK, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
 from agentwatch.state import state_directory, workspace_id
@@ -135,8 +135,7 @@ class Reader:
         if record := max(fitting, key=lambda record: (record.attempt, record.seq), default=None):
             return Found(place, *((None, record) if record.is_expired(datetime.now(UTC)) else (record,)))
         why = "" if trust.keys else f", or the key is out of sight: in a sandbox, give its public half in {VARIABLE}"
-        detail = f"the operator has not decided yet (looked into the {place}){why}"
-        return Found(place, refused=tuple(refused), detail=detail)
+        return Found(place, refused=tuple(refused), detail=f"(looked into the {place}){why}")
 
     def wait(
         self,
@@ -207,16 +206,9 @@ class Reader:
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
-    def note_read(self, found: Found, by: str) -> str | None:
-        """Tell that the decision was read, where the operator sees it. Returns why it could not be written: it was read
-        all the same."""
-        return self._mark(found, Stage.READ, by)
-
-    def note_acted(self, decision_id: str, by: str) -> None:
-        """Tell that a decision was carried out. Where nothing can be written it was all the same."""
-        self._mark(self.find(Question(None, decision_id=decision_id)), Stage.ACTED, by)
-
-    def _mark(self, found: Found, stage: Stage, by: str) -> str | None:
+    def mark(self, found: Found, by: str, stage: Stage = Stage.READ) -> str | None:
+        """Tell that the decision was read, or carried out, where the operator sees it. Returns why it could not be
+        written: it was all the same."""
         if record := found.decided:
             told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
             try:
@@ -249,6 +241,14 @@ def is_needless(task: Task | None) -> bool:
     return task is not None and task.own_state in _HAVE_ENDED and task.question is None
 
 
+def unreturned(task: Task | None) -> str:
+    """How a task stands about which nothing can be decided, since it has not returned; "" for any other."""
+    if not task or task.question or task.own_state not in AT_WORK:
+        return ""
+    state = "at work" if task.own_state is State.WORKING else task.own_state
+    return f"{quoted(task.task_id)} is {state}, and has not returned"
+
+
 def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | None = None) -> dict[str, Any]:
     """The document that `wait` prints. `pending` is False only where there is a decision that holds: then it has the
     keys of the record, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired`, or how the task is seen."""
@@ -263,7 +263,8 @@ def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | No
         return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
     refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
     is_unasked, do = not refused and is_needless(task), CALL_AGAIN
-    told: dict[str, Any] = {"refused": refused} if refused else {"detail": found.detail}
+    detail = f"{unreturned(task) or 'the operator has not decided yet'} {found.detail}"
+    told: dict[str, Any] = {"refused": refused} if refused else {"detail": detail}
     if refused:
         do = f"do not act on the refused files; {CALL_AGAIN}"
     state = task.own_state.value if task else None

@@ -29,7 +29,6 @@ from agentwatch.decisions.delivery import (
     ReceiptError,
     differing,
     forged,
-    mended,
     mirror_missing,
 )
 from agentwatch.decisions.envelope import SigningKey
@@ -55,7 +54,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Unreadable
+from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
@@ -136,10 +135,7 @@ class DecisionService:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
         except KeyMissingError:
-            if self.keys.trust().keys:
-                # Only the private one is gone, and that was said.
-                raise
-            if self.read().problems:
+            if not self.keys.trust().keys and self.read().problems:
                 raise KeyMissingError(
                     f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
                     f" put them back from a backup, or move {self.state / NAME} away and decide again"
@@ -256,7 +252,7 @@ class DecisionService:
     def acted(self, decision: Decision, by: str) -> None:
         """Tell that a decision was carried out. Raises ReceiptError."""
         since = written(datetime.fromtimestamp(decision.at, UTC))
-        is_private = decision.request_id is not None
+        is_private = bool(decision.request_id)
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
@@ -295,13 +291,11 @@ class DecisionWatcher(Part):
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
-        foreign = {name: why for name, _, why in mirror.foreign[:_MOST_FORGED]}
-        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
-        for name in {**self._forged, **foreign}:
-            if (why := foreign.get(name, "")) != (before := self._forged.get(name)):
-                self._forged[name] = why
-                finding = forged(why) if why else mended(before or "")
-                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", finding))
+        foreign = {f"{MIRROR}/{name}": why for name, _, why in mirror.foreign[:_MOST_FORGED]}
+        events += [Gone(0, self._clock(), path) for path in self._forged.keys() - foreign]
+        new = (path for path, why in foreign.items() if self._forged.get(path) != why)
+        events += [Unreadable(0, self._clock(), path, forged(foreign[path])) for path in new]
+        self._forged = foreign
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
@@ -321,7 +315,7 @@ class DecisionWatcher(Part):
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
-                saw = "the next attempt" if known.request_id is None else "its program's record"
+                saw = "its program's record" if known.request_id else "the next attempt"
                 try:
                     self.desk.acted(known, f"agentwatch saw {saw}")
                 except DecisionError as error:

@@ -328,16 +328,14 @@ class Files:
             self._directories[file.slot[0]].append(file)
         self._touch(file)
         self._gone.pop(path, None)
-        if self._heirs.pop(path, None):
-            # Its contents are its own again, and not of the file that it was renamed to.
-            file.settled = ()
+        self._heirs.pop(path, None)
         last = file.versions[-1] if file.versions else None
         now = seen.digest, seen.incomplete, document
         is_same = last and (last.digest, last.incomplete, last.document) == now
         # A return that was written later may answer a newer handoff.
         if not last or not is_same or (isinstance(document, Return) and seen.at > last.at):
-            if last and (type(last.document) is not type(document) or isinstance(document, TodoList)):
-                # It is something else now, or a checklist.
+            if last and type(last.document) is not type(document):
+                # It is something else now.
                 file.versions, file.settled = (), ()
             elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.

@@ -173,13 +173,6 @@ def request_id_of(workspace_id: str, source: str, session_id: str, nonce: str, i
     return input_text([workspace_id, source, session_id, nonce, input_sha256])[1][:32]
 
 
-class Asked(NamedTuple):
-    """A request as it stands, and the task that asks it."""
-
-    task_id: str
-    request: Request
-
-
 def after(before: Requested | None, requested: Requested) -> Requested:
     """Merge a request with a later report of it: it ends once."""
     known, request = before.request if before else None, requested.request

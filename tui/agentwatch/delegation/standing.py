@@ -161,16 +161,13 @@ def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     if run and task.is_session and run.rounds:
         began = run.rounds[-1].began_at
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
-    first = min((one for one in children if one.shown is Shown.WORKING and one.since), key=_since_key, default=None)
+    working = (one for one in children if one.shown is Shown.WORKING and one.since)
+    first = min(working, key=lambda one: one.since or 0.0, default=None)
     # A child that began while it worked is a part of that; one that went on after an answer has held it up until then.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
         return own
     return first.since
-
-
-def _since_key(task: Task) -> float:
-    return task.since or 0.0
 
 
 def _known(times: Iterable[float | None]) -> list[float]:

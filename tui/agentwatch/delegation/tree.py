@@ -16,7 +16,7 @@ from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
-from agentwatch.delegation.request import Asked, Request, Requests
+from agentwatch.delegation.request import Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
@@ -358,11 +358,9 @@ class Tree:
         task.lost_since = self.lost_since if is_lost else None
         task.shown = standing.shown_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
-        if task.shown is Shown.SUBMITTED and task.since is not None:
-            late_from = task.since + rules.stale_after
-            task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
-        else:
-            task.late = False
+        begins = task.since if task.shown is Shown.SUBMITTED else None
+        late_from = math.inf if begins is None else begins + rules.stale_after
+        task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
         verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
@@ -425,10 +423,10 @@ class Tree:
         """Every request as its holder told it last."""
         return [*self._requests.offered.values()]
 
-    def request(self, request_id: str) -> Asked | None:
-        """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        known = (Asked(task.task_id, one) for task in self.tasks.values() for one in task.requests)
-        return next((one for one in known if one.request.request_id == request_id), None)
+    def request(self, request_id: str) -> tuple[Task, Request] | None:
+        """The task that asks a request, and that as it stands; None where it is not known, or its task has gone."""
+        known = ((task, one) for task in self.tasks.values() for one in task.requests)
+        return next((both for both in known if both[1].request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
@@ -444,6 +442,10 @@ class Tree:
     def notices(self) -> list[Finding]:
         """Findings of files that belong to no task."""
         return self._files.notices
+
+    def was_checked(self, returned: Seen) -> bool:
+        """Whether a verdict on the claims of a return is known."""
+        return returned.digest in self._checks.get(returned.path, {})
 
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""

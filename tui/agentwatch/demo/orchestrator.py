@@ -125,7 +125,7 @@ class Orchestrator:
             self._has_asked = True
             with suppress(RequestError):
                 self._offer = self._holder.store.offer(self._request())
-        elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
+        elif self._offer and (record := self._holder.look(self._offer)):
             self._holder.delivered(record)
             self._offer.end(RequestStage.DELIVERED, by=record.operator)
             self._offer = None
@@ -133,7 +133,7 @@ class Orchestrator:
 
     def leave(self) -> None:
         """Ask no more."""
-        if self._offer is not None:
+        if self._offer:
             self._offer.end(RequestStage.GONE)
             self._offer = None
 
@@ -160,7 +160,7 @@ def _words(record: Record, handoff: str) -> dict[str, str]:
     """What a scene can name. `handoff` and `report` are whole documents, the others words on one line."""
     ending = ending_of(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
-    packet = reading.document if reading is not None and isinstance(reading.document, Handoff) else None
+    packet = reading.document if reading and isinstance(reading.document, Handoff) else None
     said = textwrap.shorten(_said(record), _LONGEST, placeholder=" …") or "(nothing more)"
     return {
         "answer": said,

@@ -123,9 +123,7 @@ class Player:
     def __init__(
         self, steps: Sequence[Step], workspace: Path, speed: float = 1.0, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._workspace = workspace
-        self._speed = speed
-        self._clock = clock
+        self._workspace, self._speed, self._clock = workspace, speed, clock
         self._left = list(steps)
         self.position = 0.0
         """The second of the script that it has got to."""
@@ -144,12 +142,11 @@ class Player:
         began = self._clock() - self.position / self._speed
         attend()
         while self._left:
-            left = max(0.0, began + self._left[0].at_seconds / self._speed - self._clock())
+            due = self._left[0].at_seconds
+            left = max(0.0, began + due / self._speed - self._clock())
             if wait(min(left, every)):
                 return
-            if left <= every:
-                self._play_next(None)
-            self.position = max(self.position, (self._clock() - began) * self._speed)
+            self.play(max(due if left <= every else 0.0, (self._clock() - began) * self._speed))
             attend()
 
     def cut_in(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
@@ -158,28 +155,18 @@ class Player:
         kept = [step for step in self._left if not instead_of(step.path)]
         self._left = sorted((*kept, *added), key=lambda step: step.at_seconds)
 
-    def play_all(self, until: float = math.inf, started_at: float | None = None) -> None:
-        """Plays what is left without waiting, up to and including the second `until` of the script.
-
-        Files get the modification times they would have had if the session had begun at `started_at` (seconds
-        since the epoch); None lets it begin so that the moment played up to is now.
-        """
-        end = until if until < math.inf or not self._left else self._left[-1].at_seconds
-        if started_at is None:
-            started_at = time.time() - end
-        while self._left and self._left[0].at_seconds <= end:
-            self._play_next(started_at)
-        self.position = max(self.position, end)
-
-    def _play_next(self, started_at: float | None) -> None:
-        step = self._left[0]
-        place = self._workspace / step.path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
-        file = place.with_name(f".{place.name}.writing")
-        file.write_bytes(step.text.encode())
-        if started_at is not None:
-            os.utime(file, (started_at + step.at_seconds,) * 2)
-        file.replace(place)
-        del self._left[0]
-        self.position = max(self.position, step.at_seconds)
+    def play(self, until: float, began: float | None = None) -> None:
+        """Plays what is left up to the second `until` of the script, without waiting. Files are as old as if it had
+        begun then (seconds since the epoch); None leaves them as they are written."""
+        while self._left and self._left[0].at_seconds <= until:
+            step = self._left[0]
+            place = self._workspace / step.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
+            file = place.with_name(f".{place.name}.writing")
+            file.write_bytes(step.text.encode())
+            if began is not None:
+                os.utime(file, (began + step.at_seconds,) * 2)
+            file.replace(place)
+            del self._left[0]
+        self.position = max(self.position, until)

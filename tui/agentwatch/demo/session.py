@@ -76,7 +76,7 @@ class DemoSession:
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)
         self._stack.close()
-        if self._failure and error is None:
+        if self._failure and not error:
             raise WorkspaceError(
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
@@ -122,11 +122,11 @@ class DemoSession:
             self._failure = failure
 
     def _attend(self) -> None:
-        if self._orchestrator is not None:
+        if self._orchestrator:
             self._orchestrator.attend()
 
     def _leave(self) -> None:
         self._stop.set()
         self._thread.join()
-        if self._orchestrator is not None:
+        if self._orchestrator:
             self._orchestrator.leave()

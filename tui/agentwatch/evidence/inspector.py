@@ -169,6 +169,7 @@ class Inspector(Background[Sequence[Checked]]):
             if known is None or known.target != target or known.result.claims != result.claims:
                 # The first verdict is as old as the return, whenever somebody looks.
                 is_first = known is None or known.target.returned != returned
+                is_first &= self._tree is None or not self._tree.was_checked(returned)
                 at = returned.at if is_first else time.time()
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news

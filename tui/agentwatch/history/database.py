@@ -5,6 +5,7 @@ leaves nothing beside the file, and may be another user's sandbox.
 
 observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
 texts         zlib of the document, once for each digest. The oldest are dropped first.
+checks        since when a return, in a file or of a session, has a false claim (a JSON list of these), or none (null).
 times         `watched`: when the workspace was watched last.
 asides        append-only: tasks that were acknowledged, snoozed or were looked at (`seen`). `began`: nothing before it
               is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
@@ -47,6 +48,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         mark TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '', until REAL
     );
     CREATE INDEX asides_task ON asides (task_id);
+    """,
+    """
+    CREATE TABLE checks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL, claims TEXT
+    );
+    CREATE INDEX checks_path ON checks (path, id);
     """,
 )  # Never edit one: append. `PRAGMA user_version` counts those that were applied.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import Shown, State
@@ -22,7 +22,9 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
         for one in _moments(event, now):
             at = one.at
             if path := getattr(one, "path", ""):
-                latest[path] = at = max(at, latest.get(path, at))
+                at = max(at, latest.get(path, at))
+                # A verdict may be kept from before a session was read.
+                latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
                 at = max(at, lost_at)
@@ -30,8 +32,8 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # What was decided about a request is known when it ends.
-    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
+    # What was decided about a request is known when it ends, and what was returned before the verdict on it.
+    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,14 +19,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return, Severity
-from agentwatch.delegation.events import Event, Gone, Seen
+from agentwatch.delegation.events import Checked, Claim, Event, Gone, Seen, is_false
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_VERSIONS, agent_of, slot
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.database import Database, UnusableError, select
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import Elsewhere, KnownFile
-from agentwatch.sources.sessions.values import is_time
+from agentwatch.sources.sessions.values import is_time, shape_of
 from agentwatch.state import record_first_watch, state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
@@ -69,7 +69,7 @@ class History(Database):
         """`limit` is in bytes of compressed texts."""
         super().__init__(directory)
         self._limit = limit
-        self._waiting: deque[tuple[Seen | Gone, bytes | None]] = deque(maxlen=_WAITING)
+        self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
         """Events with their packed texts."""
         self._problem = ""
         self.is_complete = False
@@ -88,9 +88,10 @@ class History(Database):
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files, in one transaction. True: it is on disk; else the next call tries again."""
+        """Record what these say of files and claims, in one transaction. True: it is on disk; else the next call tries
+        again."""
         for event in events:
-            if isinstance(event, Seen | Gone):
+            if isinstance(event, Seen | Gone | Checked):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
                 self._waiting.append((event, None if text is None else pack(text)))
         if not self._waiting:
@@ -127,9 +128,12 @@ class History(Database):
 
 
 def _write_versions(
-    connection: sqlite3.Connection, versions: Iterable[tuple[Seen | Gone, bytes | None]], is_complete: bool
+    connection: sqlite3.Connection, events: Iterable[tuple[Seen | Gone | Checked, bytes | None]], is_complete: bool
 ) -> None:
-    for event, packed in versions:
+    for event, packed in events:
+        if isinstance(event, Checked):
+            _write_check(connection, event)
+            continue
         path, digest = event.path, event.digest if isinstance(event, Seen) else None
         newest = "SELECT digest, at < ? FROM observations WHERE path = ? ORDER BY id DESC LIMIT 1"
         before, is_later = connection.execute(newest, (event.at, path)).fetchone() or (None, True)
@@ -148,12 +152,29 @@ def _write_versions(
             " VALUES ('', (SELECT coalesce(max(id), 0) + 1 FROM observations), ?, ?, ?, ?)",
             (event.at, path, digest, outline_of(event) if isinstance(event, Seen) else None),
         )
-        # As many rows of one file as the tree remembers: the first, which says when it began, and the last ones.
-        rows = select(connection, "SELECT id FROM observations WHERE path = ? ORDER BY id", path)
-        connection.executemany("DELETE FROM observations WHERE id = ?", rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)])
+        _trim(connection, "observations", path)
         if packed is not None:
             connection.execute("INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (digest, packed))
     _set_watched(connection, is_complete)
+
+
+def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
+    """Record whether a claim of a return is false, where that is news."""
+    # Of a session, the path is a key of foreign words.
+    path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if is_false((one,))]
+    newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
+    before = connection.execute(newest, (path, event.digest)).fetchone()
+    if not before or before[0] != bool(false):
+        values = path, event.digest, event.at, json.dumps(false) if false else None
+        connection.execute("INSERT INTO checks (path, digest, at, claims) VALUES (?, ?, ?, ?)", values)
+        _trim(connection, "checks", path)
+
+
+def _trim(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
+    """As many rows of one file as the tree remembers: the first, which says when it began, and the last ones."""
+    rows = select(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
+    old = rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)]
+    connection.executemany(f"DELETE FROM {table} WHERE id = ?", old)  # noqa: S608
 
 
 def _set_watched(connection: sqlite3.Connection, is_complete: bool) -> None:
@@ -172,6 +193,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
     rows = select(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
     last = select(connection, _LAST)
     times = dict(select(connection, "SELECT name, at FROM times"))
+    checks = [] if about is not None else select(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
     connection.execute("COMMIT")
     elsewhere = None
     if about is not None and "complete" in times and (directories := _directories_of(rows, about)):
@@ -182,7 +204,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
         for path, digest, at, is_there in last
         if digest and isinstance(digest, str)
     }
-    return Recalled(list(_versions(connection, rows)), files, times.get("watched"), elsewhere)
+    return Recalled([*_events(connection, rows, checks)], files, times.get("watched"), elsewhere)
 
 
 def _directories_of(rows: Sequence[tuple[Any, ...]], task_id: str) -> set[str]:
@@ -195,8 +217,16 @@ def _directories_of(rows: Sequence[tuple[Any, ...]], task_id: str) -> set[str]:
     }
 
 
-def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[Seen | Gone]:
-    """The versions that can be read, as today's contracts have them."""
+def _events(
+    connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], checks: Iterable[tuple[Any, ...]]
+) -> Iterator[Event]:
+    """The versions that can be read, as today's contracts have them, each with the verdicts on it."""
+    checked = defaultdict[tuple[str, str], list[Checked]](list)
+    for path, digest, at, claims in checks:
+        with suppress(ValueError, TypeError):
+            false = shape_of(tuple[Claim, ...]).validate_json(claims) if claims else ()
+            one = Checked(0, float(at), str(path, "utf-8", "surrogatepass"), digest, false)
+            checked[one.path, digest].append(one)
     for row_id, at, path, digest, outline in rows:
         seq = row_id - rows[-1][0] - 1
         if not (isinstance(at, float) and isinstance(path, str)):
@@ -207,6 +237,9 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
             reading = read_version(path, outline, partial(_text, connection, digest))
             if reading is not None:
                 yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
+            yield from checked.pop((path, digest), ())
+    for left in checked.values():
+        yield from left
 
 
 class Recorder(History, Part):

@@ -6,18 +6,20 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Attempt, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Below, Shown, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
+from agentwatch.sources import Problem
 from agentwatch.view import words
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
@@ -45,38 +47,6 @@ class TaskLine(NamedTuple):
         return [one for attempt in self.task.attempts for one in attempt.decisions]
 
 
-class Attention(NamedTuple):
-    """A task that somebody has to look at: the exact ask, since when, and how many open tasks it holds up."""
-
-    task_id: str
-    ask: str
-    since: float | None
-    holds: int
-
-
-class Summary(NamedTuple):
-    """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
-    they claim could be checked."""
-
-    tasks: int
-    by_state: dict[State, int]
-    by_shown_state: dict[Shown, int]
-    needs_operator: int
-    verified: int
-    contradicted: int
-    unchecked: int
-    stale: int
-    past: int
-
-
-class Elsewhere(NamedTuple):
-    """Another worktree of the repository in which something is not past, and how many of its tasks need somebody."""
-
-    workspace: str
-    tasks: int
-    needs_operator: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
@@ -84,18 +54,16 @@ class Account:
     tree: Tree
     workspace: str
     generated_at: float
-    verdict: str
-    summary: Summary
-    attention: Sequence[Attention]
-    """The most pressing first."""
+    attention: Sequence[tuple[Task, str]]
+    """The tasks that somebody has to look at, the most pressing first, each with its exact ask."""
     tasks: Sequence[TaskLine]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: Sequence[Finding]
     """Findings of files that belong to no task."""
-    problems: Sequence[tuple[str, str, str]]
-    """What could not be read: (source, place, message) each."""
-    worktrees: Sequence[Elsewhere]
+    problems: Sequence[Problem]
+    worktrees: Mapping[str, Below]
+    """The sums over the tasks in other worktrees of the repository, by their places."""
 
     @property
     def name(self) -> str:
@@ -103,6 +71,11 @@ class Account:
         name = PurePath(self.workspace).name or self.workspace
         host = self.tree.host
         return f"{host}: {name}" if host and not host.endswith(name) else host or name
+
+    @property
+    def verdict(self) -> str:
+        asking_there = sum(one.needs_operator for one in self.worktrees.values())
+        return verdict_of(self.tree, len(self.problems), asking_there)
 
     @property
     def rows(self) -> list[TaskLine]:
@@ -116,8 +89,8 @@ def account_of(
     *,
     workspace: str,
     now: float,
-    problems: Sequence[tuple[str, str, str]] = (),
-    worktrees: Sequence[Elsewhere] = (),
+    problems: Sequence[Problem] = (),
+    worktrees: Mapping[str, Below] = MappingProxyType({}),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
@@ -127,8 +100,6 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(tree, len(problems), sum(one.needs_operator for one in worktrees)),
-        summary=summary_of(tree),
         attention=list(_attention(tree)),
         tasks=list(_lines(tree, now)),
         changes=changes,
@@ -138,33 +109,24 @@ def account_of(
     )
 
 
-def summary_of(tree: Tree, found: Collection[Task] | None = None) -> Summary:
-    """The numbers of a tree, or of the tasks `found` in it."""
-    everything = sums_of(found) if found is not None else tree.totals
-    tasks = [task for task in (tree.tasks.values() if found is None else found) if not task.past]
-    now = sums_of(tasks)
-    return Summary(
-        tasks=now.tasks,
-        by_state={state: now.states[state] for state in State if now.states.get(state)},
-        by_shown_state={shown: now.shown[shown] for shown in Shown if now.shown.get(shown)},
-        needs_operator=now.needs_operator,
-        verified=now.verdicts.get(Verdict.VERIFIED, 0),
-        contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
-        unchecked=sum(one.shown is Shown.COMPLETED and not one.verdict and not one.shares_row for one in tasks),
-        stale=now.stale,
-        past=everything.tasks - now.tasks,
-    )
+def present_of(tasks: Iterable[Task]) -> Below:
+    """The sums over those that are not past."""
+    return sums_of(task for task in tasks if not task.past)
 
 
-def _attention(tree: Tree) -> Iterator[Attention]:
+def unchecked_in(sums: Below) -> int:
+    """How many tasks are completed, and nothing that they claim could be checked."""
+    return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
+
+
+def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
     silent = [
         one
         for one in tree.tasks.values()
         if one.shown in (Shown.SILENT, Shown.GONE) and not (one.past or one.shares_row or one.needs_operator)
     ]
     for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
-        ask = task.ask or "it works and gives no sign of life: check whether it still runs"
-        yield Attention(task.task_id, ask, task.since, task.open_below)
+        yield task, task.ask or "it works and gives no sign of life: check whether it still runs"
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
@@ -185,22 +147,21 @@ def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection
 
 
 def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None) -> Iterator[str]:
-    summary = summary_of(tree, found)
-    history = words.history_words(tree) if found is None else ""
-    checked = {"verified": summary.verified, "unchecked": summary.unchecked}
-    checked["contradicted"] = summary.by_shown_state.get(Shown.COMPLETED, 0) - sum(checked.values())
+    tasks = tree.tasks.values() if found is None else found
+    now, total, history = present_of(tasks), sums_of(tasks).tasks, words.history_words(tree) if found is None else ""
+    checked = {"verified": now.verdicts[Verdict.VERIFIED], "unchecked": unchecked_in(now)}
+    checked["contradicted"] = now.shown[Shown.COMPLETED] - sum(checked.values())
     inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
     states = []
-    for shown, count in sorted(summary.by_shown_state.items(), key=lambda item: -item[0].urgency):
+    for shown in reversed(Shown):
         about = f" ({inside})" if inside and shown is Shown.COMPLETED else ""
-        states.append(f"{count:,} {shown.word}{about}")
-    past = f", and {summary.past:,} of history" if summary.past else ""
-    if found is not None:
-        yield f"{summary.tasks + summary.past:,} found{': ' * bool(states)}{', '.join(states)}{past}."
-    elif states:
-        yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
-    elif past or tree.lost_since is None:
-        yield f"No new tasks{past}." if past else "No handoffs or returns were found."
+        states += [f"{count:,} {shown.word}{about}"] if (count := now.shown[shown]) else []
+    past = [f"and {total - now.tasks:,} of history"] if total > now.tasks else []
+    if total or found is not None:
+        parts = f": {', '.join([*states, *past])}" if states else ", all of history" * bool(past)
+        yield f"{plural(total, 'task') if found is None else f'{total:,} found'}{parts}."
+    elif tree.lost_since is None:
+        yield "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
@@ -209,7 +170,7 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
         does = "does" if asking_there == 1 else "do"
         there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
-        needs = summary.needs_operator
+        needs = now.needs_operator
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
 
@@ -349,14 +310,14 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     """The tables of a session on unread files, open questions, events, and findings of files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
-    for one in account.attention:
-        held = f" (holds up {plural(one.holds, 'task')})" if one.holds else ""
-        waiting = span(one.since and account.generated_at - one.since)
-        asks.append((lines[one.task_id], one.task_id, one.ask + held, waiting))
+    for task, ask in account.attention:
+        held = f" (holds up {plural(task.open_below, 'task')})" if task.open_below else ""
+        waiting = span(task.since and account.generated_at - task.since)
+        asks.append((lines[task.task_id], task.task_id, ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
     ]
-    unread = [(source, message) for source, _, message in account.problems]
+    unread = [(one.source, one.message) for one in account.problems]
     return (
         Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
         Grid("Needs attention", "task", _ASKED, asks),

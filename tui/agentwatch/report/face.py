@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentwatch.console import STRONG, Part, is_terminal, say_line
 from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.delegation.task import Attempt
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable, Verdict
+from agentwatch.delegation.task import Attempt, Shown, State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import (
-    Account,
-    Elsewhere,
-    TaskLine,
-    account_of,
-    others_say,
-    receipt_words,
-)
+from agentwatch.report.account import Account, TaskLine, account_of, others_say, present_of, receipt_words, unchecked_in
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
@@ -51,21 +44,12 @@ _INKS: Final = {
 }
 
 
-class Reported(NamedTuple):
-    """A workspace that is reported: a monitor that has loaded, what is known of its past, and monitors of other
-    worktrees, of which only counts are told."""
-
-    monitor: Monitor
-    past: Sequence[Event]
-    worktrees: Sequence[Monitor] = ()
-
-
 def past_of(workspace: Path) -> Sequence[Event]:
     """What the history of a workspace of this machine tells. Blocks."""
     return History(state_directory(workspace)).recall().events
 
 
-def write_report(reported: Sequence[Reported], format_: str | None, output: str | None, *, now: float) -> int:
+def write_report(accounts: Sequence[Account], format_: str | None, output: str | None) -> int:
     """Write the report of some workspaces, one behind the other, to `output` or, with None, to standard output.
 
     Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
@@ -74,9 +58,8 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
     if format_ is None:
         ending = Path(output or "").suffix.removeprefix(".").lower()
         format_ = ending if ending in FORMATS else "md"
-    if len(reported) > 1 and format_ == "html":
+    if len(accounts) > 1 and format_ == "html":
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
-    accounts = [_account(one, now) for one in reported]
     text = "\n".join(map(FORMATS[format_], accounts))
     if len(accounts) > 1 and format_ == "json":
         text = indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
@@ -87,7 +70,7 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
         say(text.removesuffix("\n"))
     else:
         write_new(Path(output), [text])
-    problems = [problem for one in reported for problem in one.monitor.problems]
+    problems = [problem for account in accounts for problem in account.problems]
     complain_of(problems)
     return 1 if problems else 0
 
@@ -99,27 +82,22 @@ def _inked(line: str) -> Iterator[Part | str]:
         yield one, STRONG if line.startswith("#") else _INKS[one] if number % 2 else ""
 
 
-def _account(reported: Reported, now: float) -> Account:
-    monitor = reported.monitor
-    worktrees = [
-        Elsewhere(str(one.workspace), one.tree.totals.tasks, one.tree.totals.needs_operator)
-        for one in reported.worktrees
-    ]
+def account_of_monitor(monitor: Monitor, past: Iterable[Event], worktrees: Iterable[Monitor], now: float) -> Account:
+    """The account of a monitor that has loaded; `past` is what is known of the past of its workspace."""
     return account_of(
         monitor.tree,
-        _changes(reported, now),
+        _changes(monitor.tree, past, now),
         workspace=monitor.directory,
         now=now,
         problems=monitor.problems,
-        worktrees=worktrees,
+        worktrees={str(one.workspace): one.tree.totals for one in worktrees},
     )
 
 
-def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
+def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
     """What the history, the sessions, the decisions and the requests tell, by the same rules as the tree."""
-    tree = reported.monitor.tree
     # All others the tree has as they are now.
-    files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
+    files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
     return tuple(state_changes(story(told, now), Tree(rules)))
@@ -142,12 +120,34 @@ def document_of(account: Account) -> Document:
     return told | {
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
-        "summary": account.summary._asdict(),
-        "attention": [one._asdict() | {"since": iso(one.since)} for one in account.attention],
+        "summary": _summary(account.tree),
+        "attention": [
+            {"task_id": task.task_id, "ask": ask, "since": iso(task.since), "holds": task.open_below}
+            for task, ask in account.attention
+        ],
         "tasks": [*map(_task, told["tasks"], account.tasks)],
         "decisions": [_decision(one) for line in account.tasks for one in line.decisions],
         "changes": [one._asdict() | {"at": iso(one.at)} for one in account.changes],
-        "worktrees": [one._asdict() for one in account.worktrees],
+        "worktrees": [
+            {"workspace": place, "tasks": below.tasks, "needs_operator": below.needs_operator}
+            for place, below in account.worktrees.items()
+        ],
+    }
+
+
+def _summary(tree: Tree) -> Document:
+    """Counts of the tasks that are not past, and of those that are."""
+    now = present_of(tree.tasks.values())
+    return {
+        "tasks": now.tasks,
+        "by_state": {state: now.states[state] for state in State if now.states[state]},
+        "by_shown_state": {shown: now.shown[shown] for shown in Shown if now.shown[shown]},
+        "needs_operator": now.needs_operator,
+        "verified": now.verdicts[Verdict.VERIFIED],
+        "contradicted": now.verdicts[Verdict.CONTRADICTED],
+        "unchecked": unchecked_in(now),
+        "stale": now.stale,
+        "past": tree.totals.tasks - now.tasks,
     }
 
 

@@ -13,8 +13,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Final, NamedTuple
 
-from agentwatch.delegation.task import State
-from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
+from agentwatch.delegation.task import Shown, State
+from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
 from agentwatch.text import clean, clean_lines
 from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.spans import Kind, spans_of
@@ -75,14 +75,18 @@ def html(account: Account) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    shown = sorted(account.summary.by_shown_state.items(), key=lambda item: -item[0].urgency)
+    shown = present_of(account.tree.tasks.values()).shown
     return fill(
         package.joinpath("page.html").read_text(encoding="utf-8"),
         policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
         style=Html(style),
         name=clean(account.name, 200),
         verdict=account.verdict,
-        counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in shown],
+        counts=[
+            fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}")
+            for one in reversed(Shown)
+            if (n := shown[one])
+        ],
         sections=_sections(account, axis),
         when=utc(account.generated_at),
     )
@@ -143,7 +147,7 @@ def _sections(account: Account, axis: _Axis | None) -> list[Html]:
 
 def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
-    pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
+    pressing = {task.task_id for task, _ in account.attention[:_FIRST_ASKED]}
     rows = []
     for line in account.rows:
         task = line.task

@@ -93,7 +93,7 @@ def _state(line: TaskLine) -> str:
 
 def _details(account: Account, room: int) -> Iterator[str]:
     """A folded block for each task, the most pressing first; those that matter least go where room is short."""
-    ranks = {one.task_id: rank for rank, one in enumerate(account.attention)}
+    ranks = {task.task_id: rank for rank, (task, _) in enumerate(account.attention)}
     blocks = ["### Tasks"]
     for line in sorted(account.rows, key=lambda one: ranks.get(one.task.task_id, len(ranks))):
         block = "\n\n".join(_detail(line))

@@ -20,7 +20,7 @@ from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import SENDS_ON, Action
+from agentwatch.delegation.decision import SENDS_ON, Action, Stage
 from agentwatch.delegation.task import State
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.claude_code.hooks import HookCall
@@ -90,7 +90,8 @@ def hold_child(
     asker = Reader(workspace, READER, read_only=settings.read_only)
     if row and row[0].decision_id:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
-            asker.note_acted(row[0].decision_id, "the child answered again")
+            before = asker.find(Question(None, decision_id=row[0].decision_id))
+            asker.mark(before, "the child answered again", Stage.ACTED)
     case = _Case(call, child, row, asker, Journal(workspace))
     state = child.state(settings)
     if state not in BAD:
@@ -124,7 +125,7 @@ def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Setti
     case, state = _Case(call, child, [], asker, Journal(workspace)), child.state(settings)
     found, trouble = case.find(0.0)
     if record := found.record:
-        asker.note_read(found, f"{READER}, session {child.session_id}"[:200])
+        asker.mark(found, f"{READER}, session {child.session_id}"[:200])
         told = decided(record, asker.hand_out(record), workspace)
         case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
     else:
@@ -148,7 +149,7 @@ def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
     if not claim.won:
         why = f"the decision to {action} is carried out by {claim.by}"
         return None if claim.by == by else case.answer(LET_GO, action, why, decision_id)
-    asker.note_read(found, by)
+    asker.mark(found, by)
     reason = carry_out(record, asker.hand_out(record))
     return case.answer(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 

@@ -117,7 +117,7 @@ def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> st
     if decided and answer and _print(answer):
         holder.delivered(decided)
         offer.end(RequestStage.DELIVERED, by=decided.operator)
-    elif decided is None and asked.is_answered():
+    elif not decided and asked.is_answered():
         offer.end(RequestStage.ELSEWHERE)
     return holder.trouble
 

@@ -177,7 +177,7 @@ class RequestCase:
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
-        request = asked.request
+        _, request = asked
         if not request.waits_for_operator:
             return f"It cannot be answered any more: {standing_words(request, now)}."
         if (request.input_sha256, request.shown) != (seen.input_sha256, seen.shown):

@@ -171,6 +171,9 @@ class Transcript(Account):
             if said.startswith(_FEEDBACK)
             else StartedBy.PARENT
         )
+        if self.open and asker is StartedBy.PARENT and not self.is_agent:
+            # A call without a result: the program was killed, and the session resumed.
+            self.end(RunState.CANCELED, at)
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
