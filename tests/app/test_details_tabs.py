@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.goldens.golden import Golden
 from tests.unit.contracts import documents
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
-from agentwatch.app.widgets.details.pane import head_lines
+from agentwatch.app.widgets.details.pane import head_lines, titles_of
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
 from agentwatch.delegation.task import Below, Counted, Retry, Shown, State
@@ -116,6 +116,17 @@ def test_the_head_says_how_it_stands(fields: dict[str, Any], words: str) -> None
     assert ("attempt 1 of" in " ".join(head)) == (" of " in words)
     low = [line.plain for line in head_lines(one, NOW, 80, 19)]
     assert low == [line for line in head if line.strip()]
+
+
+def test_in_little_room_every_tab_and_the_age_are_in_sight() -> None:
+    one = broken().task
+    one.since = NOW - 60
+    for room in (62, 57, 52):
+        titles = titles_of(one, "attestation", room)
+        assert sum(title.cell_length + 1 for title in titles.values()) <= room
+        assert titles["attestation"].plain == "Attestation"
+        assert titles["findings"].plain[-2:] == f" {len(one.findings)}"
+    assert next(islice(head_lines(one, NOW, 40, 19), 1, None)).plain == "✗ failed   attempt 1   1m ago"
 
 
 # Any document
