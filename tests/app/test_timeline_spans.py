@@ -18,7 +18,7 @@ from agentwatch.delegation.events import Event, Tick
 from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import StartedBy
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.spans import spans_of
+from agentwatch.view.spans import last_of, spans_of
 
 
 def tree_of(events: Iterable[Event]) -> Tree:
@@ -112,6 +112,9 @@ def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer() -> None:
     answered = tree_of([ran_session(run), *map(requested, asked), decided(asked[0], stage=Stage.DELIVERED)])
     told = [(span.kind.name, span.start, span.end, span.look.glyph) for span in spans_of(answered.tasks["s1"])]
     assert told == [
-        ("WORK", 1_000.0, 1_100.0, "■"), ("WAIT", 1_100.0, 1_130.0, "■"), ("WORK", 1_130.0, 1_200.0, "◐"),
+        ("WORK", 1_000.0, 1_100.0, "■"),
+        ("WAIT", 1_100.0, 1_130.0, "■"),
+        ("WORK", 1_130.0, 1_200.0, "◐"),
         ("SILENT", 1_200.0, None, "◌"),
-    ]  # fmt: skip
+    ]
+    assert last_of(spans_of(answered.tasks["s1"])[:-1])[:2] == (1_000.0, 1_200.0)  # fmt: skip

@@ -124,6 +124,13 @@ def _latest(task: Task, one: _Signs) -> Iterator[Span]:
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
 
 
+def last_of(spans: Sequence[Span]) -> Span:
+    """The last span; where it is work, from the beginning of its attempt on, whatever it waited for meanwhile."""
+    last = spans[-1]
+    began = next(one.start for one in spans if one.number == last.number)
+    return last._replace(start=began) if last.kind is Kind.WORK else last
+
+
 def busy_times(task: Task) -> tuple[Interval, ...]:
     """When the task is known to have been at work, a moment as an interval without length.
 

@@ -28,7 +28,7 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.looks import look
-from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, spans_of
+from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, last_of, spans_of
 from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         if (task := self.cursor_task) is None:
             return []
         face, spans = look(task), spans_of(task)
-        words = span_words(spans[-1], self.frame.now) if spans else "no file speaks of it"
+        words = span_words(last_of(spans), self.frame.now) if spans else "no file speaks of it"
         parts = [
             Part(f" {face.glyph} ", palette.states[face.color]),
             Part(clip(name_of(task), width // 3), palette.strong),
@@ -314,12 +314,12 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
         rail = "━" if task.below is not None else "▓" if span.look.word in _BAD_WORDS else "█"
         for x in range(max(left, 0), min(end, present, frame.width)):
             bar.put(x, "╱" if x in folded else _FILLS.get(span.kind, rail), style)
-        length = times.duration(span.until(frame.now) - span.start)
-        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if span.kind is Kind.WORK and end < present:
             bar.put(end, span.look.glyph, style)
         if span is not spans[-1]:
             continue
+        length = times.duration(span.until(frame.now) - last_of(spans).start)
+        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs)
         else:
