@@ -132,13 +132,14 @@ def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
     match = _LAST.search(text)
     if match is None:
         return None
-    key, begun = (match["key"] or "").casefold(), match["quoted"] if match["quoted"] is not None else match["bare"]
-    if match["key"] is None:
-        names = [f"{one}:" for one in _EXAMPLES] if len(begun) >= _LEAST and match["quoted"] is None else []
+    key, is_quoted = (match["key"] or "").casefold(), match["bare"] is None
+    begun = match["quoted" if is_quoted else "bare"]
+    if not key:
+        names = [] if is_quoted or len(begun) < _LEAST else [f"{one}:" for one in _EXAMPLES]
+    elif key in ("since", "state", "is"):
+        names = [*(_SPANS if key == "since" else _WORDS)]
     else:
-        known = _SPANS if key == "since" else _WORDS if key in ("state", "is") else ()
-        ends = '[", ]' if match["quoted"] is None else '[",]'
-        names = list(known) or [re.split(ends, one, maxsplit=1)[0] for one in values(key)]
+        names = [re.split('[",]' if is_quoted else '[", ]', one, maxsplit=1)[0] for one in values(key)]
     size = len(begun)
     name = next((name for name in names if name[:size].casefold() == begun.casefold() and name[size:]), None)
     return None if name is None else text + name[size:]

@@ -40,7 +40,7 @@ from agentwatch.contracts.shapes import Contract, Finding, Handoff
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Claim, Seen
 from agentwatch.delegation.run import Message, RunState
-from agentwatch.delegation.task import Attempt, Basis, Task
+from agentwatch.delegation.task import Attempt, Basis, Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean_lines, exact
@@ -140,10 +140,11 @@ def overview(view: View) -> Iterator[Block]:
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), remark(standing)]))
-    states = task.below.shown if task.below else {}
-    below = [Content(plural(task.below.tasks, "task"))] if task.below else []
-    urgent = sorted((state for state, count in states.items() if count), key=lambda state: -state.urgency)
-    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state.word}") for state in urgent]
+    below: list[Content] = []
+    if task.below:
+        counts = task.below.shown
+        counted = (in_color(looks.LOOKS[one], f"{counts[one]:,} {one.word}") for one in reversed(Shown) if counts[one])
+        below = [Content(plural(task.below.tasks, "task")), *counted]
     yield from fields(
         ("your note", decision.note if decision else None),
         ("model", task.result.model if task.result else None),
