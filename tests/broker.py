@@ -54,7 +54,7 @@ def _free_port() -> int:
 class Broker:
     """A server that can be killed, and started again as it was. `more` goes into its configuration."""
 
-    def __init__(self, place: Path, more: str = "", *, jetstream: bool = True) -> None:
+    def __init__(self, place: Path, more: str = "", *, jetstream: bool = True):
         self.place, self.more = place, more
         self.store = place / "store"
         self._jetstream = jetstream
@@ -78,14 +78,14 @@ class Broker:
             time.sleep(0.005)
         raise AssertionError((self.place / "log").read_text())
 
-    def kill(self) -> None:
+    def kill(self):
         """End it as if the power went."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> None:
+    def stop(self):
         self._end(signal.SIGTERM)
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, how: signal.Signals):
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(20)
@@ -99,7 +99,7 @@ class Broker:
 class Wire:
     """Stands between somebody and a server, and carries everything there and back until it is cut."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker):
         self._broker = broker
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"nats://127.0.0.1:{self._listening.getsockname()[1]}"
@@ -107,13 +107,13 @@ class Wire:
         self._connect = threading.Thread(target=self._accept, daemon=True)
         self._connect.start()
 
-    def cut(self) -> None:
+    def cut(self):
         """Break all that is connected, in the middle of what it carries; whoever connects again can."""
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def stop(self) -> None:
+    def stop(self):
         with suppress(OSError):
             # Else whoever accepts does not wake.
             self._listening.shutdown(socket.SHUT_RDWR)
@@ -121,7 +121,7 @@ class Wire:
         self._connect.join(5)
         self._listening.close()
 
-    def _accept(self) -> None:
+    def _accept(self):
         carrying = []
         with suppress(OSError):
             while True:
@@ -142,7 +142,7 @@ class Wire:
         for one in self._open:
             one.close()
 
-    def _carry(self, here: socket.socket, there: socket.socket) -> None:
+    def _carry(self, here: socket.socket, there: socket.socket):
         with suppress(OSError):
             while data := here.recv(65536):
                 there.sendall(data)

@@ -1,7 +1,5 @@
 """A certificate that vouches for itself, and JWTs of NATS, made in a test."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """Places that nobody may enter and files that nobody may read, also where the tests are run by root."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,14 +1,12 @@
 """Settings that hold for every test."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
 import sqlite3
 import sys
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,12 +26,12 @@ _QUICK = ("unit", "journeys/test_tree.py")
 _QUICK_EXAMPLES = 20
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser):
     """`pytest tests/goldens --update-goldens` writes the golden files instead of comparing with them."""
     parser.addoption("--update-goldens", action="store_true", help="write golden files instead of comparing")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config: pytest.Config):
     """`AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for, the quick part shorter."""
     if config.option.markexpr == "not slow":
         os.environ.setdefault("AGENTWATCH_EXAMPLES", str(_QUICK_EXAMPLES))
@@ -46,14 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("agentwatch")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]):
     """All but these, and what is marked in them, is slow: `-m "not slow"` is a minute."""
     for item in items:
         if not item.path.relative_to(Path(__file__).parent).as_posix().startswith(_QUICK):
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """The tests themselves live to the end. A third of an app's time went into looking whether they do."""
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
@@ -79,18 +77,18 @@ class _Watched(sqlite3.Connection):
 
     opened: ClassVar[dict[int, str]] = {}
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
+    def __init__(self, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
         frames = traceback.extract_stack(limit=8)[:-1]
         self.opened[id(self)] = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
 
-    def close(self) -> None:
+    def close(self):
         super().close()
         self.opened.pop(id(self), None)
 
 
 @pytest.fixture(autouse=True)
-def every_database_that_is_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def every_database_that_is_opened_is_closed(monkeypatch):
     """From Python 3.13 on one that is not is a ResourceWarning, at whatever time it is noticed."""
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=_Watched))
     _Watched.opened.clear()
@@ -101,7 +99,7 @@ def every_database_that_is_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def without_root_rights() -> Iterator[None]:
+def without_root_rights():
     """Root may read and write only what permissions allow."""
     with bound_by_permissions():
         yield

@@ -1,7 +1,5 @@
 """The pages of the manual and the JSON schemas that are made from the code; `python -m tests.generate` writes them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Homes of users, in temporary directories."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -16,7 +14,7 @@ _VARIABLES = (
 )
 
 
-def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
     """Be a user who has no programs yet, with this home; what agentwatch remembers lies in `state` there."""
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
@@ -24,7 +22,7 @@ def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def write_aged(path: Path, text: str, *, days: float) -> None:
+def write_aged(path: Path, text: str, *, days: float):
     """A file that was written so long ago."""
     path.write_text(text)
     os.utime(path, (time.time() - days * DAY,) * 2)

@@ -1,7 +1,5 @@
 """JSON schemas made of the models of what is printed, and of the record of a decision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import TypeAdapter

@@ -14,7 +14,7 @@ from pathlib import Path
 class WrongClock:
     """By how much a clock is ahead, as a file says it."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path):
         self.file = file
         self.set(0)
 
@@ -31,13 +31,13 @@ class WrongClock:
         script.chmod(0o755)
         return directory
 
-    def set(self, ahead: float) -> None:
+    def set(self, ahead: float):
         beside = self.file.with_suffix(".new")
         beside.write_text(str(ahead))
         beside.rename(self.file)
 
 
-def run(file: Path, words: list[str]) -> None:
+def run(file: Path, words: list[str]):
     right, right_ns = time.time, time.time_ns
 
     def ahead() -> float:

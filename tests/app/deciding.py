@@ -1,7 +1,5 @@
 """A workspace on disk, a real desk, and an app on it whose arming clock a test moves."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -66,23 +64,23 @@ class Office(Stage):
     def another_desk(self) -> DecisionService:
         return desk_of(self.root)
 
-    async def open(self, key: str, task_id: str = "shop.api") -> None:
+    async def open(self, key: str, task_id: str = "shop.api"):
         """Go to a task and press the key of an action."""
         self.tree.select(task_id)
         await self.press(key)
         await self.until(lambda: self.in_dialog)
         await self.until(lambda: "◌ read it first" in self.text() or "not yet:" in self.text())
 
-    def wait_for_arming(self) -> None:
+    def wait_for_arming(self):
         self.clock[0] += ARMING_SECONDS
 
-    async def ready(self) -> None:
+    async def ready(self):
         """Let the time pass after which the key counts, and wait until nothing is missing."""
         self.wait_for_arming()
         self.dialog.look()
         await self.until(lambda: "◆ ctrl+s" in self.text())
 
-    async def record(self) -> None:
+    async def record(self):
         """Press the key that records, and wait until the dialog has closed."""
         dialog = self.dialog
         await self.ready()

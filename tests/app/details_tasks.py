@@ -1,7 +1,5 @@
 """Tasks for the tests of the details, put together by hand: a task, its texts, and the tree around it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Scenes for the tests of the screen: observations by hand, and a monitor whose source is told what to see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -59,7 +57,7 @@ HOSTILE = {
 class Scene:
     """Collects observations; each call is one file of a task."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.events: list[Event] = []
         self.digests: dict[str, str] = {}
         """The digest of each file's last content."""
@@ -69,7 +67,7 @@ class Scene:
         self._seq += 1
         return self._seq
 
-    def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()) -> None:
+    def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()):
         digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
         self.digests[path] = digest
         self.events.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
@@ -84,7 +82,7 @@ class Scene:
         done: str = "",
         parent: str | None = None,
         mode: str | None = None,
-    ) -> None:
+    ):
         """A packet. `done` is the checklist in the letters x, - and a blank: `xx- `."""
         marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
         todos = tuple(Todo(f"step {n}", marks[mark], None, 20 + n) for n, mark in enumerate(done)) if done else None
@@ -106,7 +104,7 @@ class Scene:
         code: str | None = None,
         invalid: bool = False,
         created: tuple[str, ...] = (),
-    ) -> None:
+    ):
         """A return."""
         words = {
             Outcome.COMPLETED: "SUCCESS", Outcome.PARTIAL: "PARTIAL", Outcome.FAILED: "ERROR",
@@ -120,11 +118,11 @@ class Scene:
         findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
         self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
 
-    def gone(self, path: str) -> None:
+    def gone(self, path: str):
         """A file that is no longer there."""
         self.events.append(Gone(self._next(), NOW, path))
 
-    def unreadable(self, path: str, message: str) -> None:
+    def unreadable(self, path: str, message: str):
         """A file that could not be read."""
         finding = Finding("SRC002", Severity.ERROR, message)
         self.events.append(Unreadable(self._next(), NOW, path, finding))
@@ -146,7 +144,7 @@ class Scene:
         gone: bool | None = None,
         done: str = "",
         tokens: int | None = None,
-    ) -> None:
+    ):
         """A session of an agent program, `below` another one; `done` is as in `handoff`."""
         marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
         run = Run(
@@ -168,18 +166,18 @@ class Scene:
 class ToldSource(Source):
     """A source that sees what it is told."""
 
-    def __init__(self, first: Iterable[Event] = (), health: Health = LIVE) -> None:
+    def __init__(self, first: Iterable[Event] = (), health: Health = LIVE):
         self.health = health
         self.transcripts: dict[str, Callable[[], RunTranscript]] = {}
         """By session."""
         self._first = tuple(first)
         self._emit: Callable[[Batch], None] | None = None
 
-    def start(self, emit: Callable[[Batch], None]) -> None:
+    def start(self, emit: Callable[[Batch], None]):
         self._emit = emit
         emit(Batch(self._first, self.health))
 
-    def stop(self) -> None:
+    def stop(self):
         self._emit = None
 
     def content(self, digest: str) -> str | None:
@@ -189,7 +187,7 @@ class ToldSource(Source):
         begin = self.transcripts.get(run.session_id)
         return begin() if begin is not None else None
 
-    def push(self, events: Iterable[Event] = (), health: Health | None = None) -> None:
+    def push(self, events: Iterable[Event] = (), health: Health | None = None):
         """See more."""
         self.health = health or self.health
         assert self._emit is not None

@@ -1,7 +1,5 @@
 """Drives the app in a test by what an operator sees and presses."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -59,44 +57,44 @@ class Stage:
     def in_details(self) -> bool:
         return self.details.has_focus_within
 
-    def settle(self) -> None:
+    def settle(self):
         """The first scan is over, without the time in which more might come."""
         self.app.settle()
 
-    async def until(self, holds: Callable[[], object]) -> None:
+    async def until(self, holds: Callable[[], object]):
         """Wait for a condition."""
         end = time.monotonic() + _DEADLINE
         while not holds():
             assert time.monotonic() < end, f"did not come true: {self.text()}"
             await self.pilot.pause(0.01)
 
-    async def resize(self, width: int, height: int) -> None:
+    async def resize(self, width: int, height: int):
         """Give the terminal another size, and wait until the screen has it: on a busy machine a key may overtake it."""
         await self.pilot.resize_terminal(width, height)
         await self.until(lambda: self.app.screen.size == (width, height))
         await self.pilot.pause()
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str):
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    async def choose(self, key: str, answer: str = "enter") -> None:
+    async def choose(self, key: str, answer: str = "enter"):
         """Open a question of ours with a key, and answer it."""
         await self.press(key)
         await self.answer(answer)
 
-    async def answer(self, key: str = "enter") -> None:
+    async def answer(self, key: str = "enter"):
         """Answer a question of ours once that counts."""
         await self.until(lambda: "· esc leave" in self.text() and "in a moment" not in self.text())
         await self.press(key)
 
-    async def see(self, *ids: str) -> None:
+    async def see(self, *ids: str):
         """Let the source see what the scene has collected, and wait until these tasks are in the tree."""
         self.source.push(self.scene.take())
         await self.until(lambda: all(task_id in self.app.monitor.tree.tasks for task_id in ids))
         await self.shown()
 
-    async def shown(self) -> None:
+    async def shown(self):
         """Wait until the rows are those of the tree."""
         tree = self.app.monitor.tree
         await self.until(lambda: all(task_id in tree.tasks for task_id in self.row_ids()))

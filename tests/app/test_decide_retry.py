@@ -1,7 +1,5 @@
 """Retry on the screen, from the key to the ledger: the amended handoff, its check, its changes, the editor."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import nullcontext
@@ -30,7 +28,7 @@ def packet_of(s: Office) -> Any:
     return json.loads(entry.record.params.handoff or "")
 
 
-async def refused(s: Office, words: str) -> None:
+async def refused(s: Office, words: str):
     """The key that records does nothing, and the screen says why."""
     s.wait_for_arming()
     await s.until(lambda: words in s.words)
@@ -55,9 +53,7 @@ del BROKEN["risks"]
         ({}, '"attempt": 7', '"attempt": 2', "✗ attempt must be 2"),
     ],
 )
-async def test_a_handoff_that_breaks_its_contract_is_corrected_first(
-    tmp_path: Path, files: dict[str, str], wrong: str, right: str, words: str
-) -> None:
+async def test_a_handoff_that_breaks_its_contract_is_corrected_first(tmp_path, files, wrong, right, words):
     async with office(tmp_path, FAILED | files) as s:
         await s.open("r")
         await s.until(lambda: "Build the API." in area_of(s).text)
@@ -75,7 +71,7 @@ async def test_a_handoff_that_breaks_its_contract_is_corrected_first(
         assert "Operator: later" not in packet_of(s).get("notes", [])
 
 
-async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
+async def test_the_last_retry_needs_a_mitigation(tmp_path):
     files = {
         "api.handoff.json": handoff(attempt=2),
         "api.return.md": returned(more="error_code: E_TOOL_FAILURE\nattempt: 2\n"),
@@ -95,9 +91,7 @@ async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-async def test_the_editor_gets_a_private_file_outside_the_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, monkeypatch, code):
     log, script = tmp_path / "log", tmp_path / "editor.py"
     script.write_text(
         "import json, os, pathlib, sys\npath = pathlib.Path(sys.argv[1])\n"
@@ -124,13 +118,13 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(
         assert not Path(name).parent.exists()
 
 
-async def test_what_is_too_large_for_the_screen_is_not_signed(tmp_path: Path) -> None:
+async def test_what_is_too_large_for_the_screen_is_not_signed(tmp_path):
     async with office(tmp_path, FAILED | {"api.handoff.json": handoff(notes=["word " * 30_000])}) as s:
         await s.open("r")
         await refused(s, "not yet: the handoff is too large to be shown here")
 
 
-async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path: Path) -> None:
+async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path):
     async with office(tmp_path, {"api.return.md": returned()}) as s:
         await s.open("r")
         await s.until(lambda: "none was ever seen" in s.text())
@@ -143,7 +137,7 @@ async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path: P
         assert entry.record.params.handoff is None
 
 
-async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path: Path) -> None:
+async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path):
     """A terminal hands over note and key in one read: the key is heard before anybody is told of the note."""
     async with office(tmp_path) as s:
         await s.open("r")
@@ -173,7 +167,7 @@ class Silent(FilesSource):
 
 
 @pytest.mark.parametrize("key", ["r", "e"])
-async def test_a_text_that_was_never_shown_is_not_signed(tmp_path: Path, key: str) -> None:
+async def test_a_text_that_was_never_shown_is_not_signed(tmp_path, key):
     source = Silent(tmp_path / "shop")
     async with office(tmp_path, settings=Settings(modes=(("debug", ""),)), source=source) as s:
         source.answers = False
@@ -193,7 +187,7 @@ async def test_a_text_that_was_never_shown_is_not_signed(tmp_path: Path, key: st
         assert "Hint of attempt 1: Raise the time-out." in shown
 
 
-async def test_a_text_that_vanishes_meanwhile_is_not_signed_blank(tmp_path: Path) -> None:
+async def test_a_text_that_vanishes_meanwhile_is_not_signed_blank(tmp_path):
     source = Silent(tmp_path / "shop")
     async with office(tmp_path, source=source) as s:
         await s.open("r")

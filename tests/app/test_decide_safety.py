@@ -1,10 +1,7 @@
 """Nothing is decided by accident, by a mouse, about something else than was seen, twice, or by foreign text."""
 
-from __future__ import annotations
-
 import os
 import re
-from pathlib import Path
 
 import pytest
 from tests.app.deciding import Office, office
@@ -16,7 +13,7 @@ from agentwatch.delegation.decision import Action
 
 @pytest.mark.parametrize("size", [(40, 12), (140, 40)])
 @pytest.mark.parametrize("key", "ra")
-async def test_what_the_key_would_do_is_always_in_sight(key: str, size: tuple[int, int], tmp_path: Path) -> None:
+async def test_what_the_key_would_do_is_always_in_sight(key, size, tmp_path):
     async with office(tmp_path, size=size) as s:
         await s.open(key)
         assert "“shop.api”" in s.text()
@@ -25,7 +22,7 @@ async def test_what_the_key_would_do_is_always_in_sight(key: str, size: tuple[in
             await s.press("tab")
 
 
-async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
+async def test_pressed_twice_is_one_decision(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -35,7 +32,7 @@ async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
         assert len(s.entries()) == 1
 
 
-async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path: Path) -> None:
+async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -50,7 +47,7 @@ async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path: P
         assert s.entries() == ()
 
 
-async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) -> None:
+async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -64,7 +61,7 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
         assert [entry.record.action for entry in s.entries()] == [Action.ABORT]
 
 
-async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path) -> None:
+async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path):
     async with office(tmp_path) as s:
         s.desk.keys.create("sesame")
         await s.open("r")
@@ -83,7 +80,7 @@ async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path
 
 
 @pytest.mark.parametrize("is_second", [False, True])
-async def test_an_error_of_the_disk_keeps_the_dialog_open(tmp_path: Path, is_second: bool) -> None:
+async def test_an_error_of_the_disk_keeps_the_dialog_open(tmp_path, is_second):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -110,7 +107,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
-async def test_foreign_text_cannot_look_like_the_frame(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_foreign_text_cannot_look_like_the_frame(tmp_path, size):
     task_id = "a” ║ retries 9 of 9 left ║ “b"
     text = returned(task_id=task_id, summary="TEXT", more="error_code: E_X\nretry_hint: HINT\n")
     files = {
@@ -128,7 +125,7 @@ async def test_foreign_text_cannot_look_like_the_frame(tmp_path: Path, size: tup
             check_frame(s)
 
 
-def check_frame(s: Office) -> None:
+def check_frame(s: Office):
     """Every line between the double lines is one of ours, and no other line looks like one of them."""
     lines = s.text().splitlines()
     edge = lines[0].index("╔")

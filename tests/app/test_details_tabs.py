@@ -1,13 +1,11 @@
 """The tabs of the details: goldens for each contract, and for any document or hostile text no line that does harm."""
 
-from __future__ import annotations
-
 import copy
 import json
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
@@ -76,7 +74,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 @pytest.fixture
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _utc(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -86,7 +84,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_utc")
 @pytest.mark.parametrize("name", CASES)
-def test_each_tab_says_what_it_said(name: str, request: pytest.FixtureRequest) -> None:
+def test_each_tab_says_what_it_said(name, request):
     tabs = tabs_of(CASES[name](), 90)
     text = "".join(f"== {tab_id}\n" + "\n".join(map(str.rstrip, lines)) + "\n\n" for tab_id, lines in tabs.items())
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
@@ -107,7 +105,7 @@ FAILED_TWICE = {"own_state": State.FAILED, "retry": Retry(max_retries=3, remaini
         ({"retry": Retry(hint="Raise the time-out.")}, "hint Raise the time-out."),
     ],
 )
-def test_the_head_says_how_it_stands(fields: dict[str, Any], words: str) -> None:
+def test_the_head_says_how_it_stands(fields, words):
     one = case().task
     for name, value in fields.items():
         setattr(one, name, value)
@@ -161,7 +159,7 @@ lines = st.sampled_from(SECTIONS) | texts | texts.map("- {}".format) | texts.map
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(list(TEXTS)), changed(documents.PACKET), widths)
-def test_any_document_is_written(data: st.DataObject, contract: Contract, packet: str, width: int) -> None:
+def test_any_document_is_written(data, contract, packet, width):
     if contract is Contract.RETURN_FORMAT:
         text = "\n".join(data.draw(st.lists(lines, max_size=20)))
     else:
@@ -198,7 +196,7 @@ def poisoned(contract: Contract, payload: str) -> Case:
 
 
 @pytest.mark.parametrize(("name", "contract"), zip(HOSTILE, cycle(SUMMARIES), strict=False))
-def test_a_poisoned_task_is_shown_safely(name: str, contract: Contract) -> None:
+def test_a_poisoned_task_is_shown_safely(name, contract):
     one = poisoned(contract, HOSTILE[name])
     head = [line.plain for line in head_lines(one.task, NOW, 80, 40)]
     for tab_id, lines in {"head": head, **tabs_of(one, 80)}.items():
@@ -215,7 +213,7 @@ def test_a_poisoned_task_is_shown_safely(name: str, contract: Contract) -> None:
     ],
     ids=["one line", "deep objects", "long string"],
 )
-def test_huge_texts_are_cut_and_say_so(text: str) -> None:
+def test_huge_texts_are_cut_and_say_so(text):
     tabs = tabs_of(case(Contract.SUBAGENT_RETURN, text=text, packet_text=text), 80)
     assert all(len(lines) <= MAX_LINES + 1 for lines in tabs.values())
     assert "truncated" in "".join(tabs["raw"])

@@ -1,7 +1,5 @@
 """Foreign text in the details: the Markdown that is understood, the colours of source lines, and differences."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from agentwatch.app.widgets.details.blocks import Difference, compare, inline, l
         ("[not a link] <b onclick=x>html</b>", "[not a link] <b onclick=x>html</b>", []),
     ],
 )
-def test_inline_markdown(text: str, plain: str, styled: list[tuple[str, str]]) -> None:
+def test_inline_markdown(text, plain, styled):
     content = inline(text)
     assert content.plain == plain
     assert [(plain[span.start : span.end], str(span.style)) for span in content.spans] == styled
@@ -37,18 +35,18 @@ def test_inline_markdown(text: str, plain: str, styled: list[tuple[str, str]]) -
         ("| a | b |\n|---|:-:|\n| 1 | 2 |", ["a │ b", "1 │ 2"]),
     ],
 )
-def test_block_markdown(text: str, expected: list[str]) -> None:
+def test_block_markdown(text, expected):
     assert [part.first.plain + part.content.plain for part in markdown(text)] == expected
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_and_says_so():
     shown = list(markdown("line\n" * 3_000))
     assert len(shown) == 1_001
     assert shown[-1].content.plain.startswith("truncated: of ")
 
 
 @pytest.mark.parametrize("unit", ["[", "![", "[a](", "**a ", "*", "`", "_a", "~~", "\\", "> ", "- ", "|", "#", "[a](b"])
-def test_work_grows_with_the_length_only(unit: str) -> None:
+def test_work_grows_with_the_length_only(unit):
     # A line is cut at 4,000 characters: so this counts what comes out, which no input may multiply.
     paragraphs = list(markdown(unit * (200_000 // len(unit))))
     assert sum(len(paragraph.content) for paragraph in paragraphs) <= 2 * 4_000
@@ -59,7 +57,7 @@ def test_work_grows_with_the_length_only(unit: str) -> None:
 @example("` `")
 @example("[a]()")
 @given(st.text(alphabet="ab *_`~[]()!\\#->|\n.1x\x1b\u202e", max_size=200))
-def test_any_text_gives_safe_spans_inside_it(text: str) -> None:
+def test_any_text_gives_safe_spans_inside_it(text):
     for paragraph in markdown(text):
         plain = paragraph.content.plain
         assert not set("\x1b\u202e\n") & set(plain)
@@ -77,7 +75,7 @@ def test_any_text_gives_safe_spans_inside_it(text: str) -> None:
         ("http://x.test", []),
     ],
 )
-def test_a_line_of_source_is_coloured(line: str, expected: list[str]) -> None:
+def test_a_line_of_source_is_coloured(line, expected):
     content = next(listing([line])).content
     assert [content.plain[span.start : span.end] for span in content.spans] == expected
 
@@ -86,7 +84,7 @@ def rows(difference: Difference) -> list[str]:
     return [f"{row.sign}{row.number or ''} {row.text}".rstrip() for row in difference.rows]
 
 
-def test_a_cut_is_said_and_no_control_character_is_sent() -> None:
+def test_a_cut_is_said_and_no_control_character_is_sent():
     shown = lay_out(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]").noted, 60)
     assert "\x1b" not in "".join(line.content.plain for line in shown)
     assert "at most 2,000 lines" in (compare("x\n", "y\n" * 5_000).note or "")
@@ -115,7 +113,7 @@ lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=1
 
 
 @given(lines, lines)
-def test_both_texts_can_be_read_from_their_difference(before: list[str], after: list[str]) -> None:
+def test_both_texts_can_be_read_from_their_difference(before, after):
     changes = compare("\n".join(before), "\n".join(after)).rows
     old, new = ("\n".join(text).removesuffix("\n").split("\n") for text in (before, after))
     assert all((old if row.sign == "-" else new)[row.number - 1] == row.text for row in changes if row.sign)
@@ -142,7 +140,7 @@ diff --git a/db/x.sql b/db/x.sql
 """
 
 
-def test_the_words_of_git_are_read() -> None:
+def test_the_words_of_git_are_read():
     assert rows(read_git(GIT)) == [
         " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
         "-20 a", "+20 a", "+21 b", " No newline at end of file",
@@ -150,5 +148,5 @@ def test_the_words_of_git_are_read() -> None:
 
 
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))
-def test_nothing_that_looks_like_a_difference_is_an_error(text: str) -> None:
+def test_nothing_that_looks_like_a_difference_is_an_error(text):
     lay_out(read_git(text).noted + read_git("@@ -1,3 +1,3 @@\n" + text).noted, 60)

@@ -1,9 +1,5 @@
 """The footer at every size: it names what works where the operator is, and what can be decided before all else."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.app.deciding import Office, office
 
@@ -20,7 +16,7 @@ def footer(s: Office) -> list[str]:
     return s.text().splitlines()[-1].split()
 
 
-async def go(s: Office, place: str) -> None:
+async def go(s: Office, place: str):
     """To the details, the timeline, or the file of a claim."""
     s.tree.select("shop.api")
     if place == "details":
@@ -36,7 +32,7 @@ async def go(s: Office, place: str) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("place", ["tree", "details", "timeline", "file"])
-async def test_what_can_be_decided_is_named_at_any_size(place: str, size: tuple[int, int], tmp_path: Path) -> None:
+async def test_what_can_be_decided_is_named_at_any_size(place, size, tmp_path):
     async with office(tmp_path, size=size) as s:
         await go(s, place)
         await s.until(lambda: set("rexa?") <= set(footer(s)))

@@ -1,7 +1,5 @@
 """What is alive stands first: groups, headings, chains, the order in a group, and a cursor that stays in its line."""
 
-from __future__ import annotations
-
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
@@ -28,7 +26,7 @@ def groups(s: Stage) -> list[str | None]:
     return [group and group.value for group in found]
 
 
-async def test_a_heading_is_folded_and_nothing_is_decided_on_it() -> None:
+async def test_a_heading_is_folded_and_nothing_is_decided_on_it():
     async with stage(scene=groups_of_all()) as s:
         assert s.row_ids() == ["live", "live.one", "noon", "morning", "old", "older"]
         await s.press("g", "enter")
@@ -41,7 +39,7 @@ async def test_a_heading_is_folded_and_nothing_is_decided_on_it() -> None:
         await s.until(lambda: "No task is selected." in s.text())
 
 
-async def test_time_moves_a_run_but_not_the_one_under_the_cursor() -> None:
+async def test_time_moves_a_run_but_not_the_one_under_the_cursor():
     now = NOW
     async with stage(scene=groups_of_all(), size=(80, 24), clock=lambda: now) as s:
         await s.press("j", "j", "j")
@@ -54,7 +52,7 @@ async def test_time_moves_a_run_but_not_the_one_under_the_cursor() -> None:
         assert "NOW" not in s.text()
 
 
-async def test_a_sign_of_life_moves_nothing_and_a_question_does() -> None:
+async def test_a_sign_of_life_moves_nothing_and_a_question_does():
     scene = Scene()
     for name, ago in (("a", 300), ("b", 200), ("c", 100)):
         scene.handoff(name, ago=ago)
@@ -71,7 +69,7 @@ async def test_a_sign_of_life_moves_nothing_and_a_question_does() -> None:
         assert s.cursor == "c"
 
 
-async def test_what_asks_stands_before_what_does_not() -> None:
+async def test_what_asks_stands_before_what_does_not():
     now, scene = NOW, Scene()
     for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0)):
         scene.handoff(name, ago=ago + 10)
@@ -95,10 +93,10 @@ async def test_what_asks_stands_before_what_does_not() -> None:
         assert s.row_ids() == ["both", "both.child", "asks", "ended", "older", "works"]
 
 
-async def test_a_chain_that_is_only_named_is_one_row() -> None:
+async def test_a_chain_that_is_only_named_is_one_row():
     scene = Scene()
 
-    def comes_back(*path: str, ago: float = 60.0) -> None:
+    def comes_back(*path: str, ago: float = 60.0):
         document = Return(
             Contract.SUBAGENT_RETURN, "implemented", Outcome.COMPLETED, agent=path[-1], delegation_path=path
         )
@@ -126,7 +124,7 @@ async def test_a_chain_that_is_only_named_is_one_row() -> None:
         assert (top in s.row_ids(), s.cursor, s.tree.scroll_offset.y) == (True, chained, 0)
 
 
-async def test_the_cursor_comes_back_after_a_filter_without_matches() -> None:
+async def test_the_cursor_comes_back_after_a_filter_without_matches():
     async with stage(scene=groups_of_all(), size=(80, 24)) as s:
         await s.press("G", "/", *"zzz")
         await s.until(lambda: not s.row_ids() and "nothing matches" in s.text())

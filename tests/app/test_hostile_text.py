@@ -1,7 +1,5 @@
 """Foreign text in every place: the app lives, only plain characters are drawn, and no markup becomes an action."""
 
-from __future__ import annotations
-
 import pytest
 from rich.segment import Segment
 from rich.style import Style
@@ -30,7 +28,7 @@ def poisoned(*texts: str) -> Scene:
     return scene
 
 
-def check(s: Stage) -> None:
+def check(s: Stage):
     for strip in s.strips():
         for segment in strip:
             assert segment.text.isprintable(), segment
@@ -39,7 +37,7 @@ def check(s: Stage) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
-async def test_hostile_text_is_only_text(size: tuple[int, int]) -> None:
+async def test_hostile_text_is_only_text(size):
     texts = list(HOSTILE.values())[size[0] == 80 :: 2]
     text = texts[0] + texts[2]
     health = Health("degraded", f"cannot watch {text}")
@@ -58,7 +56,7 @@ async def test_hostile_text_is_only_text(size: tuple[int, int]) -> None:
         assert not s.app._exit
 
 
-def test_the_guard_replaces_the_unprintable_and_takes_links_away() -> None:
+def test_the_guard_replaces_the_unprintable_and_takes_links_away():
     segments = [
         Segment("plain ✓ 日本"),
         Segment("a\x1b[31mb\u202e\n"),
@@ -72,7 +70,7 @@ def test_the_guard_replaces_the_unprintable_and_takes_links_away() -> None:
     assert unlinked.style.bold
 
 
-async def test_the_guard_stands_behind_every_widget() -> None:
+async def test_the_guard_stands_behind_every_widget():
     async with stage(size=(80, 24)) as s:
         await s.main.mount(Static(Content("\x1b]0;x\x07")))
         await s.until(lambda: "�]0;x" in s.text())

@@ -1,9 +1,5 @@
 """The operator's own keys: which hold, what is said of the others, and that everything on the screen follows them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.app.deciding import FAILED, office
 
@@ -25,17 +21,17 @@ def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], 
         ("ctrl+", None), ("f999", None), ("\x1b", None), ("a\nb", None),
     ],
 )  # fmt: skip
-def test_a_key_is_known_by_the_names_that_people_write(word: str, key: str | None) -> None:
+def test_a_key_is_known_by_the_names_that_people_write(word, key):
     assert key_of(word) == key
 
 
-def test_every_action_has_keys_that_there_are_and_a_sentence() -> None:
+def test_every_action_has_keys_that_there_are_and_a_sentence():
     assert all(key_of(key) == key for command in COMMANDS.values() for key in command.keys)
     assert {name for some in HELP.values() for name in some} == COMMANDS.keys()
     assert (with_keys(()), textual_keymap(COMMANDS)) == ((COMMANDS, []), {})
 
 
-def test_a_wish_takes_the_place_of_the_default_and_one_of_another_place_is_free() -> None:
+def test_a_wish_takes_the_place_of_the_default_and_one_of_another_place_is_free():
     tabs = tuple(f"alt+{number}" for number in range(1, 9))
     made, faults = with_keys(mine(decide__retry="ctrl+r", timeline=("t", "f9"), tabs=tabs, timeline__idle="m"))
     changes = textual_keymap(made)
@@ -56,28 +52,26 @@ def test_a_wish_takes_the_place_of_the_default_and_one_of_another_place_is_free(
         (mine(dialog__edit="ctrl+s"), "dialog.edit and dialog.record would both have the key ^s"),
     ],
 )
-def test_what_is_wrong_is_said_and_the_defaults_stay(
-    wishes: tuple[tuple[str, tuple[str, ...]], ...], words: str
-) -> None:
+def test_what_is_wrong_is_said_and_the_defaults_stay(wishes, words):
     made, (fault,) = with_keys(wishes)
     assert fault.partition(": ")[0].endswith("config.toml")
     assert words in fault
     assert made == COMMANDS
 
 
-def test_what_takes_the_default_of_one_that_falls_back_falls_back_too_and_the_rest_holds() -> None:
+def test_what_takes_the_default_of_one_that_falls_back_falls_back_too_and_the_rest_holds():
     made, faults = with_keys(mine(decide__retry="e", decide__escalate="x", follow="F"))
     assert len(faults) == 2
     assert textual_keymap(made) == {"follow": "F"}
 
 
 @pytest.mark.parametrize("command_id", KEPT)
-def test_the_way_to_decide_and_the_ways_out_stay(command_id: str) -> None:
+def test_the_way_to_decide_and_the_ways_out_stay(command_id):
     made, _ = with_keys([(command_id, ("f9",))])
     assert textual_keymap(made) == {command_id: f"f9,{KEPT[command_id]}"}
 
 
-async def test_the_dialog_follows_and_ctrl_s_stays(tmp_path: Path) -> None:
+async def test_the_dialog_follows_and_ctrl_s_stays(tmp_path):
     keys = mine(decide__abort="ctrl+x", dialog__record="f9", dialog__instead=("f7", "f8", "f10", "f11", "f12"))
     async with office(tmp_path, FAILED, settings=Settings(keys=keys)) as s:
         await s.open("ctrl+x")

@@ -1,7 +1,5 @@
 """The live tab: it stays where one scrolls to, keeps what was there, and lends all of it to a pager."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, nullcontext
@@ -46,7 +44,7 @@ def run(session: str, parent: str | None = None, prompt: str = "Build it.") -> R
 class Live:
     """A session on the stage whose transcript is a file of the test."""
 
-    def __init__(self, s: Stage, path: Path) -> None:
+    def __init__(self, s: Stage, path: Path):
         self.s = s
         self.path = path
 
@@ -54,14 +52,14 @@ class Live:
     def log(self) -> LiveLog:
         return self.s.details.log_page
 
-    def add(self, *records: dict[str, object]) -> None:
+    def add(self, *records: dict[str, object]):
         with self.path.open("a") as file:
             file.writelines(json.dumps(record) + "\n" for record in records)
 
-    def words(self, first: int, last: int) -> None:
+    def words(self, first: int, last: int):
         self.add(*({"words": f"word {number}"} for number in range(first, last)))
 
-    async def until_shown(self, words: str) -> None:
+    async def until_shown(self, words: str):
         await self.s.until(lambda: words in self.s.text())
 
 
@@ -82,7 +80,7 @@ async def live(
         yield one
 
 
-async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path: Path) -> None:
+async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path):
     async with live(tmp_path, lambda one: one.words(0, 90)) as one:
         await one.until_shown("word 89")
         await one.s.press("tab", "pageup", "pageup")
@@ -99,7 +97,7 @@ async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path: P
         await one.until_shown("word 95")
 
 
-async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_pager_gets_all_of_it(tmp_path, monkeypatch):
     read: list[object] = []
 
     def run(command: list[str], lines: Iterable[str]) -> int:
@@ -120,7 +118,7 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert "words\n    Done.\n" in read[1]
 
 
-async def test_at_its_end_it_says_why_it_cannot_be_read(tmp_path: Path) -> None:
+async def test_at_its_end_it_says_why_it_cannot_be_read(tmp_path):
     async with live(tmp_path, lambda one: one.words(0, 3)) as one:
         await one.until_shown("following")
         one.path.unlink()
@@ -128,7 +126,7 @@ async def test_at_its_end_it_says_why_it_cannot_be_read(tmp_path: Path) -> None:
         assert "word 2" in one.s.text()
 
 
-async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path: Path) -> None:
+async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path):
     async with live(tmp_path, lambda one: one.words(0, 20)) as one:
         await one.until_shown("word 19")
         await one.s.press("tab", "/", *"word", "space", "1", "enter")
@@ -139,7 +137,7 @@ async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path:
 
 
 @pytest.mark.parametrize("width", [20, 40, 56, 120])
-def test_no_line_is_wider_than_there_is_room(width: int) -> None:
+def test_no_line_is_wider_than_there_is_room(width):
     for words in ("short", "long " * 60, "漢字" * 90):
         for outcome in Outcome:
             step = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", words, outcome, words, NOW)
@@ -147,7 +145,7 @@ def test_no_line_is_wider_than_there_is_room(width: int) -> None:
         assert line_of(Step((0, 0), EntryKind.WORDS, NOW, about=words), width, NOW).cell_length <= width
 
 
-def test_a_mark_says_what_a_line_is_and_how_it_came_out() -> None:
+def test_a_mark_says_what_a_line_is_and_how_it_came_out():
     call = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", "make", Outcome.DONE, "made", NOW)
     lines = {
         "✓ Bash make  → made": call,

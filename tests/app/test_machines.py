@@ -1,7 +1,5 @@
 """Workspaces on several machines on one screen: a row for each, which says how its host is, and what is far away."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -73,7 +71,7 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
         yield stage
 
 
-async def test_a_host_that_never_answered_says_why_in_its_row() -> None:
+async def test_a_host_that_never_answered_says_why_in_its_row():
     async with fleet(build1=busy(), build2=DOWN) as s:
         assert " ◐ " in s.row("build1: shop") or " ✗ " in s.row("build1: shop")
         row, top = s.row("build2: shop"), s.top("build2: shop").task_id
@@ -85,7 +83,7 @@ async def test_a_host_that_never_answered_says_why_in_its_row() -> None:
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
 
 
-async def test_hosts_that_were_not_read_yet_are_no_verdict() -> None:
+async def test_hosts_that_were_not_read_yet_are_no_verdict():
     asking = Health("starting", "connecting to build2")
     async with fleet(build1=busy(), build2=asking) as s:
         await s.until(lambda: "1 of 2 hosts   ○ connecting to 1 host" in s.line("agentwatch"))
@@ -94,7 +92,7 @@ async def test_hosts_that_were_not_read_yet_are_no_verdict() -> None:
         await s.until(lambda: "2 hosts   ● live" in s.line("agentwatch"))
 
 
-async def test_a_lost_host_is_counted_and_says_since_when_and_why() -> None:
+async def test_a_lost_host_is_counted_and_says_since_when_and_why():
     async with fleet(build1=busy(), build2=busy()) as s:
         rows = s.row_ids()
         s.told("build2: shop").push([Lost(0, NOW - 180)], DOWN)
@@ -108,7 +106,7 @@ async def test_a_lost_host_is_counted_and_says_since_when_and_why() -> None:
         assert s.row_ids() == rows
 
 
-async def test_a_file_on_another_machine_is_only_copied_by_its_place() -> None:
+async def test_a_file_on_another_machine_is_only_copied_by_its_place():
     async with fleet(here=busy(), build1=shop_scene()) as s:
         task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
         s.tree.select(task.task_id)
@@ -119,12 +117,12 @@ async def test_a_file_on_another_machine_is_only_copied_by_its_place() -> None:
         await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")
 
 
-def test_a_notification_names_the_host() -> None:
+def test_a_notification_names_the_host():
     task = Task("a", title="api", host="build1", ask="retry?", question="retry?")
     assert words([task], NOW) == "build1: api needs you: retry?"
 
 
-async def test_a_key_connects_again_to_the_hosts_that_are_off() -> None:
+async def test_a_key_connects_again_to_the_hosts_that_are_off():
     async with fleet(build1=busy(), build2=DOWN) as s:
         s.tree.select(s.top("build2: shop").task_id)
         await s.press("O")

@@ -1,11 +1,9 @@
 """What an operator who looks elsewhere is told: once, together, in harmless words; and by which route."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unicodedata import category
@@ -43,7 +41,7 @@ EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 class Screen:
     """Waiting asks, a clock, and tasks that change."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.at = 100.0
         self.tasks: dict[str, Task] = {}
         self.queue = NotificationQueue(self.at, NOW)
@@ -64,7 +62,7 @@ class Screen:
 
 
 def told(seconds: float, *tasks: str) -> Callable[[Screen], object]:
-    def check(screen: Screen) -> None:
+    def check(screen: Screen):
         assert screen.after(seconds) == [*tasks]
 
     return check
@@ -97,13 +95,13 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_who_is_told_of_what_asks_and_when(name: str) -> None:
+def test_who_is_told_of_what_asks_and_when(name):
     screen = Screen()
     for step in STORIES[name]:
         step(screen)
 
 
-def test_who_types_is_not_told_where_no_focus_is_known() -> None:
+def test_who_types_is_not_told_where_no_focus_is_known():
     screen = Screen()
     screen.queue = NotificationQueue(screen.at, NOW)
     screen.ask("api")
@@ -113,7 +111,7 @@ def test_who_types_is_not_told_where_no_focus_is_known() -> None:
     assert screen.after(1) == ["api"]
 
 
-def test_gone_again_and_another_turn_are_news_and_false_claims_once() -> None:
+def test_gone_again_and_another_turn_are_news_and_false_claims_once():
     screen = Screen()
     one = screen.ask("api")
     changes: list[tuple[dict[str, object], list[str]]] = [
@@ -133,7 +131,7 @@ def test_gone_again_and_another_turn_are_news_and_false_claims_once() -> None:
         assert screen.after(PAUSE) == told_of, change
 
 
-def test_each_request_is_told_once_with_its_command() -> None:
+def test_each_request_is_told_once_with_its_command():
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
     assert words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
@@ -149,13 +147,13 @@ def test_each_request_is_told_once_with_its_command() -> None:
 
 
 @pytest.mark.parametrize(("asked", "changed"), [(9, -9), (-9, 9)])
-def test_what_was_asked_or_changed_since_the_start_is_news(asked: int, changed: int) -> None:
+def test_what_was_asked_or_changed_since_the_start_is_news(asked, changed):
     screen = Screen()
     screen.ask("api", "", request(1, "npm test", asked_at=NOW + asked), ago=-changed)
     assert screen.after(STANDS) == ["api"]
 
 
-def test_the_words_name_the_tasks_and_are_a_short_harmless_line() -> None:
+def test_the_words_name_the_tasks_and_are_a_short_harmless_line():
     screen = Screen()
     tasks = [screen.ask(name, "retry? 1 retry left; really") for name in ("api", "ui", "docs", "db", "e2e")]
     assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
@@ -180,7 +178,7 @@ def test_the_words_name_the_tasks_and_are_a_short_harmless_line() -> None:
         ({"TMUX": "/tmp/tmux-1/default,1,0", "TERM_PROGRAM": "tmux"}, ""),
     ],
 )
-def test_a_terminal_is_asked_in_one_of_its_languages(environment: dict[str, str], sequence: str) -> None:
+def test_a_terminal_is_asked_in_one_of_its_languages(environment, sequence):
     assert notification_sequence("a b", "c", environment) == sequence
 
 
@@ -200,9 +198,7 @@ SEND = ["notify-send", "--app-name=agentwatch", "--", "head", "text"]
         (Settings(notify_command=("ring", "-x")), {}, ["ring", "-x", "head: text"]),
     ],
 )
-def test_the_desktop_is_told_where_there_is_one(
-    settings: Settings, environment: dict[str, str], command: list[str] | None, tmp_path: Path
-) -> None:
+def test_the_desktop_is_told_where_there_is_one(settings, environment, command, tmp_path):
     (tmp_path / "notify-send").touch(mode=0o755)
     made = desktop_command(settings, {"PATH": str(tmp_path)} | environment)
     assert (made and made("head", "text")) == command
@@ -211,7 +207,7 @@ def test_the_desktop_is_told_where_there_is_one(
 class Operator:
     """A notifier whose terminal, bell and clock are here, on a workspace with failed tasks."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings):
         self.at = 100.0
         self.written: list[str] = []
         self.monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
@@ -226,7 +222,7 @@ class Operator:
         self.notifier.queue.focus(here=False)
         self.notifier.notify()
 
-    def fail(self, *task_ids: str) -> None:
+    def fail(self, *task_ids: str):
         scene = Scene()
         for task_id in task_ids:
             scene.handoff(task_id, ago=10)
@@ -234,13 +230,13 @@ class Operator:
         self.monitor.load(Batch(scene.take(), self.monitor.health))
         self.tell()
 
-    def tell(self) -> None:
+    def tell(self):
         for _ in range(2):
             self.notifier.notify()
             self.at += PAUSE
 
 
-def until(holds: Callable[[], object]) -> None:
+def until(holds: Callable[[], object]):
     end = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < end
@@ -256,13 +252,13 @@ TITLES = ["\x1b]0;agentwatch: my,shop\x1b\\", "\x1b]0;(1) agentwatch: my,shop\x1
 ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 retry left\x1b\\"
 
 
-def test_by_default_title_bell_and_terminal_tell() -> None:
+def test_by_default_title_bell_and_terminal_tell():
     operator = Operator(Settings())
     operator.fail("api")
     assert operator.written == [*TITLES, "bell", ASKED]
 
 
-def test_a_command_takes_the_place_of_the_terminal(tmp_path: Path) -> None:
+def test_a_command_takes_the_place_of_the_terminal(tmp_path):
     log = tmp_path / "log"
     operator = Operator(Settings(notify_command=ringing(log), notify_bell=False, notify_title=False))
     operator.fail("api", "$(touch owned) `x 'y'")
@@ -272,7 +268,7 @@ def test_a_command_takes_the_place_of_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("terminal", "written"), [(True, ["bell", ASKED]), (False, ["bell"])])
-def test_the_terminal_tells_besides_a_command_or_never(terminal: bool, written: list[str]) -> None:
+def test_the_terminal_tells_besides_a_command_or_never(terminal, written):
     command = ("true",) if terminal else ()
     operator = Operator(Settings(notify_terminal=terminal, notify_command=command, notify_title=False))
     operator.fail("api")
@@ -280,7 +276,7 @@ def test_the_terminal_tells_besides_a_command_or_never(terminal: bool, written: 
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])
-def test_the_terminal_takes_the_place_of_a_command_that_fails(command: Sequence[str]) -> None:
+def test_the_terminal_takes_the_place_of_a_command_that_fails(command):
     operator = Operator(Settings(notify_command=tuple(command)))
     operator.fail("api")
     until(lambda: operator.monitor.notices)
@@ -290,7 +286,7 @@ def test_the_terminal_takes_the_place_of_a_command_that_fails(command: Sequence[
     assert [one[:40] for one in operator.monitor.notices] == ["No desktop notifications from now on: " + command[0][:2]]
 
 
-async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
+async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
     at, log, scene = [100.0], tmp_path / "log", Scene()
     log.touch()
     monitor, source = monitor_of(settings=Settings(notify_command=ringing(log)), clock=lambda: NOW)
@@ -298,7 +294,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
     async with app.run_test() as pilot:
         stage = Stage(app, pilot, source, scene)
 
-        async def fail(task_id: str) -> None:
+        async def fail(task_id: str):
             scene.handoff(task_id, ago=1)
             scene.returned(task_id, Outcome.FAILED, ago=0)
             await stage.see(task_id)
@@ -307,7 +303,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
                 app.notifier.notify()
                 at[0] += PAUSE
 
-        async def told(*tasks: str) -> None:
+        async def told(*tasks: str):
             """Wait until these are all notifications so far, each of one task."""
             await stage.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == [*tasks])
 
@@ -328,7 +324,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turns", [True, False])
-def test_a_session_that_has_ended_its_turn_rings_where_it_is_asked_for(turns: bool) -> None:
+def test_a_session_that_has_ended_its_turn_rings_where_it_is_asked_for(turns):
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
     ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
     operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))

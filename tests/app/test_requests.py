@@ -1,7 +1,5 @@
 """What a program asks is answered where it is seen: that request and no other, once, and nothing beforehand."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -65,13 +63,13 @@ async def open_it(s: Office, key: str = "a") -> DecisionScreen:
     return dialog
 
 
-async def record(s: Office) -> None:
+async def record(s: Office):
     dialog = s.app.screen
     await s.press("ctrl+s")
     await s.until(lambda: s.app.screen is not dialog)
 
 
-async def test_every_question_is_answered_before_the_key_counts(tmp_path: Path) -> None:
+async def test_every_question_is_answered_before_the_key_counts(tmp_path):
     async with asking(tmp_path, question(tmp_path)) as (s, _):
         await open_it(s)
         await s.press("down", "ctrl+s")
@@ -84,7 +82,7 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path: Path) 
         assert entry.record.params.answers == asked.ANSWERED.answers
 
 
-async def test_a_question_for_one_answer_takes_no_two(tmp_path: Path) -> None:
+async def test_a_question_for_one_answer_takes_no_two(tmp_path):
     query = Query("Which?", options=(Option("A"), Option("B")))
     async with asking(tmp_path, question(tmp_path, queries=(query,))) as (s, _):
         await open_it(s)
@@ -95,7 +93,7 @@ async def test_a_question_for_one_answer_takes_no_two(tmp_path: Path) -> None:
         assert s.entries()[0].record.params.answers == (Answer("Which?", "A"),)
 
 
-async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path: Path) -> None:
+async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path):
     asked = permission(tmp_path, ends_others=2, ends_turn=True, why_not="It has no terminal.")
     async with asking(tmp_path, asked) as (s, _):
         await open_it(s)
@@ -105,7 +103,7 @@ async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path:
         await s.until(lambda: "ctrl+s allows it, this once (“always”: only in its program)" in s.words)
 
 
-async def test_another_request_never_takes_its_place(tmp_path: Path) -> None:
+async def test_another_request_never_takes_its_place(tmp_path):
     first = permission(tmp_path, "touch first")
     async with asking(tmp_path, first) as (s, _):
         await open_it(s)
@@ -117,7 +115,7 @@ async def test_another_request_never_takes_its_place(tmp_path: Path) -> None:
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
 
 
-async def test_the_keys_of_attempts_answer_no_request(tmp_path: Path) -> None:
+async def test_the_keys_of_attempts_answer_no_request(tmp_path):
     async with asking(tmp_path, permission(tmp_path)) as (s, _):
         for key in ("y", "x"):
             await s.press(key)
@@ -127,7 +125,7 @@ async def test_the_keys_of_attempts_answer_no_request(tmp_path: Path) -> None:
         assert s.entries() == ()
 
 
-async def test_one_that_cannot_be_answered_here_says_where(tmp_path: Path) -> None:
+async def test_one_that_cannot_be_answered_here_says_where(tmp_path):
     async with asking(tmp_path, permission(tmp_path, actions=(), why_not="approve the plan in its terminal")) as (s, _):
         await s.press("a")
         await s.pilot.pause()
@@ -136,7 +134,7 @@ async def test_one_that_cannot_be_answered_here_says_where(tmp_path: Path) -> No
         assert "approve the plan in its terminal" in s.text()
 
 
-async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -> None:
+async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
     command = "touch a \x1b[2J[bold]b[/]\n╔═ ◆ Allow ═╗\n" + "y" * 9_000 + "END"
     call = permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”", beside=(Given("cwd", '"/x"'),))
     async with asking(tmp_path, call) as (s, _):
@@ -152,8 +150,8 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -
 
 
 async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
     async with asking(tmp_path, permission(tmp_path, beside=beside), size=(40, 12)) as (s, _):
         dialog = await open_it(s)
@@ -174,7 +172,7 @@ async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(
 
 
 @pytest.mark.parametrize("between", ["", "\n" * 60, " " * 3_000], ids=["nothing", "lines", "blanks"])
-async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between: str, tmp_path: Path) -> None:
+async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between, tmp_path):
     async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~")) as (s, _):
         await open_it(s)
         await s.press("space")
@@ -185,7 +183,7 @@ async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between: str,
         assert len(s.entries()) == 1
 
 
-async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path: Path) -> None:
+async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path):
     async with asking(tmp_path, permission(tmp_path, "echo\n" * 60 + "rm"), size=(80, 24)) as (s, _):
         dialog = await open_it(s)
         page = dialog.query_one(Page)
@@ -196,7 +194,7 @@ async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path:
         await s.until(lambda: "ctrl+s allows it" in s.words)
 
 
-async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path: Path) -> None:
+async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path):
     async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as (s, _):
         await open_it(s)
         await s.press("space")

@@ -1,9 +1,6 @@
 """Requests on the screen: what presses most is found first, and told apart from others."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 
 from tests.app.test_requests import WORKING, asking, permission
 from tests.journeys.made import handoff
@@ -11,7 +8,7 @@ from tests.journeys.made import handoff
 from agentwatch.delegation.request import RequestKind
 
 
-async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> None:
+async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
     now = time.time()
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
@@ -23,7 +20,7 @@ async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> Non
         assert "■ shop.ui  allow? Bash  git push" in s.text()
 
 
-async def test_a_form_asks_and_is_no_permission(tmp_path: Path) -> None:
+async def test_a_form_asks_and_is_no_permission(tmp_path):
     form = permission(tmp_path, "Which colour?", kind=RequestKind.FORM, actions=(), why_not="it is filled in there")
     async with asking(tmp_path, form) as (s, _):
         await s.until(lambda: "its program has a form" in s.text())

@@ -1,7 +1,5 @@
 """What stands in a row of the tree: what is done, by whom, since when, and what goes first where room is short."""
 
-from __future__ import annotations
-
 import pytest
 from tests.app.scenes import Scene, busy, call
 from tests.app.stage import Stage, stage
@@ -16,7 +14,7 @@ def row(s: Stage, title: str) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-async def test_a_working_row_says_what_it_does(width: int) -> None:
+async def test_a_working_row_says_what_it_does(width):
     async with stage(scene=busy(), size=(width, 24)) as s:
         assert "/form.tsx" in row(s, " form")
         assert "Bash ×3 npm te" in row(s, " tests")
@@ -26,7 +24,7 @@ async def test_a_working_row_says_what_it_does(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [140, 100, 80, 60])
-async def test_the_time_in_a_row_is_that_of_what_it_says(width: int) -> None:
+async def test_the_time_in_a_row_is_that_of_what_it_says(width):
     # Since it began, asks, is gone, has ended, works.
     times = {" form": "3m", " tests": "3m", " api": "20s", " docs": "9m", "a plan of": "10m", "export the": "12m"}
     async with stage(scene=busy(), size=(width, 24)) as s:
@@ -36,7 +34,7 @@ async def test_the_time_in_a_row_is_that_of_what_it_says(width: int) -> None:
 @pytest.mark.parametrize(
     ("width", "words"), {140: "Edit …/billing/export/f", 100: "Edit …/f", 60: "Edit …/export/f"}.items()
 )
-async def test_a_long_name_leaves_room_for_the_pulse(width: int, words: str) -> None:
+async def test_a_long_name_leaves_room_for_the_pulse(width, words):
     scene = Scene()
     edit = call("Edit", "/opt/other/src/billing/export/form.tsx", 4)
     scene.ran("s1", "rebuild the form of the invoices in small steps, one after another", agent="code", doing=edit)
@@ -46,7 +44,7 @@ async def test_a_long_name_leaves_room_for_the_pulse(width: int, words: str) -> 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-async def test_what_is_done_is_one_line_whatever_an_agent_writes(width: int) -> None:
+async def test_what_is_done_is_one_line_whatever_an_agent_writes(width):
     scene = Scene()
     for number, about in enumerate(("日本語の長い説明" * 20, "a\nb\x1b[31m[bold]c[/]", "x" * 200, "🚀" * 90, "")):
         scene.ran(f"s{number}", f"lead {number}", doing=call("Bash", about, 3))
@@ -59,7 +57,7 @@ async def test_what_is_done_is_one_line_whatever_an_agent_writes(width: int) -> 
             assert all("working" in row(s, f"lead {number}") for number in range(5))
 
 
-async def test_what_neighbours_share_is_cut_first() -> None:
+async def test_what_neighbours_share_is_cut_first():
     scene = Scene()
     for name in ("worker_m3_remediation", "auditor_m3_remediation"):
         scene.ran(name, f"teamwork_preview_{name}", doing=call("Bash", "make all of it and then some", 3))
@@ -74,7 +72,7 @@ async def test_what_neighbours_share_is_cut_first() -> None:
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
 
 
-async def test_what_is_folded_or_marked_is_told_in_front_and_beside() -> None:
+async def test_what_is_folded_or_marked_is_told_in_front_and_beside():
     async with stage(size=(140, 40)) as s:
         assert "holds 2 6m" in s.line("answer: Which auth flow is in scope?")
         assert "Migration tool" in row(s, " api  ")

@@ -1,7 +1,5 @@
 """What happens in which order while the app starts."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 
@@ -19,7 +17,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
 
 
-async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_is_typed_meanwhile_is_heard() -> None:
+async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_is_typed_meanwhile_is_heard():
     monitor, source = monitor_of(shop().take())
     may_open, told = threading.Event(), list[object]()
 
@@ -50,7 +48,7 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_i
 
 
 @pytest.mark.parametrize("keys", [["q"], ["ctrl+c"], ["slash", "q", "ctrl+c"]])
-async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys: list[str]) -> None:
+async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys):
     may_open = threading.Event()
 
     def opened() -> Monitor:
@@ -73,7 +71,7 @@ async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys:
         may_open.set()
 
 
-async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing() -> None:
+async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing():
     monitor, source = monitor_of(health=Health("starting", "reading the workspace"))
     app = AgentwatchApp(monitor)
     async with app.run_test(notifications=True) as pilot:

@@ -1,7 +1,5 @@
 """Words that an agent wrote as Markdown, in one line: without the marks, never as markup, and nothing else changed."""
 
-from __future__ import annotations
-
 from time import monotonic
 
 import pytest
@@ -28,18 +26,18 @@ PLAIN = "Which flow: the redirect or the embedded one?"
         *((same, same) for same in ("issue #12, C# too", "**never closed, `nor this")),
     ],
 )
-def test_the_marks_are_left_out(source: str, said: str) -> None:
+def test_the_marks_are_left_out(source, said):
     assert summary(source) == said
 
 
 @pytest.mark.parametrize("part", ["*a", "**a ", "`", "*", "(*a ", "*a`", "# ", " *a", "**`a"])
-def test_a_hostile_line_costs_no_time(part: str) -> None:
+def test_a_hostile_line_costs_no_time(part):
     start = monotonic()
     summary(part * LINE_LIMIT, LINE_LIMIT)
     assert monotonic() - start < 1.0
 
 
-def test_a_sentence_is_cut_between_words_where_most_is_left() -> None:
+def test_a_sentence_is_cut_between_words_where_most_is_left():
     assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
     assert clip_sentence("look at it, then accept", 14) == "look at it…"
     assert clip_sentence("look at it, then accept", 17) == "look at it, then…"

@@ -1,9 +1,5 @@
 """Themes: all shipped ones are valid and readable, an operator's own are checked, and nothing undefined can crash."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.app.scenes import monitor_of
 from tests.app.stage import stage
@@ -33,13 +29,13 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("file", sorted(themes_folder().iterdir(), key=lambda file: file.name), ids=lambda f: f.name)
-def test_a_shipped_theme_passes_the_schema_of_an_own_one(file: Path) -> None:
+def test_a_shipped_theme_passes_the_schema_of_an_own_one(file):
     checked = check_theme(file.read_text("utf-8"))
     assert file.name == f"{checked['name']}.toml"
 
 
 @pytest.mark.parametrize("name", COLORED)
-def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
+def test_words_are_readable_on_everything_they_stand_on(name):
     theme = SHIPPED[name]
     variables = theme.to_color_system().generate() | theme.variables
     least = 7.0 if name == "agentwatch-contrast" else 4.5
@@ -65,9 +61,7 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
         ("tmux-256color", "", None, "agentwatch-dark"),
     ],
 )
-def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(
-    terminal: str, colors: str, wanted: str | None, theme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(terminal, colors, wanted, theme, monkeypatch):
     monkeypatch.setenv("TERM", terminal)
     monkeypatch.setenv("COLORTERM", colors)
     monitor, _source = monitor_of(settings=Settings(theme=wanted))
@@ -76,7 +70,7 @@ def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(
     assert app.theme == theme
 
 
-async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(size=(80, 24)) as s:
         assert s.app.no_color
@@ -91,7 +85,7 @@ async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch: pyte
         assert all(triplet.red == triplet.green == triplet.blue for triplet in grey)
 
 
-async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(size=(80, 24), settings=Settings(theme="agentwatch-ansi")) as s:
         styles = [segment.style for strip in s.strips() for segment in strip if segment.style]
@@ -111,7 +105,7 @@ async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(m
         ("dark = true", "dark = ", "Invalid value"),
     ],
 )
-def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path, old, new, words):
     assert old in DARK
     (tmp_path / "mine.toml").write_text(DARK.replace(old, new), "utf-8")
     (tmp_path / "fine.toml").write_text(DARK.replace("agentwatch-dark", "fine"), "utf-8")

@@ -1,7 +1,5 @@
 """What a task's bar is made of, and when anything happened at all: spans and activity, without a screen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -68,7 +66,7 @@ SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float
 
 
 @pytest.mark.parametrize("name", SPANS)
-def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
+def test_a_bar_is_made_of_what_was_seen(name):
     seen, expected = SPANS[name]
     scene = Scene()
     for one in seen:
@@ -78,7 +76,7 @@ def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
     assert [(one.kind.name, one.look.word, *both) for one, both in zip(found, ends, strict=True)] == expected
 
 
-def test_idle_time_is_where_nobody_gave_a_sign() -> None:
+def test_idle_time_is_where_nobody_gave_a_sign():
     scene = Scene()
     scene.handoff("a", ago=9_000)
     scene.returned("a", ago=8_000)
@@ -95,14 +93,14 @@ def test_idle_time_is_where_nobody_gave_a_sign() -> None:
     assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
 
 
-def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
+def test_a_retry_in_the_same_session_is_a_span_of_its_own():
     told = ran(child((StartedBy.PARENT, FAILED), (StartedBy.HOOK, DONE)))
     task = tree_of([*told, decision(FAILED, 117.0)]).tasks["a"]
     told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]
 
 
-def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer() -> None:
+def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer():
     run = session(updated_at=1_200.0, process_gone=False)
     task = tree_of([ran_session(run), requested(request())]).tasks["s1"]
     told = [(span.kind.name, span.start, span.end) for span in spans_of(task)]

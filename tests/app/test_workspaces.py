@@ -1,7 +1,5 @@
 """Several workspaces on one screen: a row for each, and what is done to a task is done where it belongs."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import AsyncIterator
@@ -26,7 +24,7 @@ from agentwatch.state import workspace_id
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(variable, raising=False)
@@ -56,7 +54,7 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
         yield stage
 
 
-async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_only(home: Path) -> None:
+async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_only(home):
     one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
     async with screen(home, one, two) as stage:
         await stage.press("n")
@@ -75,7 +73,7 @@ async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_o
     assert not Reader(two if here == one else one).find(question).decided
 
 
-async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
+async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home):
     one, two = fill(home / "one", api=""), fill(home / "two", api="")
     wanted = request(two, source="claude-code", session_id="shop.api", asked_at=time.time())
     with RequestStore(two).offer(wanted):
@@ -94,7 +92,7 @@ async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_req
     assert DecisionService(one).read().entries == ()
 
 
-async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:
+async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home):
     one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="ERROR")
     async with screen(home, one, two) as stage:
         tree = stage.app.monitor.tree
@@ -114,9 +112,7 @@ async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_a
         await stage.until(lambda: "There is nothing to undo." in stage.text())
 
 
-async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(home, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
     shop = fill(home / "shop", lost="ERROR", left="ERROR")
@@ -128,7 +124,7 @@ async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
         assert stage.main.task_tree.count_now().tasks == 1
 
 
-async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:
+async def test_an_id_does_not_look_like_a_task_of_another_workspace(home):
     one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
     (one / "api.handoff.json").write_text(handoff("two › shop.api"))
     (one / "api.return.md").write_text(returned("ERROR", "two › shop.api"))

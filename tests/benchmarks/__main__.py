@@ -1,7 +1,5 @@
 """Run with `python -m tests.benchmarks [NAME…]`: a table of ratios, with their goals. Never part of the test suite."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from importlib import import_module
@@ -10,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.measuring import HEAD
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of the modules bench_NAME")
     names = parser.parse_args().names

@@ -1,7 +1,5 @@
 """From a key that answers to the program that goes on, with the hook of Claude Code in between."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,14 +9,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Final
 
 from tests.benchmarks.measuring import Row
 from tests.journeys.made import SESSION, called, session
 from tests.terminal.emulator import Terminal, agentwatch
 
-_ROUNDS: Final = 11
-_IN_SIGHT: Final = 1.0
+_ROUNDS = 11
+_IN_SIGHT = 1.0
 """Seconds before the key that decides: it is ignored in the first 0.6."""
 
 

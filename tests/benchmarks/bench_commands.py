@@ -1,8 +1,6 @@
 """Commands in a workspace of 5,000 tasks against walking it, reading its files and `json.loads`, and what they take of
 the processor."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -12,20 +10,19 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import walk_and_load, write
 from tests.unit.agents.claude import Claude
 from tests.unit.claude_code.building import packet, report
 
-_CODES: Final = (0, 3, 8)
+_CODES = (0, 3, 8)
 """Said, or there is nothing to wait for."""
-_EVERY: Final = (["tree", "--json"], ["pending"], ["check"], ["wait", "t7", "--timeout", "0"], ["hook"])
-_ROUNDS: Final = 5
+_EVERY = (["tree", "--json"], ["pending"], ["check"], ["wait", "t7", "--timeout", "0"], ["hook"])
+_ROUNDS = 5
 
 
-def _run(words: Sequence[str], workspace: Path, home: Path, given: bytes) -> None:
+def _run(words: Sequence[str], workspace: Path, home: Path, given: bytes):
     """Run one to its end, as it is installed, of a user who has nothing else."""
     # Installed programs are compiled.
     left_out = ("XDG_", "CLAUDE", "PYTHONDONTWRITEBYTECODE")

@@ -1,22 +1,19 @@
 """The screen under load: a storm of updates."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from tests.benchmarks.measuring import Row
 from tests.benchmarks.programs import watching
 from tests.benchmarks.workspaces import place, returned, write
 
-_RATE: Final = 1_000
-_STORM_SECONDS: Final = 30.0
-_PAUSE: Final = 0.02
+_RATE = 1_000
+_STORM_SECONDS = 30.0
+_PAUSE = 0.02
 
 
 def storm(tasks: int, seconds: float) -> list[Row]:
@@ -47,7 +44,7 @@ def storm(tasks: int, seconds: float) -> list[Row]:
     ]
 
 
-def _write(root: Path, tasks: int, written: itertools.count[int], stopping: threading.Event) -> None:
+def _write(root: Path, tasks: int, written: itertools.count[int], stopping: threading.Event):
     """Rewrite the returns, one after the other."""
     at = time.perf_counter()
     while not stopping.is_set():

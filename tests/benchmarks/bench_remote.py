@@ -1,7 +1,5 @@
 """The work of a screen with what hosts tell it, against the same observed here."""
 
-from __future__ import annotations
-
 from statistics import median
 
 from agentwatch.contracts.shapes import Handoff
@@ -20,7 +18,7 @@ def _seen(number: int) -> Seen:
     return Seen(number, NOON + number, f"{number}.json", f"{number:064x}", packet)
 
 
-def _deliver(screen: Screen, tasks: int) -> None:
+def _deliver(screen: Screen, tasks: int):
     while screen.link.waiting:
         screen.link.deliver()
     if len(screen.tree.tasks) != tasks:
@@ -34,11 +32,11 @@ def run() -> list[Row]:
         for batch in batches:
             host.see(batch)
 
-    def far() -> None:
+    def far():
         for _, screen in pairs:
             _deliver(screen, TASKS)
 
-    def here() -> None:
+    def here():
         for _ in range(HOSTS):
             tree = Tree()
             for batch in batches:

@@ -1,7 +1,5 @@
 """The screen at three sizes: a file's way to the pixel, memory, and what it takes while nothing happens."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import tempfile
@@ -9,18 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
 
 from tests.benchmarks.measuring import Row
 from tests.benchmarks.programs import Program, bare_reader, empty_app, watching
 from tests.benchmarks.workspaces import place, returned, write
 
-SIZES: Final = (200, 5_000, 20_000, 100_000)
-_PIXEL_GOALS: Final = {200: 20.0, 5_000: 20.0, 20_000: 60.0}  # milliseconds in the median
-_WORST: Final = 40.0  # milliseconds at most, up to 5,000 tasks
-_MEMORY_GOALS: Final = {5_000: 2.5}
-_IDLE_SECONDS: Final = 30.0
-_HOURS: Final = 7_200.0
+SIZES = (200, 5_000, 20_000, 100_000)
+_PIXEL_GOALS = {200: 20.0, 5_000: 20.0, 20_000: 60.0}  # milliseconds in the median
+_WORST = 40.0  # milliseconds at most, up to 5,000 tasks
+_MEMORY_GOALS = {5_000: 2.5}
+_IDLE_SECONDS = 30.0
+_HOURS = 7_200.0
 """How old is what stands still: younger ages are shown in seconds and minutes, which go on."""
 
 

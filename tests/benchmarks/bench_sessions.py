@@ -1,8 +1,6 @@
 """Session stores: `tree --json` against `json.loads` of every line, and `agents-tree --json` on the same store, where
 that program is installed (`AGENTS_TREE` names it); one of 320 MB, too."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -12,13 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from tests.benchmarks.measuring import Row, interleaved
 from tests.unit.claude_code.building import Store, meta, packet, report
 
-_NOISE: Final = "A line of a tool's output that nobody needs to see twice, as long as such lines are.\n" * 24
-_LARGE: Final = 320_000_000
+_NOISE = "A line of a tool's output that nobody needs to see twice, as long as such lines are.\n" * 24
+_LARGE = 320_000_000
 
 
 def _store(root: Path, agents: int, tools: int, least: int = 0) -> Store:
@@ -58,7 +55,7 @@ def _run(command: list[str], home: Path) -> bytes:
 def _tree(store: Store, home: Path, paths: list[Path], what: str, rounds: int) -> Iterator[Row]:
     """The goals are about the other program."""
 
-    def parsed() -> None:
+    def parsed():
         for path in paths:
             with path.open("rb") as file:
                 for line in file:

@@ -1,26 +1,23 @@
 """The cost of starting, against an interpreter that does nothing and an empty Textual app, in a real terminal."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
 
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.programs import Program, empty_app, watching
 from tests.benchmarks.workspaces import walk_and_load, write
 
-_TASK: Final = rb"(?:\x1b\[[\d;]*m|[^/\w])t\d+\b"
+_TASK = rb"(?:\x1b\[[\d;]*m|[^/\w])t\d+\b"
 """The name of a task in its row, where a style may begin."""
 
 
-def _run(*command: str) -> None:
+def _run(*command: str):
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _until(pattern: bytes, program: Program) -> None:
+def _until(pattern: bytes, program: Program):
     with program:
         program.shows(pattern)
 

@@ -1,7 +1,5 @@
 """Ratios taken side by side: machines differ and drift, so nothing is compared across runs."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

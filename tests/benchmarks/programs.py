@@ -9,11 +9,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from tests.terminal.emulator import Terminal, agentwatch
 
-_EMPTY_APP: Final = """
+_EMPTY_APP = """
 from textual.app import App
 from textual.widgets import Static
 class Empty(App):
@@ -22,7 +21,7 @@ class Empty(App):
 Empty().run()
 """
 
-_BARE_READER: Final = """
+_BARE_READER = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
 events = libc.inotify_init()
@@ -33,13 +32,13 @@ while os.read(events, 4096):
 """
 """Writes a line for every file that was written and closed, or moved here. No program that says more can be faster."""
 
-PATIENCE: Final = 600.0
+PATIENCE = 600.0
 
 
 class Program(Terminal):
     """A command in a pty, with nothing between it and the figures: no emulator makes a screen of what it writes."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str]):
         super().__init__(command, columns=140, lines=40)
         self._from = 0
         """Before it, nothing is looked at any more."""
@@ -49,7 +48,7 @@ class Program(Terminal):
         self._stream.feed = lambda data: None  # type: ignore[method-assign]
         return self
 
-    def forget(self) -> None:
+    def forget(self):
         """Look only at what is written from now on."""
         self.idle(0.0)
         self._from = len(self.written)
@@ -63,13 +62,13 @@ class Program(Terminal):
             self._read(1.0)
         return time.perf_counter() - begin
 
-    def idle(self, seconds: float) -> None:
+    def idle(self, seconds: float):
         """Read what it writes for so long."""
         end = time.perf_counter() + seconds
         while self._read(max(end - time.perf_counter(), 0.0)) or time.perf_counter() < end:
             pass
 
-    def settle(self) -> None:
+    def settle(self):
         """Wait until it does nothing but wait, for two seconds."""
         end = time.perf_counter() + PATIENCE
         while True:

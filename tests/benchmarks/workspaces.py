@@ -1,7 +1,5 @@
 """Workspaces of any size, for measuring."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -44,7 +42,7 @@ def place(root: Path, number: int) -> Path:
     return root / f"group{number // 100}" / f"t{number}"
 
 
-def write(root: Path, tasks: int, *, age: float = 0.0) -> None:
+def write(root: Path, tasks: int, *, age: float = 0.0):
     """A workspace on disk: a directory a task with a packet and a return, `age` seconds old; one of 300 has failed."""
     at = time.time() - age
     (root / "docs").mkdir(parents=True)
@@ -66,7 +64,7 @@ def write(root: Path, tasks: int, *, age: float = 0.0) -> None:
                 os.utime(directory / name, (at, at))
 
 
-def walk_and_load(root: Path) -> None:
+def walk_and_load(root: Path):
     """Walk a workspace, read its files, and parse what is JSON: what nobody can do without."""
     for directory, directories, files in os.walk(root):
         directories[:] = [name for name in directories if name not in DEFAULT_PRUNED]

@@ -1,7 +1,5 @@
 """Compares a result with its golden file."""
 
-from __future__ import annotations
-
 import json
 from difflib import unified_diff
 from pathlib import Path
@@ -15,10 +13,10 @@ HERE = Path(__file__).parent
 class Golden:
     """The golden files of one run of the tests."""
 
-    def __init__(self, update: bool) -> None:
+    def __init__(self, update: bool):
         self.update = update
 
-    def check(self, name: str, result: Any, key: str | None = None) -> None:
+    def check(self, name: str, result: Any, key: str | None = None):
         """Compare a text, or anything JSON holds, with the golden file of this name below `tests/goldens`.
 
         With `key`, the file is a JSON object of many results, and this is one of them. Raises AssertionError where they
@@ -42,7 +40,7 @@ class Golden:
         else:
             assert result == json.loads(expected), f"{name} differs"
 
-    def _check_key(self, path: Path, result: Any, key: str) -> None:
+    def _check_key(self, path: Path, result: Any, key: str):
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if self.update:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +54,6 @@ class Golden:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Golden:
+def golden(request):
     """The golden files, compared or, with `--update-goldens`, written."""
     return Golden(request.config.getoption("--update-goldens"))

@@ -7,8 +7,6 @@ changed (`~`) or removed (`-`), with modes. To add a case, write its line and ru
 `pytest tests/goldens --update-goldens`.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -21,7 +19,7 @@ from tests.goldens.world import Result, World, scrub
 class Session:
     """What is typed in one world."""
 
-    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch):
         self.world, self.monkeypatch = world, monkeypatch
         self.here, self.before = world.root / "shop", world.files()
         self.ids = ["0" * 32]

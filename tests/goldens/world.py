@@ -1,7 +1,5 @@
 """A user with a home, a fixed clock and workspaces, who runs `agentwatch` in this process. Nothing else knows it."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -40,7 +38,7 @@ class Result(NamedTuple):
 class World:
     """Directories below `root`: `home`, with settings, keys and state in it, and workspaces."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch):
         self.root, self.home, self.now = Path(os.path.realpath(root)), Path(os.path.realpath(root)) / "home", NOON
         self._monkeypatch = monkeypatch
         tools, self.config = self.root / "bin", self.home / ".config" / "agentwatch"
@@ -75,7 +73,7 @@ class World:
         self.wait(minutes=5)
         return shop
 
-    def use_key(self, pem: str = PEM) -> None:
+    def use_key(self, pem: str = PEM):
         """Have a signing key that is the same in each run."""
         keys = self.config / "keys"
         keys.mkdir(mode=0o700, parents=True)
@@ -118,7 +116,7 @@ class World:
         )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def date_files(self) -> None:
+    def date_files(self):
         """The clock of the system is not ours: what was written since the last call was written now."""
         at = self.now.timestamp()
         if self.now < NOON:
@@ -130,11 +128,11 @@ class World:
             if path.stat().st_mtime < NOON.timestamp() - 86_400 * 100:
                 os.utime(path, (at, at))
 
-    def wait(self, **span: float) -> None:
+    def wait(self, **span: float):
         """Let time pass."""
         self.now += timedelta(**span)
 
-    def use_system_clock(self) -> None:
+    def use_system_clock(self):
         """For processes of their own: what is in workspaces was written five minutes ago."""
         self.now = datetime.now(UTC)
         before = self.now.timestamp() - 300

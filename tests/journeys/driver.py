@@ -4,8 +4,6 @@ The command runs in this process, with a home and a workspace in temporary direc
 replaced, by Textual's own pilot: this module names nothing of agentwatch but its entry point.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os
@@ -35,7 +33,7 @@ FRAMES = str.maketrans("║│┆┊┃╭╮╰╯─═╔╗╚╝▌━╟�
 class Screen:
     """A running screen. `home` and `workspace` are its directories, `told` the notifications that it has shown."""
 
-    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path, told: list[str]) -> None:
+    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path, told: list[str]):
         self.pilot, self.home, self.workspace, self.told = pilot, home, workspace, told
 
     def text(self) -> str:
@@ -59,11 +57,11 @@ class Screen:
         """Whether the cursor is on this task."""
         return self.row(name).startswith("▌")
 
-    async def at(self, name: str) -> None:
+    async def at(self, name: str):
         """Wait until the cursor is on this task."""
         await self.until(lambda: self.is_at(name))
 
-    async def until(self, holds: Callable[[], object]) -> None:
+    async def until(self, holds: Callable[[], object]):
         """Wait for a condition."""
         end = time.monotonic() + DEADLINE
         while not holds():
@@ -71,51 +69,51 @@ class Screen:
             assert self.pilot.app.is_running, "the screen has ended"
             await self.pilot.pause(0.02)
 
-    async def shows(self, *parts: str) -> None:
+    async def shows(self, *parts: str):
         """Wait until all of these stand on the screen."""
         await self.until(lambda: all(part in self.text() or part in self.words() for part in parts))
 
-    async def hides(self, *parts: str) -> None:
+    async def hides(self, *parts: str):
         """Wait until none of these stands on the screen."""
         await self.until(lambda: not any(part in self.text() or part in self.words() for part in parts))
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str):
         """Press keys by their names; a text of several words or letters is typed with `type`."""
         await self.pilot.press(*keys)
 
-    def press_ahead(self, *keys: str) -> None:
+    def press_ahead(self, *keys: str):
         """Press keys at once, as they come from a terminal: each waits in the queue while the one before acts."""
         for key in keys:
             self.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
-    async def type(self, text: str, *keys: str) -> None:
+    async def type(self, text: str, *keys: str):
         """Type a text, and press keys after it."""
         await self.pilot.press(*text, *keys)
 
-    async def find(self, text: str, name: str = "") -> None:
+    async def find(self, text: str, name: str = ""):
         """Go to the task that the filter finds by this text, and clear the filter."""
         await self.type(f"/{text}", "enter", "escape")
         await self.at(name or text)
 
-    async def click(self, part: str, **how: Any) -> None:
+    async def click(self, part: str, **how: Any):
         """Click on the first place where this stands."""
         lines = self.text().splitlines()
         y = next(number for number, line in enumerate(lines) if part in line)
         await self.pilot.click(offset=(lines[y].index(part), y), **how)
 
-    async def ends(self) -> None:
+    async def ends(self):
         """Wait until the screen has ended."""
         end = time.monotonic() + DEADLINE
         while self.pilot.app.is_running:
             assert time.monotonic() < end, f"did not end:\n{self.text()}"
             await asyncio.sleep(0.02)
 
-    async def resize(self, width: int, height: int) -> None:
+    async def resize(self, width: int, height: int):
         """Give the window another size."""
         await self.pilot.resize_terminal(width, height)
         await self.until(lambda: self.pilot.app.screen.size == (width, height))
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str):
         """Write a file of the workspace, at once, as agents should."""
         write(self.workspace / name, text)
 
@@ -123,7 +121,7 @@ class Screen:
 Act = Callable[..., Awaitable[None]]
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str):
     """Write a file, at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -169,13 +167,13 @@ def journey(files: Mapping[str, str], *arguments: str, size: tuple[int, int] = (
 
     def wrap(act: Act) -> Callable[..., None]:
         @wraps(act)
-        def test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+        def test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any):
             home, workspace = at_home(tmp_path, monkeypatch, files)
 
-            async def drive(app: App[Any]) -> None:
+            async def drive(app: App[Any]):
                 told = list[str]()
 
-                def listen(message: Message) -> None:
+                def listen(message: Message):
                     if isinstance(message, Notify):
                         told.append(message.notification.message)
 

@@ -1,7 +1,5 @@
 """Handoffs and returns as agents write them."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Decisions: what the dialog shows, when its key counts, what lies on disk afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -38,7 +36,7 @@ async def record(screen: Screen) -> dict[str, object]:
 
 
 @journey(FAILED)
-async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
+async def test_a_retry_hands_on_the_hint_and_the_note(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("attempt 1 ✗ failed → attempt 2", "retries 1 left now, 0 after this", "unchanged")
@@ -51,7 +49,7 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
+async def test_the_key_counts_after_a_moment_in_sight(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n")
     screen.press_ahead("r", "a", "ctrl+s", "b")
@@ -61,7 +59,7 @@ async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
 
 
 @journey({**SHOP, **MODES})
-async def test_no_key_behind_one_that_decides_is_lost(screen: Screen) -> None:
+async def test_no_key_behind_one_that_decides_is_lost(screen):
     await screen.shows("3 need you")
     await screen.find("shop.plan", "plan")
     screen.press_ahead("r", "x", "j")
@@ -79,7 +77,7 @@ async def test_no_key_behind_one_that_decides_is_lost(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_no_click_and_no_enter_records(screen: Screen) -> None:
+async def test_no_click_and_no_enter_records(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -92,7 +90,7 @@ async def test_no_click_and_no_enter_records(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_a_retry_without_the_hint(screen: Screen) -> None:
+async def test_a_retry_without_the_hint(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("● hand it on", "Hint of attempt 1")
@@ -102,7 +100,7 @@ async def test_a_retry_without_the_hint(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
+async def test_the_next_handoff_is_edited_and_checked(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("✓ valid", '"objective": "Build the API."')
@@ -116,7 +114,7 @@ async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
 
 
 @journey({"api.handoff.md": UNSEEN, "api.return.md": returned()}, size=(80, 24))
-async def test_a_handoff_is_read_to_its_end_whatever_it_hides(screen: Screen) -> None:
+async def test_a_handoff_is_read_to_its_end_whatever_it_hides(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("more lines below: read to the end first (pagedown)", "blanks in it are counted")
@@ -136,7 +134,7 @@ async def test_a_handoff_is_read_to_its_end_whatever_it_hides(screen: Screen) ->
 
 
 @journey({**FAILED, **MODES})
-async def test_escalate_to_a_mode(screen: Screen) -> None:
+async def test_escalate_to_a_mode(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "e")
     await screen.shows("Escalate", "● debug", "finds the cause")
@@ -146,7 +144,7 @@ async def test_escalate_to_a_mode(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
+async def test_abort_ends_what_is_below_too(screen):
     await screen.shows("3 need you")
     await screen.press("g", "x")
     await screen.shows("Abort", "“shop”", "ended, with 2 open tasks below it: 1 blocked, 1 submitted")
@@ -160,7 +158,7 @@ async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
 
 
 @journey(BLOCKED)
-async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
+async def test_a_question_of_a_child_is_answered(screen):
     await screen.shows("answer: Which flow?")
     await screen.press("n", "a")
     await screen.shows("Which flow?", "not yet", "retries an answer uses none")
@@ -172,7 +170,7 @@ async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
 
 
 @journey({**SHOP, "api.return.md": returned(created="- docs/gone.md", evidence="- docs/gone.md")})
-async def test_the_childs_words_are_only_the_childs(screen: Screen) -> None:
+async def test_the_childs_words_are_only_the_childs(screen):
     await screen.shows("3 need you")
     await screen.find("shop.plan", "plan")
     await screen.shows("✓ completed   attempt 1   code")
@@ -189,7 +187,7 @@ async def test_the_childs_words_are_only_the_childs(screen: Screen) -> None:
 
 
 @journey(PARTIAL)
-async def test_a_partial_return_is_accepted_with_a_reason(screen: Screen) -> None:
+async def test_a_partial_return_is_accepted_with_a_reason(screen):
     await screen.shows("partial", "y accept")
     await screen.press("y")
     await screen.shows("Accept", "not yet")
@@ -199,7 +197,7 @@ async def test_a_partial_return_is_accepted_with_a_reason(screen: Screen) -> Non
 
 
 @journey(FAILED)
-async def test_what_changes_under_the_dialog_is_not_recorded(screen: Screen) -> None:
+async def test_what_changes_under_the_dialog_is_not_recorded(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -213,7 +211,7 @@ async def test_what_changes_under_the_dialog_is_not_recorded(screen: Screen) -> 
 
 
 @journey(SHOP)
-async def test_a_handoff_that_changes_under_the_dialog_is_told(screen: Screen) -> None:
+async def test_a_handoff_that_changes_under_the_dialog_is_told(screen):
     await screen.shows("3 need you")
     await screen.find("shop.ui", "ui")
     await screen.press("x")
@@ -228,14 +226,14 @@ async def test_a_handoff_that_changes_under_the_dialog_is_told(screen: Screen) -
 
 
 @journey({**FAILED, "~/.config/agentwatch/config.toml": "[retry]\nmax_retries = 2\n"})
-async def test_a_mitigation_earns_no_third_retry(screen: Screen) -> None:
+async def test_a_mitigation_earns_no_third_retry(screen):
     await screen.shows("2 retries left")
     await screen.press("n", "r")
     await screen.shows("retries 2 left now, 1 after this; a mitigation earns no more")
 
 
 @journey({**FAILED, **MODES})
-async def test_another_action_is_taken_instead(screen: Screen) -> None:
+async def test_another_action_is_taken_instead(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("Retry", "attempt 2")
@@ -247,7 +245,7 @@ async def test_another_action_is_taken_instead(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_review_leads_through_all_that_need_you(screen: Screen) -> None:
+async def test_a_review_leads_through_all_that_need_you(screen):
     await screen.shows("3 need you")
     await screen.press("R")
     await screen.shows("1 of 3", "“shop.auth”")
@@ -266,7 +264,7 @@ async def test_a_review_leads_through_all_that_need_you(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_review_of_what_was_marked(screen: Screen) -> None:
+async def test_a_review_of_what_was_marked(screen):
     await screen.shows("3 need you")
     await screen.find("shop.api", "api")
     await screen.press("m")
@@ -289,7 +287,7 @@ async def test_a_review_of_what_was_marked(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_the_next_attempt_follows_the_decision(screen: Screen) -> None:
+async def test_the_next_attempt_follows_the_decision(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     decision = await record(screen)
@@ -304,7 +302,7 @@ async def test_the_next_attempt_follows_the_decision(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_whether_an_agent_read_it_is_shown(screen: Screen) -> None:
+async def test_whether_an_agent_read_it_is_shown(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await record(screen)
@@ -316,7 +314,7 @@ async def test_whether_an_agent_read_it_is_shown(screen: Screen) -> None:
 
 
 @journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})
-async def test_what_cannot_be_decided_says_why(screen: Screen) -> None:
+async def test_what_cannot_be_decided_says_why(screen):
     await screen.shows("2 tasks")
     await screen.find("shop.ok")
     await screen.press("r")
@@ -325,7 +323,7 @@ async def test_what_cannot_be_decided_says_why(screen: Screen) -> None:
 
 
 @journey(FAILED, "{shop}", "--read-only")
-async def test_read_only_writes_nothing(screen: Screen) -> None:
+async def test_read_only_writes_nothing(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("nowhere else (read only)", READY)
@@ -335,7 +333,7 @@ async def test_read_only_writes_nothing(screen: Screen) -> None:
 
 
 @journey(FAILED, size=(60, 20))
-async def test_a_small_window_scrolls_a_whole_dialog(screen: Screen) -> None:
+async def test_a_small_window_scrolls_a_whole_dialog(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows("◆ ctrl+s")
@@ -348,7 +346,7 @@ async def test_a_small_window_scrolls_a_whole_dialog(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_no_palette_stands_over_a_decision(screen: Screen) -> None:
+async def test_no_palette_stands_over_a_decision(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -359,7 +357,7 @@ async def test_no_palette_stands_over_a_decision(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gone(screen: Screen) -> None:
+async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gone(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -374,7 +372,7 @@ async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gon
 
 
 @journey(FAILED)
-async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
+async def test_a_key_that_is_held_down_records_nothing(screen):
     await screen.shows("NEEDS YOU")
     begun = last = time.monotonic()
     gaps = list[float]()
@@ -389,7 +387,7 @@ async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_a_forged_decision_is_told_as_long_as_it_is_there(screen: Screen) -> None:
+async def test_a_forged_decision_is_told_as_long_as_it_is_there(screen):
     await screen.shows("NEEDS YOU", "● live")
     name = f".agentwatch/decisions/{'0' * 32}.json"
     screen.write(name, "{}")

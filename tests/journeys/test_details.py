@@ -1,10 +1,8 @@
 """The details of a task: their tabs, its claims against the disk and the log, its transcript, its files."""
 
-from __future__ import annotations
-
 import time
 
-from tests.journeys.driver import Screen, journey, write
+from tests.journeys.driver import journey, write
 from tests.journeys.made import FAILED, SESSION, SHOP, called, child, handoff, returned, said, session
 
 TABS = {
@@ -20,7 +18,7 @@ TABS = {
 
 
 @journey(FAILED)
-async def test_each_number_opens_a_tab(screen: Screen) -> None:
+async def test_each_number_opens_a_tab(screen):
     await screen.shows("Overview Live Handoff Return Attestation Findings Attempts Raw")
     for key, words in TABS.items():
         await screen.press(key)
@@ -28,7 +26,7 @@ async def test_each_number_opens_a_tab(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_arrow_keys_lead_through_the_tabs(screen: Screen) -> None:
+async def test_arrow_keys_lead_through_the_tabs(screen):
     await screen.shows("Overview", "asked Build the API.")
     screen.press_ahead("tab", "right", "l", "right")
     await screen.shows(TABS["4"])
@@ -37,7 +35,7 @@ async def test_arrow_keys_lead_through_the_tabs(screen: Screen) -> None:
 
 
 @journey(FAILED, size=(80, 24))
-async def test_in_a_narrow_window_details_are_a_page(screen: Screen) -> None:
+async def test_in_a_narrow_window_details_are_a_page(screen):
     await screen.shows("NEEDS YOU")
     assert "Overview" not in screen.text()
     await screen.press("enter")
@@ -47,7 +45,7 @@ async def test_in_a_narrow_window_details_are_a_page(screen: Screen) -> None:
 
 
 @journey(FAILED, size=(120, 30))
-async def test_z_gives_the_details_the_whole_width(screen: Screen) -> None:
+async def test_z_gives_the_details_the_whole_width(screen):
     await screen.shows("Overview")
     await screen.press("z")
     await screen.hides("▌  ✗ shop.api")
@@ -61,7 +59,7 @@ async def test_z_gives_the_details_the_whole_width(screen: Screen) -> None:
 
 
 @journey({**FAILED, "api.return.md": returned("DONE", more="", evidence="")})
-async def test_findings_name_rule_and_line(screen: Screen) -> None:
+async def test_findings_name_rule_and_line(screen):
     await screen.shows("invalid", "Overview")
     await screen.press("6")
     await screen.shows("Findings 1", "RET011", "line 2", "`state` is “DONE”; it must be `SUCCESS`, `ERROR` or")
@@ -70,7 +68,7 @@ async def test_findings_name_rule_and_line(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_attempts_show_what_a_retry_changed(screen: Screen) -> None:
+async def test_attempts_show_what_a_retry_changed(screen):
     await screen.shows("NEEDS YOU", "Overview")
     screen.write("api2.handoff.json", handoff(objective="Build the API, schema first.", attempt=2))
     await screen.shows("↻2", "Attempts 2")
@@ -85,7 +83,7 @@ async def test_attempts_show_what_a_retry_changed(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_false_claim_leads_to_what_is_on_disk(screen: Screen) -> None:
+async def test_a_false_claim_leads_to_what_is_on_disk(screen):
     await screen.shows("3 need you")
     await screen.find("shop.docs", "docs")
     await screen.press("5")
@@ -99,7 +97,7 @@ async def test_a_false_claim_leads_to_what_is_on_disk(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_false_claim_is_true_once_the_file_is_there(screen: Screen) -> None:
+async def test_a_false_claim_is_true_once_the_file_is_there(screen):
     await screen.shows("⚑ 1 false")
     screen.write("docs/guide.md", "# Guide\n")
     await screen.until(lambda: "completed" in screen.row("docs"))
@@ -107,7 +105,7 @@ async def test_a_false_claim_is_true_once_the_file_is_there(screen: Screen) -> N
 
 
 @journey(SHOP)
-async def test_a_report_is_shown_in_its_parts(screen: Screen) -> None:
+async def test_a_report_is_shown_in_its_parts(screen):
     await screen.shows("3 need you")
     await screen.find("shop.auth", "auth")
     await screen.press("4")
@@ -118,7 +116,7 @@ FAILS = "= short test summary info =\nFAILED test_totals.py::test_cents\n==== 1 
 
 
 @journey({})
-async def test_a_claimed_test_run_leads_to_its_output(screen: Screen) -> None:
+async def test_a_claimed_test_run_leads_to_its_output(screen):
     await screen.shows("● live")
     report = returned("SUCCESS", "shop.totals", "All tests pass.", "", evidence="pytest: 14 passed")
     output = "".join(f"test_{number}.py .\n" for number in range(80)) + FAILS
@@ -135,7 +133,7 @@ async def test_a_claimed_test_run_leads_to_its_output(screen: Screen) -> None:
 
 
 @journey({})
-async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
+async def test_the_live_tab_follows_a_transcript(screen):
     await screen.shows("● live")
     path, text = session(screen.workspace)
     write(path, text)
@@ -155,7 +153,7 @@ async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
 
 
 @journey({"api.handoff.json": handoff(objective="\x1b[31m[bold red]Build[/] \x9b2J [@click=app.quit]it[/]")})
-async def test_foreign_text_is_only_text(screen: Screen) -> None:
+async def test_foreign_text_is_only_text(screen):
     await screen.shows("[bold red]Build[/]", "[@click=app.quit]it[/]")
     await screen.click("[@click=app.quit]it[/]")
     await screen.press("8")
@@ -164,7 +162,7 @@ async def test_foreign_text_is_only_text(screen: Screen) -> None:
 
 
 @journey({})
-async def test_the_live_tab_finds_words_of_results_and_of_the_called(screen: Screen) -> None:
+async def test_the_live_tab_finds_words_of_results_and_of_the_called(screen):
     await screen.shows("● live")
     report = returned("SUCCESS", "shop.totals", "All tests pass.", "")
     for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", FAILS, report):

@@ -1,7 +1,5 @@
 """The filter: words, terms, completion, states, saved views."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.journeys.driver import Screen, journey
@@ -25,7 +23,7 @@ def children(screen: Screen) -> set[str]:
 
 @pytest.mark.parametrize("query", QUERIES)
 @journey(SHOP)
-async def test_the_tree_shows_what_matches(screen: Screen, query: str) -> None:
+async def test_the_tree_shows_what_matches(screen, query):
     await screen.shows("3 need you")
     await screen.type(f"/{query}")
     await screen.until(lambda: children(screen) == QUERIES[query])
@@ -35,7 +33,7 @@ async def test_the_tree_shows_what_matches(screen: Screen, query: str) -> None:
 
 
 @journey(SHOP)
-async def test_a_kept_filter_holds_for_what_comes(screen: Screen) -> None:
+async def test_a_kept_filter_holds_for_what_comes(screen):
     await screen.shows("3 need you")
     await screen.type("/api", "enter")
     await screen.shows("1 found", "2 outside the filter")
@@ -50,7 +48,7 @@ async def test_a_kept_filter_holds_for_what_comes(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_tab_writes_a_key_and_a_value_to_its_end(screen: Screen) -> None:
+async def test_tab_writes_a_key_and_a_value_to_its_end(screen):
     await screen.shows("3 need you")
     await screen.type("/sta", "tab")
     await screen.shows("/ state:")
@@ -59,7 +57,7 @@ async def test_tab_writes_a_key_and_a_value_to_its_end(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_wrong_key_is_named_and_the_rest_holds(screen: Screen) -> None:
+async def test_a_wrong_key_is_named_and_the_rest_holds(screen):
     await screen.shows("3 need you")
     await screen.type("/state:unheard api")
     await screen.shows("no “state:unheard”: try invalid, failed, blocked")
@@ -71,7 +69,7 @@ async def test_a_wrong_key_is_named_and_the_rest_holds(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_s_goes_on_and_back_through_the_states(screen: Screen) -> None:
+async def test_s_goes_on_and_back_through_the_states(screen):
     await screen.shows("3 need you")
     await screen.press("s")
     await screen.shows("/ is:needs-you", "3 found")
@@ -90,7 +88,7 @@ async def test_s_goes_on_and_back_through_the_states(screen: Screen) -> None:
 
 
 @journey({**SHOP, **VIEWS})
-async def test_a_number_shows_a_saved_view(screen: Screen) -> None:
+async def test_a_number_shows_a_saved_view(screen):
     await screen.shows("3 need you")
     await screen.press("1")
     await screen.until(lambda: children(screen) == {"api", "docs", "auth"})
@@ -102,7 +100,7 @@ async def test_a_number_shows_a_saved_view(screen: Screen) -> None:
 
 @pytest.mark.parametrize("keys", [(*"failed", "enter"), (*"sta", "left", "tab")])
 @journey(SHOP)
-async def test_keys_typed_behind_a_filter_are_for_the_tree(screen: Screen, keys: tuple[str, ...]) -> None:
+async def test_keys_typed_behind_a_filter_are_for_the_tree(screen, keys):
     await screen.shows("3 need you")
     screen.press_ahead("slash", *keys, "q")
     await screen.ends()

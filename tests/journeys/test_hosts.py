@@ -1,7 +1,5 @@
 """Tasks on another machine: an ssh that only starts the command in another home stands in for it."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from asyncio.subprocess import PIPE
@@ -36,7 +34,7 @@ async def there(screen: Screen, *words: str) -> tuple[int | None, str]:
 
 
 @journey(FAR, "ssh://build1{home}/far")
-async def test_the_same_return_again_ends_the_second_attempt(screen: Screen) -> None:
+async def test_the_same_return_again_ends_the_second_attempt(screen):
     await screen.shows("build1", "shop.api", "1 needs you", "retry? the child recommends it")
     screen.write("../home/far/api.handoff.json", handoff(objective="Build half of it."))
     await screen.hides("1 needs you")
@@ -46,7 +44,7 @@ async def test_the_same_return_again_ends_the_second_attempt(screen: Screen) -> 
 
 
 @journey(FAR, "ssh://build1{home}/far")
-async def test_who_waits_is_told_what_was_decided_there(screen: Screen) -> None:
+async def test_who_waits_is_told_what_was_decided_there(screen):
     await screen.shows("1 needs you")
     assert (await there(screen, "wait", "shop.ok"))[0] == 8
     assert (await there(screen, "decide", "--retry", "--yes", "shop.api"))[0] == 0

@@ -1,19 +1,17 @@
 """Timeline, help, palette, themes, problems, footer, keys of one's own, the editor, and leaving."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
-from tests.journeys.driver import Screen, journey
+from tests.journeys.driver import journey
 from tests.journeys.made import FAILED, SHOP, returned
 
 ZOOMS = ("plus", "minus", "z", "i", "0", "n", "left", "right", "h", "l", "=", "_")
 
 
 @journey(SHOP, size=(60, 20))
-async def test_the_header_drops_whole_counts_where_it_is_narrow(screen: Screen) -> None:
+async def test_the_header_drops_whole_counts_where_it_is_narrow(screen):
     await screen.shows("3 need you")
     screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
     await screen.shows("1 new")
@@ -24,7 +22,7 @@ async def test_the_header_drops_whole_counts_where_it_is_narrow(screen: Screen) 
 
 
 @journey(SHOP)
-async def test_t_shows_who_worked_and_waited_when(screen: Screen) -> None:
+async def test_t_shows_who_worked_and_waited_when(screen):
     await screen.shows("3 need you")
     await screen.press("t")
     await screen.shows("Timeline", "█ work ▓ failed ┄ waits", "now")
@@ -37,7 +35,7 @@ async def test_t_shows_who_worked_and_waited_when(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_enter_in_the_timeline_goes_to_the_task(screen: Screen) -> None:
+async def test_enter_in_the_timeline_goes_to_the_task(screen):
     await screen.shows("3 need you")
     await screen.press("t")
     await screen.shows("Timeline")
@@ -47,7 +45,7 @@ async def test_enter_in_the_timeline_goes_to_the_task(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_what_the_timeline_selects_can_be_decided(screen: Screen) -> None:
+async def test_what_the_timeline_selects_can_be_decided(screen):
     await screen.shows("3 need you")
     await screen.find("shop.api", "api")
     await screen.press("t")
@@ -60,7 +58,7 @@ async def test_what_the_timeline_selects_can_be_decided(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_help_lists_the_keys_and_leads_through_the_manual(screen: Screen) -> None:
+async def test_help_lists_the_keys_and_leads_through_the_manual(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("?")
     await screen.shows("Keys", "Go to the next task that needs you.")
@@ -73,7 +71,7 @@ async def test_help_lists_the_keys_and_leads_through_the_manual(screen: Screen) 
 
 
 @journey(SHOP)
-async def test_the_palette_runs_a_command_by_its_name(screen: Screen) -> None:
+async def test_the_palette_runs_a_command_by_its_name(screen):
     await screen.shows("3 need you")
     await screen.press("ctrl+p")
     await screen.shows("Search for commands")
@@ -88,7 +86,7 @@ async def test_the_palette_runs_a_command_by_its_name(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_the_palette_has_the_themes(screen: Screen) -> None:
+async def test_the_palette_has_the_themes(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("ctrl+p")
     await screen.type("light")
@@ -99,12 +97,12 @@ async def test_the_palette_has_the_themes(screen: Screen) -> None:
 
 
 @journey(FAILED, "{shop}", "--theme", "unheard")
-async def test_an_unknown_theme_is_named(screen: Screen) -> None:
+async def test_an_unknown_theme_is_named(screen):
     await screen.shows("There is no theme unheard", "agentwatch-light")
 
 
 @journey(FAILED)
-async def test_the_palette_lives_in_any_window(screen: Screen) -> None:
+async def test_the_palette_lives_in_any_window(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("ctrl+p")
     await screen.shows("Search for commands")
@@ -119,7 +117,7 @@ async def test_the_palette_lives_in_any_window(screen: Screen) -> None:
 
 
 @journey({**FAILED, "broken.handoff.json": "{", "stray.return.md": "## Status\nstate: ERROR\n"})
-async def test_a_file_that_cannot_be_read_is_a_problem(screen: Screen) -> None:
+async def test_a_file_that_cannot_be_read_is_a_problem(screen):
     await screen.shows("NEEDS YOU", "⚠ ")
     await screen.press("!")
     await screen.shows("Problems", "broken.handoff.json")
@@ -128,7 +126,7 @@ async def test_a_file_that_cannot_be_read_is_a_problem(screen: Screen) -> None:
 
 
 @journey({**FAILED, "~/.config/agentwatch/config.toml": '[keys]\ntimeline = ["f9"]\n"decide.retry" = "ctrl+r"\n'})
-async def test_keys_of_ones_own_replace_ours(screen: Screen) -> None:
+async def test_keys_of_ones_own_replace_ours(screen):
     await screen.shows("NEEDS YOU", "^r retry")
     await screen.press("f9")
     await screen.shows("Timeline")
@@ -139,7 +137,7 @@ async def test_keys_of_ones_own_replace_ours(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_a_key_of_the_footer_is_clicked(screen: Screen) -> None:
+async def test_a_key_of_the_footer_is_clicked(screen):
     await screen.shows("NEEDS YOU", "t timeline" if "t timeline" in screen.text() else "/ filter")
     await screen.click("/ filter")
     await screen.type("api")
@@ -148,7 +146,7 @@ async def test_a_key_of_the_footer_is_clicked(screen: Screen) -> None:
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 @journey(SHOP)
-async def test_a_key_leaves_and_touches_nothing(screen: Screen, key: str) -> None:
+async def test_a_key_leaves_and_touches_nothing(screen, key):
     await screen.shows("3 need you")
     before = sorted(path.name for path in screen.workspace.iterdir())
     await screen.press(key)
@@ -157,7 +155,7 @@ async def test_a_key_leaves_and_touches_nothing(screen: Screen, key: str) -> Non
 
 
 @journey({**FAILED, "~/.config/agentwatch/config.toml": "poll = true\n"})
-async def test_the_header_says_why_it_polls(screen: Screen) -> None:
+async def test_the_header_says_why_it_polls(screen):
     await screen.shows("polling: Polling, as configured", "1 needs you")
     screen.write("api.return.md", returned("SUCCESS", more=""))
     await screen.hides("1 needs you")

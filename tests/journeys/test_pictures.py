@@ -1,7 +1,5 @@
 """Pictures of the main pages, at one version of Textual. `pytest tests/journeys --snapshot-update` renews them."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -42,7 +40,7 @@ PAGES = {
 }
 
 
-async def compare(screen: Screen, snapshot: SnapshotAssertion) -> None:
+async def compare(screen: Screen, snapshot: SnapshotAssertion):
     """Compare the screen, once nothing is being read."""
     await screen.hides("reading…")
     await screen.pilot.pause()
@@ -53,11 +51,11 @@ async def compare(screen: Screen, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page(page: str, snapshot: SnapshotAssertion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page(page, snapshot, tmp_path, monkeypatch):
     size, theme, keys, words = PAGES[page]
 
     @journey({}, "replay", RECORDING, "--speed", "1000", "--theme", f"agentwatch-{theme}", size=size)
-    async def show(screen: Screen) -> None:
+    async def show(screen: Screen):
         await screen.press("]")
         await screen.shows("REPLAY", "10 of 10")
         await screen.until(lambda: screen.row("ui"))
@@ -69,9 +67,9 @@ def test_a_page(page: str, snapshot: SnapshotAssertion, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_a_decision(theme: str, snapshot: SnapshotAssertion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision(theme, snapshot, tmp_path, monkeypatch):
     @journey(AGED, "{shop}", "--theme", f"agentwatch-{theme}")
-    async def show(screen: Screen) -> None:
+    async def show(screen: Screen):
         await screen.shows("NEEDS YOU", "● live")
         await screen.press("n", "r")
         await screen.shows("◆ ctrl+s")

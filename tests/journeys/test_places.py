@@ -1,7 +1,5 @@
 """Which tasks are on the screen, in which window: several workspaces, machines' sizes, recordings, the demo."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.history.recording import recording_lines
-from tests.journeys.driver import Screen, journey
+from tests.journeys.driver import journey
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
 from tests.unit.delegation.asking import decided, ran, request, requested, session
 from tests.unit.history.recorded import Workspace
@@ -18,7 +16,7 @@ TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../ca
 
 
 @journey(TWO, "{shop}", "{shop}/../cart")
-async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
+async def test_two_workspaces_are_one_tree(screen):
     await screen.shows("▾", "shop", "cart", "2 tasks")
     await screen.until(lambda: screen.text().count("shop.api") >= 2)
     await screen.press("n", "r")
@@ -30,7 +28,7 @@ async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_a_window_that_shrinks_and_grows(screen: Screen) -> None:
+async def test_a_window_that_shrinks_and_grows(screen):
     await screen.shows("Overview")
     await screen.resize(80, 24)
     await screen.hides("Overview")
@@ -41,7 +39,7 @@ async def test_a_window_that_shrinks_and_grows(screen: Screen) -> None:
 
 
 @journey({}, "demo", "--speed", "40", size=(80, 24))
-async def test_the_demo_says_what_to_try(screen: Screen) -> None:
+async def test_the_demo_says_what_to_try(screen):
     await screen.shows("DEMO", "Try it")
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
@@ -52,7 +50,7 @@ async def test_the_demo_says_what_to_try(screen: Screen) -> None:
 
 
 @journey({"api.handoff.json": handoff()})
-async def test_what_was_watched_can_be_exported(screen: Screen) -> None:
+async def test_what_was_watched_can_be_exported(screen):
     await screen.shows("submitted")
     screen.write("api.return.md", returned())
     await screen.shows("failed")
@@ -68,7 +66,7 @@ async def test_what_was_watched_can_be_exported(screen: Screen) -> None:
 
 
 @journey({}, "replay", str(Path(__file__).with_name("shop.jsonl")), "--speed", "1000")
-async def test_a_recording_plays_steps_and_goes_back(screen: Screen) -> None:
+async def test_a_recording_plays_steps_and_goes_back(screen):
     await screen.press("]")
     await screen.shows("10 of 10", "2 need you")
     for key, shown in (
@@ -106,7 +104,7 @@ def recorded() -> str:
 
 
 @journey({"../r.jsonl": recorded()}, "replay", "{shop}/../r.jsonl", "--speed", "1000")
-async def test_a_recording_shows_what_live_showed(screen: Screen) -> None:
+async def test_a_recording_shows_what_live_showed(screen):
     await screen.press("]")
     await screen.shows("8 of 8", "HISTORY", "1 run since", "⚑")
     await screen.press(",")

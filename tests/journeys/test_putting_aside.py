@@ -1,21 +1,19 @@
 """Acknowledge, snooze, undo, and the history."""
 
-from __future__ import annotations
-
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, handoff, returned
 
 COUNTS = "· esc leave"
 
 
-async def choose(screen: Screen, *keys: str) -> None:
+async def choose(screen: Screen, *keys: str):
     """Answer the question."""
     await screen.shows("enter", COUNTS)
     await screen.press(*keys)
 
 
 @journey(FAILED)
-async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen: Screen) -> None:
+async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen):
     await screen.shows("1 needs you")
     await screen.press("n", "A")
     await screen.shows("Acknowledge", "“shop.api”: 1 task", COUNTS)
@@ -35,7 +33,7 @@ async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen: Screen
 
 
 @journey(FAILED)
-async def test_a_task_is_snoozed(screen: Screen) -> None:
+async def test_a_task_is_snoozed(screen):
     await screen.shows("1 needs you")
     await screen.press("n", "w")
     await screen.shows("Snooze", "for 30 minutes", "for 2 hours", "until tomorrow, 9:00", "until it changes")
@@ -46,7 +44,7 @@ async def test_a_task_is_snoozed(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_keys_behind_a_question_answer_it(screen: Screen) -> None:
+async def test_keys_behind_a_question_answer_it(screen):
     await screen.shows("3 need you")
     await screen.find("shop.api", "api")
     screen.press_ahead("w", "down", "enter", "j")
@@ -64,7 +62,7 @@ def inks(screen: Screen, text: str) -> set[object]:
 
 
 @journey(OLD)
-async def test_what_was_there_before_is_history(screen: Screen) -> None:
+async def test_what_was_there_before_is_history(screen):
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
     assert inks(screen, "✗ ") == inks(screen, "▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
@@ -85,7 +83,7 @@ BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.retur
 
 
 @journey(BOTH, "{shop}", "{shop}/../cart")
-async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen: Screen) -> None:
+async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen):
     await screen.shows("2 need you")
     await screen.type("/state:failed", "enter", "A")
     await screen.shows("2 tasks")

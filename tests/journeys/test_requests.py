@@ -1,7 +1,5 @@
 """What programs ask: a permission and questions of Claude Code, held by the real hook, answered on the screen."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -47,7 +45,7 @@ async def answered(hook: Process) -> dict[str, Any]:
 
 
 @journey({})
-async def test_a_permission_is_allowed_once(screen: Screen) -> None:
+async def test_a_permission_is_allowed_once(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.shows("allow? Bash make seeds")
@@ -61,7 +59,7 @@ async def test_a_permission_is_allowed_once(screen: Screen) -> None:
 
 
 @journey({})
-async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen: Screen) -> None:
+async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
     await screen.shows("● live")
     rules = [{"toolName": "Bash"}, {"toolName": "Bash", "ruleContent": "make:*"}]
     suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
@@ -77,7 +75,7 @@ async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen: Screen)
 
 
 @journey({})
-async def test_a_permission_is_denied_with_words(screen: Screen) -> None:
+async def test_a_permission_is_denied_with_words(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.shows("allow? Bash make seeds")
@@ -93,7 +91,7 @@ async def test_a_permission_is_denied_with_words(screen: Screen) -> None:
 
 
 @journey({})
-async def test_a_question_takes_an_option(screen: Screen) -> None:
+async def test_a_question_takes_an_option(screen):
     await screen.shows("● live")
     hook = await ask(screen, "AskUserQuestion", QUESTIONS)
     await screen.shows("Which store?")
@@ -106,7 +104,7 @@ async def test_a_question_takes_an_option(screen: Screen) -> None:
 
 
 @journey({})
-async def test_what_ended_meanwhile_is_not_answered(screen: Screen) -> None:
+async def test_what_ended_meanwhile_is_not_answered(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.shows("allow? Bash make seeds")
@@ -120,7 +118,7 @@ async def test_what_ended_meanwhile_is_not_answered(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_a_request_comes_first_in_a_review(screen: Screen) -> None:
+async def test_a_request_comes_first_in_a_review(screen):
     await screen.shows("NEEDS YOU")
     hook = await ask(screen, "Bash", BASH)
     await screen.shows("allow? Bash make seeds", "2 need you")
@@ -135,7 +133,7 @@ async def test_a_request_comes_first_in_a_review(screen: Screen) -> None:
 
 
 @journey({})
-async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen: Screen) -> None:
+async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen):
     await screen.shows("● live")
     rules = [{"toolName": "Bash", "ruleContent": "make:*"}]
     suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
@@ -157,7 +155,7 @@ async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen: Scree
 
 
 @journey({"~/.config/agentwatch/config.toml": '[hook]\nwhen = "never"\n'})
-async def test_nothing_is_held_where_the_settings_say_never(screen: Screen) -> None:
+async def test_nothing_is_held_where_the_settings_say_never(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.until(lambda: hook.returncode is not None or "allow?" in screen.text())

@@ -1,16 +1,14 @@
 """The tree: what a row says, moving, folding, what is new, what is history."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 
-from tests.journeys.driver import Screen, journey, write
+from tests.journeys.driver import journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
 
 @journey(SHOP)
-async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
+async def test_a_row_says_state_and_who_is_needed(screen):
     await screen.shows("6 tasks", "3 need you")
     states = {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}
     await screen.until(lambda: all(state in screen.row(name) for name, state in states.items()))
@@ -18,7 +16,7 @@ async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
 
 
 @journey(FAILED)
-async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
+async def test_a_file_written_meanwhile_appears_at_once(screen):
     await screen.shows("shop.api", "1 task")
     screen.write("ui.handoff.json", handoff("shop.ui"))
     await screen.shows("shop.ui", "2 tasks")
@@ -27,20 +25,20 @@ async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
 
 
 @journey({})
-async def test_an_empty_workspace_says_what_to_do(screen: Screen) -> None:
+async def test_an_empty_workspace_says_what_to_do(screen):
     await screen.shows("● live", "agentwatch demo")
     screen.write("api.handoff.json", handoff())
     await screen.shows("shop.api", "submitted")
 
 
 @journey({"api.handoff.json": handoff()[:-40]})
-async def test_a_handoff_that_breaks_off_has_a_sign(screen: Screen) -> None:
+async def test_a_handoff_that_breaks_off_has_a_sign(screen):
     await screen.until(lambda: "‼ handoff" in screen.row("shop.api"))
     await screen.shows("breaks the contract: The document ends in the")
 
 
 @journey(SHOP)
-async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
+async def test_left_and_right_fold_and_lead_up_and_down(screen):
     await screen.find("shop.ui", "ui")
     await screen.at("ui")
     await screen.press("left")
@@ -52,7 +50,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
 
 
 @journey({**SHOP, "z.handoff.json": handoff("z"), "z1.handoff.json": handoff("z.one", parent_task_id="z")})
-async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
+async def test_everything_is_folded_and_unfolded(screen):
     await screen.shows(" plan ", " one ")
     await screen.press("C")
     await screen.hides(" plan ", "○ one")
@@ -62,7 +60,7 @@ async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
 
 
 @journey({f"{number:02}.handoff.json": handoff(f"task.{number:02}") for number in range(60)}, size=(80, 24))
-async def test_keys_move_by_rows_pages_and_to_the_ends(screen: Screen) -> None:
+async def test_keys_move_by_rows_pages_and_to_the_ends(screen):
     await screen.shows("60 tasks")
     # The newest first.
     order = [("g", "59"), ("j", "58"), ("down", "57"), ("k", "58"), ("up", "59"), ("G", "00"), ("home", "59")]
@@ -76,7 +74,7 @@ async def test_keys_move_by_rows_pages_and_to_the_ends(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_n_leads_on_and_back_through_what_needs_you(screen: Screen) -> None:
+async def test_n_leads_on_and_back_through_what_needs_you(screen):
     await screen.shows("3 need you")
     seen = []
     for _ in range(3):
@@ -91,7 +89,7 @@ async def test_n_leads_on_and_back_through_what_needs_you(screen: Screen) -> Non
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) -> None:
+async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.api")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
@@ -107,7 +105,7 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) ->
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
+async def test_nothing_below_a_page_was_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.ui")
     await screen.press("?")
@@ -119,7 +117,7 @@ async def test_nothing_below_a_page_was_looked_at(screen: Screen) -> None:
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_f_follows_what_changes(screen: Screen) -> None:
+async def test_f_follows_what_changes(screen):
     await screen.shows("2 tasks")
     await screen.find("shop.api")
     await screen.press("f")
@@ -133,7 +131,7 @@ async def test_f_follows_what_changes(screen: Screen) -> None:
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")
-async def test_a_click_selects_a_row_and_a_tab(screen: Screen) -> None:
+async def test_a_click_selects_a_row_and_a_tab(screen):
     await screen.shows("shop.ui", "shop.old")
     await screen.click("shop.old")
     await screen.at("shop.old")
@@ -143,28 +141,28 @@ async def test_a_click_selects_a_row_and_a_tab(screen: Screen) -> None:
 
 
 @journey({})
-async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
+async def test_the_pulse_of_a_session_is_its_last_tool(screen):
     await screen.shows("● live")
     write(*session(screen.workspace))
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
 
 
 @journey(FAILED, size=(80, 20))
-async def test_c_copies_a_path_and_covers_no_key(screen: Screen) -> None:
+async def test_c_copies_a_path_and_covers_no_key(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("c")
     await screen.shows("Copied the path of api.return.md: ", "Needs you ✗ shop.api retry?", "r retry", "? keys")
 
 
 @journey(SHOP, size=(80, 20))
-async def test_a_click_in_the_strip_goes_to_the_task(screen: Screen) -> None:
+async def test_a_click_in_the_strip_goes_to_the_task(screen):
     await screen.shows("answer: Which flow is in scope?", "retry? the child", "a claim is false", "3 need you")
     await screen.click("answer: Which flow is in scope?")
     await screen.at("auth")
 
 
 @journey(FAILED, size=(80, 24))
-async def test_two_clicks_open_the_details(screen: Screen) -> None:
+async def test_two_clicks_open_the_details(screen):
     await screen.shows("NEEDS YOU")
     await screen.click("shop.api", times=2)
     await screen.shows("Overview", "hint Raise the time-out.")
@@ -177,14 +175,14 @@ DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in 
 
 
 @journey({**FAILED, **DONE}, size=(80, 24))
-async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) -> None:
+async def test_what_is_done_starts_folded_where_it_does_not_fit(screen):
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
     assert "30 of 30" in screen.row("plan")
 
 
 @journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
-async def test_a_row_has_the_id_as_it_is(screen: Screen) -> None:
+async def test_a_row_has_the_id_as_it_is(screen):
     await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))
 
 
@@ -196,7 +194,7 @@ STEPS = {
 
 
 @journey(STEPS, size=(140, 30))
-async def test_todos_and_tasks_below_are_counted_apart(screen: Screen) -> None:
+async def test_todos_and_tasks_below_are_counted_apart(screen):
     for width in (140, 80, 60):
         await screen.resize(width, 24)
         await screen.until(lambda: "0 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

@@ -1,7 +1,5 @@
 """The wheel, built once for all tests of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile
@@ -13,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("wheel")
     # Without isolation: hatchling is a test dependency, so nothing is fetched.
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]

@@ -1,11 +1,8 @@
 """Nothing is imported before it is used: what a command costs is what it needs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -79,13 +76,13 @@ BARE: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", BARE)
-def test_nothing_is_loaded_before_it_is_needed(name: str) -> None:
+def test_nothing_is_loaded_before_it_is_needed(name):
     statements, modules = BARE[name]
     assert loaded(statements, *modules) == set()
 
 
 @pytest.mark.parametrize("event", ["SubagentStop", "PostToolUse"])
-def test_a_hook_about_a_good_return_loads_nothing_of_decisions(tmp_path: Path, event: str) -> None:
+def test_a_hook_about_a_good_return_loads_nothing_of_decisions(tmp_path, event):
     workspace = tmp_path / "shop"
     workspace.mkdir()
     claude = Claude(tmp_path / "home", workspace, "Mend it.")

@@ -1,7 +1,5 @@
 """Parts of this repository that others use on a code host: the pre-commit hook, the action, the templates."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -32,7 +30,7 @@ def step(name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_hook_checks_what_is_picked_from_a_directory() -> None:
+def test_the_hook_checks_what_is_picked_from_a_directory():
     (hook,) = read(ROOT / ".pre-commit-hooks.yaml")
     pattern = re.compile(hook["files"])
     names = (
@@ -43,7 +41,7 @@ def test_the_hook_checks_what_is_picked_from_a_directory() -> None:
     assert [name for name in names if pattern.search(name)] == [name for name in names if looks_like_ours(name)]
 
 
-def test_no_word_from_outside_is_put_into_a_script() -> None:
+def test_no_word_from_outside_is_put_into_a_script():
     for path in FILES:
         for script in re.findall(r"run: *(?:\|\n((?: {8,}.*\n?)+)|(.*))", path.read_text("utf-8")):
             assert "${{" not in "".join(script)
@@ -52,7 +50,7 @@ def test_no_word_from_outside_is_put_into_a_script() -> None:
 @pytest.mark.parametrize(
     ("paths", "code"), [(".", 1), ("good", 0), ("\ngood\nbad dir\n", 1), ("nothing", 2), ("-x", 2)]
 )
-def test_the_action_marks_the_lines_that_break_a_contract(paths: str, code: int, tmp_path: Path) -> None:
+def test_the_action_marks_the_lines_that_break_a_contract(paths, code, tmp_path):
     for name, text in {"good/a.handoff.json": packet(), "bad dir/a.handoff.json": '{"task_id": "a"}'}.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text, "utf-8")
@@ -68,7 +66,7 @@ def test_the_action_marks_the_lines_that_break_a_contract(paths: str, code: int,
     assert ("::error file=bad dir/a.handoff.json" in done.stdout) == (code == 1)
 
 
-def test_the_action_installs_this_repository(tmp_path: Path) -> None:
+def test_the_action_installs_this_repository(tmp_path):
     """The steps as they stand, with a Python that notes what it is asked for."""
     python = tmp_path / "python"
     python.write_text(

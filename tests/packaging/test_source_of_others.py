@@ -1,15 +1,11 @@
 """The project in the manual, as somebody else would have it: built, installed beside agentwatch and used."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +21,7 @@ def block(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory):
     made = tmp_path_factory.mktemp("scribe")
     (made / "agentwatch_scribe.py").write_text(block("a source of your own"), "utf-8")
     (made / "pyproject.toml").write_text(block("pyproject.toml"), "utf-8")
@@ -33,7 +29,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(project: Path, wheel: zipfile.ZipFile) -> Run:
+def run(project, wheel):
     """Runs a Python in which both are installed, from their wheels."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(project)]
     subprocess.run(build, check=True, capture_output=True)
@@ -53,7 +49,7 @@ def run(project: Path, wheel: zipfile.ZipFile) -> Run:
     return run
 
 
-def test_sessions_of_a_program_that_another_package_reads(run: Run, project: Path) -> None:
+def test_sessions_of_a_program_that_another_package_reads(run, project):
     assert str(project / "site") in run("-c", "import agentwatch; print(agentwatch.__file__)")
     (project / ".scribe").mkdir()
     kept = {"began": 100.0, "last": 200.0, "asked": "Go."}

@@ -1,8 +1,6 @@
 """The lines of `init` start agentwatch and nothing else, however it was installed, in a workspace that would like to
 run in its place."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -79,7 +77,7 @@ class Place:
     def traces(self) -> Path:
         return self.root / "traces"
 
-    def init(self, *words: str) -> None:
+    def init(self, *words: str):
         """The operator does this, with an environment of his own."""
         self.workspace.mkdir()
         command = [self.installed.python, "-m", "agentwatch", "init", "--write", "--agent", "claude-code", "--", "shop"]
@@ -118,13 +116,13 @@ class Place:
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
-def place(request: pytest.FixtureRequest, tmp_path: Path, wheel: zipfile.ZipFile) -> Place:
+def place(request, tmp_path, wheel):
     made = Place(tmp_path, request.param(tmp_path, wheel))
     made.init()
     return made
 
 
-def test_no_module_of_the_workspace_runs_in_our_place(place: Place) -> None:
+def test_no_module_of_the_workspace_runs_in_our_place(place):
     hooks = json.loads((place.workspace / ".claude/settings.json").read_text("utf-8"))["hooks"]
     server = json.loads((place.workspace / ".mcp.json").read_text("utf-8"))["mcpServers"]["agentwatch"]
     environment = place.take_over()

@@ -1,7 +1,5 @@
 """git asked about hostile, broken and missing repositories: nothing runs, nothing is written, nothing hangs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -21,7 +19,7 @@ from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+def repository(tmp_path):
     made = Repository(tmp_path / "workspace", tmp_path / "home")
     made.init()
     for name in ("tracked.md", "data.bin", "locked.md"):
@@ -30,7 +28,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def hostile(repository: Repository, canary: Path) -> None:
+def hostile(repository: Repository, canary: Path):
     """Every way known to make git run a program by what stands in a repository."""
     script = program(repository.home / "program", f'echo "$0 $*" >> {canary}\ncat')
     hooks = repository.root / "hooks"
@@ -129,9 +127,7 @@ def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
     }
 
 
-def test_a_hostile_configuration_runs_and_writes_nothing(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_configuration_runs_and_writes_nothing(repository, tmp_path, monkeypatch):
     canary = tmp_path / "canary"
     hostile(repository, canary)
     nested = Repository(repository.root / "nested", repository.home)
@@ -165,7 +161,7 @@ def test_a_hostile_configuration_runs_and_writes_nothing(
     assert told["created", "tracked.md"] is Verdict.CONTRADICTED
 
 
-def test_the_canary_would_sing(repository: Repository, tmp_path: Path) -> None:
+def test_the_canary_would_sing(repository, tmp_path):
     """The same repository, asked in the ordinary way, does run programs: so the test above can fail."""
     canary = tmp_path / "canary"
     script = program(repository.home / "program", f"echo ran >> {canary}\ncat")
@@ -176,7 +172,7 @@ def test_the_canary_would_sing(repository: Repository, tmp_path: Path) -> None:
     assert canary.exists()
 
 
-def test_a_difference_leaves_the_index_as_it_is(repository: Repository) -> None:
+def test_a_difference_leaves_the_index_as_it_is(repository):
     """git would note in it that a file which was only touched is the same."""
     repository.touch("tracked.md", AFTER)
     before = snapshot(repository.root)
@@ -185,9 +181,7 @@ def test_a_difference_leaves_the_index_as_it_is(repository: Repository) -> None:
     assert shown.problem.startswith("git sees no difference")
 
 
-def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(repository, tmp_path, monkeypatch):
     canary = tmp_path / "canary"
     planted = program(repository.root / "bin" / "git", f"touch {canary}")
     (tmp_path / "way").symlink_to(planted.parent)
@@ -197,13 +191,13 @@ def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(
     assert (only(result).verdict, canary.exists()) == (Verdict.CONTRADICTED, False)
 
 
-def point_elsewhere(made: Repository) -> None:
+def point_elsewhere(made: Repository):
     other = Repository(made.root.parent / "other", made.home)
     other.init()
     (made.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
 
 
-def reftable(made: Repository) -> None:
+def reftable(made: Repository):
     """As git keeps its references in a format that is not read here."""
     made.init()
     git = made.root / ".git"
@@ -227,9 +221,7 @@ UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)
-def test_without_a_usable_repository_the_disk_still_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_without_a_usable_repository_the_disk_still_answers(tmp_path, monkeypatch, kind):
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
     make, words = UNUSABLE[kind]
     make(repository)
@@ -244,7 +236,7 @@ def test_without_a_usable_repository_the_disk_still_answers(
     assert [claim.verdict for claim in result.claims] == [new, Verdict.CONTRADICTED, Verdict.CONTRADICTED]
 
 
-def test_a_repository_without_a_commit_knows_nothing_of_before(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_knows_nothing_of_before(tmp_path):
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
     repository.init()
     repository.write("x.md", at=AFTER)
@@ -253,7 +245,7 @@ def test_a_repository_without_a_commit_knows_nothing_of_before(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["sha256", "sha1"])
-def test_packed_references_are_read(tmp_path: Path, kind: str) -> None:
+def test_packed_references_are_read(tmp_path, kind):
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
     repository.init(f"--object-format={kind}")
     repository.write("x.md", at=BEFORE)
@@ -263,9 +255,7 @@ def test_packed_references_are_read(tmp_path: Path, kind: str) -> None:
     assert only(result).detail.startswith("claimed created but tracked before")
 
 
-def test_a_git_that_does_not_answer_is_killed_with_its_children(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_git_that_does_not_answer_is_killed_with_its_children(repository, tmp_path, monkeypatch):
     pids = tmp_path / "pids"
     slow = program(tmp_path / "bin" / "git", f"sleep 600 &\necho $! >> {pids}\necho $$ >> {pids}\nwait")
     repository.write("x.md", at=AFTER)
@@ -293,26 +283,24 @@ def other(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
     )
 
 
-def test_a_program_that_writes_too_much_is_cut(repository: Repository) -> None:
+def test_a_program_that_writes_too_much_is_cut(repository):
     git = other(repository, "yes")
     assert len(git.ask(max_bytes=1_000, cuts=True)) == 1_000
     with pytest.raises(GitFailedError, match="too many"):
         git.ask(max_bytes=1_000)
 
 
-def test_a_program_reads_no_terminal(repository: Repository) -> None:
+def test_a_program_reads_no_terminal(repository):
     assert other(repository, "cat").ask() == b""
 
 
-def test_a_program_that_closes_its_output_and_stays_is_killed(repository: Repository) -> None:
+def test_a_program_that_closes_its_output_and_stays_is_killed(repository):
     git = other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3)
     with pytest.raises(GitFailedError, match="did not answer"):
         git.ask()
 
 
-def test_no_descriptor_and_no_temporary_directory_is_left_behind(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_descriptor_and_no_temporary_directory_is_left_behind(repository, tmp_path, monkeypatch):
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(room))

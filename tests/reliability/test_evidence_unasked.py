@@ -1,7 +1,5 @@
 """What cannot be asked is unverifiable: every way for git, the disk or the handoff to fail, and an old file."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -21,7 +19,7 @@ PACKET = packet(deliverables=[{"path": "old.md", "description": "d", "must_creat
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+def repository(tmp_path):
     """A file that git had before the handoff and that nobody has changed, though its time is new."""
     made = Repository(tmp_path / "workspace", tmp_path / "home")
     made.init()
@@ -44,17 +42,17 @@ def verdicts(result: Result, path: str) -> set[Verdict]:
     return {claim.verdict for claim in result.claims if claim.path == path}
 
 
-def refill(path: Path, data: bytes = b"") -> None:
+def refill(path: Path, data: bytes = b""):
     path.chmod(0o644)
     path.write_bytes(data)
 
 
-def replace_by_a_pipe(path: Path) -> None:
+def replace_by_a_pipe(path: Path):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
 
 
-def replace_by_a_directory(path: Path) -> None:
+def replace_by_a_directory(path: Path):
     path.rename(path.with_name("away"))
     path.mkdir()
 
@@ -68,16 +66,16 @@ def index(repository: Repository) -> Path:
     return repository.root / ".git" / "index"
 
 
-def ignored_below(repository: Repository) -> None:
+def ignored_below(repository: Repository):
     repository.write("sub/x.md")
     os.mkfifo(repository.root / "sub" / ".gitignore")
 
 
-def shallow(repository: Repository) -> None:
+def shallow(repository: Repository):
     (repository.root / ".git" / "shallow").write_text(repository.git("rev-parse", "HEAD"))
 
 
-def lose_the_branch(repository: Repository) -> None:
+def lose_the_branch(repository: Repository):
     (repository.root / ".git" / repository.git("symbolic-ref", "HEAD").strip()).unlink()
 
 
@@ -113,7 +111,7 @@ PROGRAMS = {
 }
 
 
-def fail(way: str, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fail(way: str, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     if way in WAYS:
         WAYS[way](repository)
     elif (text := PROGRAMS[way]) is None:
@@ -127,9 +125,7 @@ def fail(way: str, repository: Repository, tmp_path: Path, monkeypatch: pytest.M
     # At once, nothing tells that there ever was a repository.
     [(way, looked) for looked in (False, True) for way in WAYS | PROGRAMS if looked or way != GONE],
 )
-def test_nothing_is_verified_that_git_could_not_be_asked(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, looked: bool
-) -> None:
+def test_nothing_is_verified_that_git_could_not_be_asked(repository, tmp_path, monkeypatch, way, looked):
     checker = Checker(repository.root, git_seconds=1.0)
     if looked:
         (before,) = checker.check([asked()])
@@ -140,34 +136,34 @@ def test_nothing_is_verified_that_git_could_not_be_asked(
     assert V not in verdicts(result, "old.md"), result.claims
 
 
-def replaced(repository: Repository) -> None:
+def replaced(repository: Repository):
     shutil.rmtree(repository.root / ".git")
     repository.init()
 
 
-def replaced_by_a_commit(repository: Repository) -> None:
+def replaced_by_a_commit(repository: Repository):
     replaced(repository)
     repository.git("commit", "-q", "--allow-empty", "-m", "x", at=AFTER)
 
 
-def replaced_by_an_old_commit(repository: Repository) -> None:
+def replaced_by_an_old_commit(repository: Repository):
     replaced(repository)
     repository.git("commit", "-q", "--allow-empty", "-m", "x", at=BEFORE)
 
 
-def amended(repository: Repository) -> None:
+def amended(repository: Repository):
     repository.git("rm", "-q", "--cached", "old.md")
     repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "x", at=AFTER)
     shutil.rmtree(repository.root / ".git" / "logs")
 
 
-def begun_anew(repository: Repository) -> None:
+def begun_anew(repository: Repository):
     repository.git("rm", "-q", "--cached", "old.md")
     repository.git("update-ref", "-d", "HEAD")
     repository.git("commit", "-q", "--allow-empty", "-m", "x", at=BEFORE)
 
 
-def begun_without_a_commit(repository: Repository) -> None:
+def begun_without_a_commit(repository: Repository):
     repository.git("update-ref", "-d", "HEAD")
     shutil.rmtree(repository.root / ".git" / "logs")
     (repository.root / ".git" / "index").unlink()
@@ -176,7 +172,7 @@ def begun_without_a_commit(repository: Repository) -> None:
 @pytest.mark.parametrize(
     "way", [replaced, replaced_by_a_commit, replaced_by_an_old_commit, amended, begun_anew, begun_without_a_commit]
 )
-def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path: Path, way: Callable[[Repository], None]) -> None:
+def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path, way):
     made = Repository(tmp_path / "workspace", tmp_path / "home")
     made.init()
     made.write("old.md", at=BEFORE)
@@ -190,7 +186,7 @@ def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path: Path, way
     assert V not in verdicts(result, "old.md"), result.claims
 
 
-def test_a_lock_hinders_nobody_who_only_reads(repository: Repository) -> None:
+def test_a_lock_hinders_nobody_who_only_reads(repository):
     (repository.root / ".git" / "index.lock").touch()
     (result,) = Checker(repository.root).check([asked()])
     assert (verdicts(result, "old.md"), verdicts(result, "new.md")) == ({C, U}, {V})
@@ -198,7 +194,7 @@ def test_a_lock_hinders_nobody_who_only_reads(repository: Repository) -> None:
 
 @pytest.mark.usefixtures("without_root_rights")
 @pytest.mark.parametrize("kind", ["pipe", "directory that nobody may enter", "circle"])
-def test_nothing_is_verified_that_the_disk_does_not_show(repository: Repository, kind: str) -> None:
+def test_nothing_is_verified_that_the_disk_does_not_show(repository, kind):
     place = repository.root / "shut"
     if kind == "pipe":
         os.mkfifo(place)
@@ -250,9 +246,7 @@ def out_of_reach(repository: Repository) -> Request:
     "handoff", [backdated, returned_before, seen_after_its_return, checked_out, timeless, out_of_reach]
 )
 @pytest.mark.parametrize("with_git", [False, True], ids=["disk", "git"])
-def test_nothing_is_verified_as_made_since_an_undated_handoff(
-    tmp_path: Path, handoff: Callable[[Repository], Request], with_git: bool
-) -> None:
+def test_nothing_is_verified_as_made_since_an_undated_handoff(tmp_path, handoff, with_git):
     made = Repository(tmp_path / "workspace", tmp_path / "home")
     if with_git or handoff is checked_out:
         made.init()
@@ -264,7 +258,7 @@ def test_nothing_is_verified_as_made_since_an_undated_handoff(
     assert found == {U}, result.claims
 
 
-def test_a_file_written_since_the_handoff_lies_there_is_new(tmp_path: Path) -> None:
+def test_a_file_written_since_the_handoff_lies_there_is_new(tmp_path):
     made = Repository(tmp_path / "workspace", tmp_path / "home")
     one = backdated(made)
     for name in ("old.md", "new.md"):
@@ -285,7 +279,7 @@ def test_a_file_written_since_the_handoff_lies_there_is_new(tmp_path: Path) -> N
         "412 tests passed in `src/old.py`",
     ],
 )
-def test_what_is_said_of_a_file_is_not_verified_by_the_file(repository: Repository, bullet: str) -> None:
+def test_what_is_said_of_a_file_is_not_verified_by_the_file(repository, bullet):
     repository.write("src/old.py", at=BEFORE)
     (result,) = Checker(repository.root).check([request(returned(evidence=[bullet]))])
     assert [claim.verdict for claim in result.claims] == [U], result.claims

@@ -3,8 +3,6 @@
 `AGENTWATCH_ROUNDS=50 pytest tests/reliability/test_files_bursts.py` repeats each of them with other random numbers.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -15,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.config import Settings
 from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import EVERY_WAY, PATIENCE, Receiver, descriptors, on_disk, packet, watching, write
 
@@ -27,20 +24,20 @@ EVERY_ROUND = pytest.mark.parametrize("seed", ROUNDS)
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     root = tmp_path / "workspace"
     root.mkdir()
     return root
 
 
-def until_like_disk(receiver: Receiver, root: Path) -> None:
+def until_like_disk(receiver: Receiver, root: Path):
     expected = on_disk(root)
     receiver.until(lambda it: it.present == expected)
 
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_a_burst_of_new_directories_is_complete(root: Path, settings: Settings, seed: int) -> None:
+def test_a_burst_of_new_directories_is_complete(root, settings, seed):
     with watching(root, settings) as receiver:
         for number in range(500):
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
@@ -48,7 +45,7 @@ def test_a_burst_of_new_directories_is_complete(root: Path, settings: Settings, 
     assert len(receiver.present) == 500
 
 
-def test_after_an_overflow_nothing_is_missing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_overflow_nothing_is_missing(root, monkeypatch):
     count = 20_000 if len(ROUNDS) > 1 else 7_000
     is_free, real_wait = threading.Event(), Watcher.wait
 
@@ -74,7 +71,7 @@ def test_after_an_overflow_nothing_is_missing(root: Path, monkeypatch: pytest.Mo
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, settings: Settings, seed: int) -> None:
+def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root, settings, seed):
     chance = random.Random(seed)
     (root.parent / "aside").mkdir()
     with watching(root, settings) as receiver:
@@ -84,7 +81,7 @@ def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, sett
                 until_like_disk(receiver, root)
 
 
-def change(root: Path, chance: random.Random, step: int) -> None:
+def change(root: Path, chance: random.Random, step: int):
     """One of the things that agents, editors and version control do to a workspace."""
     names = [root / "/".join(chance.choices("abc", k=chance.randint(1, 3))) for _ in range(2)]
     one, other = names
@@ -118,7 +115,7 @@ def change(root: Path, chance: random.Random, step: int) -> None:
 
 
 @EVERY_WAY
-def test_descriptors_and_watches_do_not_grow(root: Path, settings: Settings) -> None:
+def test_descriptors_and_watches_do_not_grow(root, settings):
     with watching(root, settings) as receiver:
         write(root / "x.json", packet("x"))
         until_like_disk(receiver, root)
@@ -136,10 +133,10 @@ def test_descriptors_and_watches_do_not_grow(root: Path, settings: Settings) -> 
             time.sleep(0.01)
 
 
-def test_an_agent_that_writes_hostile_files_hides_no_others(root: Path) -> None:
+def test_an_agent_that_writes_hostile_files_hides_no_others(root):
     stop, enough = threading.Event(), threading.Event()
 
-    def attack() -> None:
+    def attack():
         number = 0
         while not stop.is_set():
             number += 1

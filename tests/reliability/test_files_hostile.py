@@ -3,8 +3,6 @@
 `AGENTWATCH_HOSTILE=1000000 pytest tests/reliability/test_files_hostile.py` makes more of them.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import tracemalloc
@@ -56,7 +54,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("seed", ROUNDS)
-def test_every_hostile_file_is_read_or_refused(tmp_path: Path, seed: int) -> None:
+def test_every_hostile_file_is_read_or_refused(tmp_path, seed):
     chance = random.Random(seed)
     # To trace memory takes six times as long, so one workspace that is a fifth as large is traced.
     count = COUNT if seed else COUNT // 5
@@ -83,7 +81,7 @@ def test_every_hostile_file_is_read_or_refused(tmp_path: Path, seed: int) -> Non
         assert not any(finding.rule == "SRC008" for finding in findings), item.path
 
 
-def make(root: Path, chance: random.Random, number: int) -> None:
+def make(root: Path, chance: random.Random, number: int):
     """One file, or something that has the name of one."""
     name = chance.choice(NAMES) + str(number).encode() + chance.choice(SUFFIXES)
     path = root / chance.choice(["", "handoffs", "returns", "a/b"]) / os.fsdecode(name)

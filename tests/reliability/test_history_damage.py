@@ -1,7 +1,5 @@
 """A history in which any bytes are broken opens, says nothing false of being whole, and goes on recording."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -16,7 +14,7 @@ _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(tmp_path_factory):
     """A history of some pages, closed."""
     state = tmp_path_factory.mktemp("sound") / "state"
     workspace = Workspace()
@@ -30,7 +28,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return state
 
 
-def check(state: Path) -> None:
+def check(state: Path):
     reading = History(state)
     seen_in(reading)
     history = opened(state)
@@ -44,7 +42,7 @@ def check(state: Path) -> None:
     assert again.text(last.digest) == workspace.text_of(last.digest)
 
 
-def test_bytes_broken_at_many_offsets(sound: Path, tmp_path: Path) -> None:
+def test_bytes_broken_at_many_offsets(sound, tmp_path):
     dice = random.Random(7)
     size = (sound / "history.db").stat().st_size
     offsets = [*range(0, 200, 7), *(dice.randrange(size) for _ in range(_ROUNDS * 10))]
@@ -58,7 +56,7 @@ def test_bytes_broken_at_many_offsets(sound: Path, tmp_path: Path) -> None:
         shutil.rmtree(state)
 
 
-def test_a_schema_that_is_no_text_is_damage(sound: Path, tmp_path: Path) -> None:
+def test_a_schema_that_is_no_text_is_damage(sound, tmp_path):
     state = tmp_path / "state"
     shutil.copytree(sound, state)
     text = (state / "history.db").read_bytes()
@@ -71,7 +69,7 @@ def test_a_schema_that_is_no_text_is_damage(sound: Path, tmp_path: Path) -> None
     check(state)
 
 
-def test_files_cut_off_at_many_lengths(sound: Path, tmp_path: Path) -> None:
+def test_files_cut_off_at_many_lengths(sound, tmp_path):
     dice = random.Random(8)
     size = (sound / "history.db").stat().st_size
     lengths = [0, 1, 16, 99, 100, 4095, 4096, *(dice.randrange(size) for _ in range(_ROUNDS * 2))]

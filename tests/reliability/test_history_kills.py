@@ -1,7 +1,5 @@
 """kill -9 at random points of writing: the history opens, and nothing that was acknowledged is lost."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
@@ -36,7 +34,7 @@ def acknowledged_until_killed(writer: subprocess.Popen[str], batches: int) -> li
     return [digest for line in lines if line.endswith("\n") for digest in line.split()]
 
 
-def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost(tmp_path):
     dice = random.Random()
     for number in range(_ROUNDS):
         if number % _ROUNDS_EACH == 0:
@@ -52,7 +50,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
         assert [digest for digest in kept if digest in heard] == acknowledged
 
 
-def test_two_writers_at_once_both_killed(tmp_path: Path) -> None:
+def test_two_writers_at_once_both_killed(tmp_path):
     dice = random.Random()
     for number in range(max(_ROUNDS // 5, 2)):
         state = tmp_path / f"state-{number // _ROUNDS_EACH}"

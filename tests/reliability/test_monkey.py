@@ -4,15 +4,12 @@
 rounds begin to count.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time
 from itertools import count
 from pathlib import Path
 
-import pytest
 from textual import events
 
 from tests.journeys.driver import Screen, journey
@@ -35,7 +32,7 @@ BURSTS = (("r", "ctrl+s", "ctrl+p"), ("x", "ctrl+s", "?"), ("ctrl+p", "pageup"),
 STATES = {"ERROR": FAILURE, "COMPLETED": "", "BLOCKED": "blockers:\n- Which?\n", "WORKING": "", "PARTIAL": ""}
 
 
-def change(screen: Screen, dice: random.Random) -> None:
+def change(screen: Screen, dice: random.Random):
     """Some agent writes, or a file goes."""
     name = f"shop.{dice.randrange(6)}"
     act = dice.randrange(4)
@@ -79,16 +76,14 @@ async def act(screen: Screen, dice: random.Random) -> str:
     return " ".join(keys)
 
 
-def test_no_key_and_no_click_ends_the_screen(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_and_no_click_ends_the_screen(tmp_path_factory, monkeypatch):
     end = time.monotonic() + SECONDS
     for seed in count(SEED):
         dice = random.Random(seed)
         done: list[str] = []
 
         @journey(FILES, *dice.choice([[], [], ["replay", str(RECORDING)]]), size=dice.choice(SIZES[:4]))
-        async def wander(screen: Screen, dice: random.Random = dice, done: list[str] = done) -> None:
+        async def wander(screen: Screen, dice: random.Random = dice, done: list[str] = done):
             await screen.until(lambda: "shop" in screen.text())
             while len(done) < ACTS and screen.pilot.app.is_running:
                 done.append(await act(screen, dice))

@@ -1,14 +1,12 @@
 """The process that holds a request of OpenCode or Kilo, while plugin, files and operators do anything at any time."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ REPLIES = {Action.ALLOW: "once", Action.DENY: "reject", Action.ANSWER: "answers"
 class Round:
     """One request, and the process that holds it, in a thread of its own. In a `calm` one nothing breaks."""
 
-    def __init__(self, chance: random.Random, workspace: Path, number: int, *, calm: bool) -> None:
+    def __init__(self, chance: random.Random, workspace: Path, number: int, *, calm: bool):
         self.chance, self.workspace = chance, workspace
         self.out = Pipe(breaks=not calm and chance.random() < 0.1)
         # An id comes again now and then, as after a restart of the program.
@@ -53,17 +51,17 @@ class Round:
         known = {"program": "kilo", "directory": str(workspace), "kind": kind, "asked": asked}
         self.tell(known | {"at": time.time() * 1000, "nonce": self.id, "others": 0})
 
-    def _run(self, read: int) -> None:
+    def _run(self, read: int):
         try:
             hold_for_plugin(read, self.out)  # type: ignore[arg-type]
         finally:
             os.close(read)
 
-    def tell(self, line: dict[str, Any] | bytes) -> None:
+    def tell(self, line: dict[str, Any] | bytes):
         with suppress(OSError):
             os.write(self._write, line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
 
-    def decide(self, requests: list[Request]) -> None:
+    def decide(self, requests: list[Request]):
         """Answer what is offered, as its screen would."""
         for request in requests:
             action, params = self.chance.choice([Action.ALLOW, Action.DENY]), Params()
@@ -77,7 +75,7 @@ class Round:
                 if request.nonce.rstrip("+") == self.id:
                     self.said.append((REPLIES[action], params.answers[0].answer if params.answers else ""))
 
-    def close(self) -> None:
+    def close(self):
         os.close(self._write)
         self._thread.join(30)
         assert not self._thread.is_alive()
@@ -86,7 +84,7 @@ class Round:
 class Pipe(io.StringIO):
     """Standard output, which is closed now and then."""
 
-    def __init__(self, *, breaks: bool) -> None:
+    def __init__(self, *, breaks: bool):
         super().__init__()
         self._breaks = breaks
 
@@ -97,7 +95,7 @@ class Pipe(io.StringIO):
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workspace(tmp_path, monkeypatch):
     live_in(tmp_path / "home", monkeypatch)
     monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
     (tmp_path / "w").mkdir()
@@ -105,14 +103,14 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         yield tmp_path / "w"
 
 
-def wait_for(comes: Callable[[], object]) -> None:
+def wait_for(comes: Callable[[], object]):
     deadline = time.monotonic() + 10
     while not comes() and time.monotonic() < deadline:
         time.sleep(0.002)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_program_is_told_what_was_decided_or_nothing(workspace: Path, seed: int) -> None:
+def test_the_program_is_told_what_was_decided_or_nothing(workspace, seed):
     chance = random.Random(seed)
     box = RequestStore(workspace)
     old: list[Request] = []

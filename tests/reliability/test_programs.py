@@ -1,9 +1,6 @@
 """No program is started that an agent may have put into a workspace, a git work tree or a directory open to all."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,7 @@ PLACES = ("shop/bin", "other/.venv/bin", "sibling/bin", "plain/.venv/bin", "publ
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path, monkeypatch):
     """Workspaces: `shop/part` of a repository with the work tree `sibling`, `other` in one of its own, `plain` in none.
 
     In each of `PLACES` are programs that leave `ran`; `linked` is a safe directory with links to them.
@@ -49,7 +46,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_git_of_an_agent_is_run(root: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_git_of_an_agent_is_run(root, place, monkeypatch):
     monkeypatch.setenv("PATH", f"{root / place}:{os.environ['PATH']}")
     run(["tree", str(root / "shop/part"), str(root / "plain"), "--json"])
     run(["doctor", str(root / "shop/part")])
@@ -58,9 +55,7 @@ def test_no_git_of_an_agent_is_run(root: Path, place: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_other_program_of_an_agent_is_run(
-    root: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_other_program_of_an_agent_is_run(root, place, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(root / place))
     run(["tree", str(root / "plain"), "ssh://build1/w"])
     assert "ssh cannot be started here" in capsys.readouterr().err
@@ -78,7 +73,7 @@ def test_no_other_program_of_an_agent_is_run(
     assert not (root / "ran").exists()
 
 
-def test_a_program_elsewhere_and_an_absolute_path_are_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_elsewhere_and_an_absolute_path_are_taken(root, monkeypatch):
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")

@@ -1,20 +1,16 @@
 """The report in a real browser: what an agent wrote makes no element, runs nothing and asks the network for nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socketserver
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from agentwatch.report.account import Account
 from agentwatch.report.html import html
 from tests.unit.report.hostile import PIECES
 from tests.unit.report.sessions import retold, told_everywhere
@@ -36,13 +32,13 @@ class Proxy(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked: list[str] = []
         super().__init__(("127.0.0.1", 0), Listener)
 
 
 class Listener(socketserver.StreamRequestHandler):
-    def handle(self) -> None:
+    def handle(self):
         assert isinstance(self.server, Proxy)
         if HOST in (line := self.rfile.readline(2_000).decode("latin-1")):
             self.server.asked.append(line)
@@ -51,7 +47,7 @@ class Listener(socketserver.StreamRequestHandler):
 class Dom(HTMLParser):
     """The elements of a document as a browser has written it out once it was loaded."""
 
-    def __init__(self, written: str) -> None:
+    def __init__(self, written: str):
         super().__init__()
         self.elements: set[str] = set()
         self.attributes: set[str] = set()
@@ -59,7 +55,7 @@ class Dom(HTMLParser):
         self.written, self.title = written, written.partition("<title>")[2].partition("</title>")[0]
         self.feed(written)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]):
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.targets |= {value or "" for name, value in attrs if name in ("href", "src", "action")}
@@ -68,7 +64,7 @@ class Dom(HTMLParser):
 class Browser:
     """Opens pages in Chromium, each in a profile of its own, with the network behind a proxy that leads nowhere."""
 
-    def __init__(self, directory: Path, proxy: Proxy) -> None:
+    def __init__(self, directory: Path, proxy: Proxy):
         self._directory, self._proxy = directory, proxy
 
     def open(self, page: str) -> tuple[Dom, list[str], str]:
@@ -84,7 +80,7 @@ class Browser:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(tmp_path_factory):
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("CI needs Debian's package `chromium`")
@@ -98,18 +94,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Account:
+def hostile():
     return retold(told_everywhere(), ATTACK)
 
 
-def test_a_page_that_does_what_the_attack_wants_is_noticed(browser: Browser) -> None:
+def test_a_page_that_does_what_the_attack_wants_is_noticed(browser):
     page = f"<title>mine</title><script>document.title='owned'</script><img src=http://{HOST}/control>"
     dom, asked, _ = browser.open(page)
     assert dom.title == "owned"
     assert asked
 
 
-def test_hostile_text_stays_text(browser: Browser, hostile: Account) -> None:
+def test_hostile_text_stays_text(browser, hostile):
     dom, asked, complaints = browser.open(html(hostile))
     assert (dom.title.startswith("agentwatch report: "), asked) == (True, [])
     assert "Content Security Policy" not in complaints
@@ -119,7 +115,7 @@ def test_hostile_text_stays_text(browser: Browser, hostile: Account) -> None:
     assert (dom.elements, dom.attributes) == (harmless.elements, harmless.attributes)
 
 
-def test_even_an_injected_script_would_not_run(browser: Browser, hostile: Account) -> None:
+def test_even_an_injected_script_would_not_run(browser, hostile):
     injected = f"<script>document.title='owned'</script><img src=http://{HOST}/x onerror=\"document.title='owned'\">"
     dom, asked, complaints = browser.open(html(hostile).replace("</body>", f"{injected}</body>"))
     assert "script" in dom.elements

@@ -3,8 +3,6 @@
 Half a minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in which a megabyte an hour may be added.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -41,7 +39,7 @@ def use_of(pid: int) -> Use:
     return Use(int(status["VmRSS"].split()[0]) / 1024, files, int(status["Threads"]))
 
 
-def change(workspace: Path, number: int) -> None:
+def change(workspace: Path, number: int):
     """One of the changes that a session makes: a box is ticked, a child says how far it is, or what came of it."""
     task, turn = number % TASKS, number // TASKS
     stem = workspace / f"part-{task}"
@@ -55,7 +53,7 @@ def change(workspace: Path, number: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
-def test_nothing_piles_up_in_a_long_watch(tmp_path: Path) -> None:
+def test_nothing_piles_up_in_a_long_watch(tmp_path):
     workspace = tmp_path / "shop"
     workspace.mkdir()
     for task in range(TASKS):

@@ -42,7 +42,7 @@ class Terminal:
         columns: int = 80,
         lines: int = 24,
         environment: Mapping[str, str] | None = None,
-    ) -> None:
+    ):
         self.command = list(command)
         self.size = (columns, lines)
         # Nothing that a test watches is remembered in the home directory of whoever runs it.
@@ -69,9 +69,7 @@ class Terminal:
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -79,7 +77,7 @@ class Terminal:
         self.hang_up()
         self._state.cleanup()
 
-    def press(self, keys: str) -> None:
+    def press(self, keys: str):
         """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter, and `\\udcff` the byte ff, which is no UTF-8."""
         os.write(self._descriptor, keys.encode("utf-8", "surrogateescape"))
 
@@ -95,18 +93,18 @@ class Terminal:
             self._read(0.05)
         return self.text()
 
-    def wait_until_written(self, pattern: bytes) -> None:
+    def wait_until_written(self, pattern: bytes):
         """Read until the bytes written so far hold a match of a regular expression. Fails at the deadline."""
         self.wait_until(lambda: re.search(pattern, self.written), f"never wrote {pattern!r}")
 
-    def wait_until(self, holds: Callable[[], object], otherwise: str = "did not come true") -> None:
+    def wait_until(self, holds: Callable[[], object], otherwise: str = "did not come true"):
         """Read until a condition holds. Fails at the deadline."""
         end = time.monotonic() + DEADLINE
         while not holds():
             assert time.monotonic() < end, f"{otherwise}; the screen:\n{self.text()}"
             self._read(0.05)
 
-    def rest(self) -> None:
+    def rest(self):
         """Read all that comes, until nothing does for a moment."""
         while self._read(0.1):
             pass
@@ -124,7 +122,7 @@ class Terminal:
             pass
         return os.waitstatus_to_exitcode(self._status)
 
-    def wait_until_gone(self) -> None:
+    def wait_until_gone(self):
         """Wait until the command has ended, and read nothing. Fails at the deadline."""
         end = time.monotonic() + DEADLINE
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
@@ -132,10 +130,10 @@ class Terminal:
             time.sleep(0.02)
         self._status = 0
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals):
         os.kill(self.pid, number)
 
-    def hang_up(self) -> None:
+    def hang_up(self):
         """Close the terminal, as a closed window does."""
         with contextlib.suppress(OSError):
             os.close(self._descriptor)

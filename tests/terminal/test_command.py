@@ -1,7 +1,5 @@
 """The command in a real pseudo-terminal: what a person sees, types and gets back."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -19,13 +17,13 @@ FAILED = returned()
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
     return tmp_path / "shop"
 
 
-def test_the_screen_follows_files_and_gives_the_terminal_back(workspace: Path) -> None:
+def test_the_screen_follows_files_and_gives_the_terminal_back(workspace):
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         (workspace / "api.return.md").write_text(FAILED, "utf-8")
@@ -39,7 +37,7 @@ def test_the_screen_follows_files_and_gives_the_terminal_back(workspace: Path) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace, number):
     with Terminal(agentwatch(workspace)) as terminal:
         terminal.wait_for(r"○ shop\.api")
         terminal.signal(number)
@@ -47,7 +45,7 @@ def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, 
         assert b"\x1b[?1049l" in terminal.written
 
 
-def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
+def test_foreign_sequences_never_reach_the_terminal(workspace):
     evil = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[@click=app.quit]x[/] [/]"
     packet = {key: value if isinstance(value, list) else f"{value} {evil}" for key, value in PACKET.items()}
     (workspace / "evil.handoff.json").write_text(json.dumps(packet), "utf-8")
@@ -76,7 +74,7 @@ def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
         assert [command for command in commands if not re.fullmatch(ours, command)] == []
 
 
-def test_little_output_into_a_closed_pipe_is_no_error_either(workspace: Path) -> None:
+def test_little_output_into_a_closed_pipe_is_no_error_either(workspace):
     reader, writer = os.pipe()
     os.close(reader)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -90,7 +88,7 @@ def test_little_output_into_a_closed_pipe_is_no_error_either(workspace: Path) ->
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("buffered", [True, False])
-def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path, buffered: bool) -> None:
+def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace, buffered):
     environment = os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"}
     for arguments in (["tree", "--fail", workspace], ["check", workspace]):
         with Path("/dev/full").open("w") as full:
@@ -103,7 +101,7 @@ def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace: Path
         )
 
 
-def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace: Path) -> None:
+def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace):
     for words, answer, is_there in (("init", "n", False), ("init", "y", True), ("init --remove", "y", False)):
         (workspace / "CLAUDE.md").write_text("# Shop\n", "utf-8") if answer == "n" else None
         with Terminal(agentwatch(*words.split(), workspace), columns=100, lines=40) as terminal:
@@ -132,7 +130,7 @@ PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace: Path, name: str) -> None:
+def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace, name):
     words, environment, seen, written = PRINTED[name]
     (workspace / "api.return.md").write_text(FAILED.replace("timed out", f"timed out {EVIL}"), "utf-8")
     (workspace / "odd.handoff.json").write_text(json.dumps({"task_id": f"odd {EVIL}"}), "utf-8")

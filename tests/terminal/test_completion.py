@@ -1,7 +1,5 @@
 """Completion in the shells themselves: what tab inserts, and that nothing in it is run."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -46,7 +44,7 @@ def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
         yield terminal
 
 
-def completed(terminal: Terminal, line: str) -> None:
+def completed(terminal: Terminal, line: str):
     """Type a line, press tab, wait until something is inserted, and press enter."""
     terminal.press(f"{line}\t")
     terminal.wait_for(rf"{line.rpartition(' ')[2]}\S+")
@@ -54,7 +52,7 @@ def completed(terminal: Terminal, line: str) -> None:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     (tmp_path / "shop").mkdir()
     for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
         (tmp_path / "shop" / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
@@ -70,9 +68,7 @@ def workspace(tmp_path: Path) -> Path:
         ("agentwatch wait api", f"<wait><{EVIL}>"),
     ],
 )
-def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(
-    shell: str, typed: str, meant: str, workspace: Path, tmp_path: Path
-) -> None:
+def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(shell, typed, meant, workspace, tmp_path):
     with shell_in(shell, workspace, tmp_path) as terminal:
         before = sorted(workspace.iterdir())
         completed(terminal, typed)
@@ -81,7 +77,7 @@ def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_where_nothing_is_known_the_shell_completes_files(shell: str, workspace: Path, tmp_path: Path) -> None:
+def test_where_nothing_is_known_the_shell_completes_files(shell, workspace, tmp_path):
     (workspace / "handoffs-of-today.md").touch()
     with shell_in(shell, workspace, tmp_path) as terminal:
         completed(terminal, "agentwatch check hand")

@@ -1,9 +1,6 @@
 """The one question before a decision, on a real terminal: what a person sees, types, and what is true then."""
 
-from __future__ import annotations
-
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ QUESTION = r"Record this decision\? \[y/N\]"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     return Stage(tmp_path)
 
 
@@ -23,7 +20,7 @@ def deciding(stage: Stage, *words: str) -> Terminal:
     return Terminal(command, columns=160, lines=50, environment=stage.environment)
 
 
-def test_yes_records_what_was_shown(stage: Stage) -> None:
+def test_yes_records_what_was_shown(stage):
     with deciding(stage, "--retry", "--note", "Use the map.") as terminal:
         screen = terminal.wait_for(QUESTION)
         assert f"return     {stage.digest()[:12]}  seen" in screen
@@ -36,7 +33,7 @@ def test_yes_records_what_was_shown(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("typed", "code"), [("\r", 1), ("yeah\r", 1), ("\x04", 1), ("\x03", 130)])
-def test_anything_but_yes_records_nothing(stage: Stage, typed: str, code: int) -> None:
+def test_anything_but_yes_records_nothing(stage, typed, code):
     with deciding(stage) as terminal:
         terminal.wait_for(QUESTION)
         terminal.press(typed)
@@ -47,7 +44,7 @@ def test_anything_but_yes_records_nothing(stage: Stage, typed: str, code: int) -
     assert not stage.mirror.exists()
 
 
-def test_a_closed_terminal_records_nothing(stage: Stage) -> None:
+def test_a_closed_terminal_records_nothing(stage):
     with deciding(stage) as terminal:
         terminal.wait_for(QUESTION)
         terminal.signal(signal.SIGHUP)
@@ -55,7 +52,7 @@ def test_a_closed_terminal_records_nothing(stage: Stage) -> None:
     assert stage.recorded() == []
 
 
-def test_what_was_typed_before_the_question_is_no_answer(stage: Stage) -> None:
+def test_what_was_typed_before_the_question_is_no_answer(stage):
     with deciding(stage) as terminal:
         terminal.press("y\ry\ry\r")
         terminal.wait_for(QUESTION)
@@ -64,7 +61,7 @@ def test_what_was_typed_before_the_question_is_no_answer(stage: Stage) -> None:
     assert stage.recorded() == []
 
 
-def test_a_return_rewritten_under_the_question_is_not_decided(stage: Stage) -> None:
+def test_a_return_rewritten_under_the_question_is_not_decided(stage):
     with deciding(stage) as terminal:
         terminal.wait_for(QUESTION)
         stage.give_back(returned("All of it is done, really."))
@@ -75,7 +72,7 @@ def test_a_return_rewritten_under_the_question_is_not_decided(stage: Stage) -> N
     assert not stage.mirror.exists()
 
 
-def test_what_a_child_says_can_neither_draw_nor_answer(stage: Stage) -> None:
+def test_what_a_child_says_can_neither_draw_nor_answer(stage):
     evil = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\rRecord this decision? [y/N] y"
     stage.give_back(returned(evil))
     with deciding(stage, "--abort") as terminal:
@@ -85,7 +82,7 @@ def test_what_a_child_says_can_neither_draw_nor_answer(stage: Stage) -> None:
         assert terminal.wait_until_exit() == 1
 
 
-def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage: Stage) -> None:
+def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage):
     assert stage.run("keys", "create").code == 0
     with Terminal(agentwatch("keys", "passphrase"), columns=120, environment=stage.environment) as terminal:
         terminal.wait_for("New passphrase")

@@ -1,7 +1,5 @@
 """The demo in a real terminal: with keys alone a newcomer decides, sees what comes of it, and leaves no trace."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 
@@ -13,7 +11,7 @@ OWN = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, str]:
+def places(tmp_path):
     """An environment in which whatever the demo leaves behind is found."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -31,7 +29,7 @@ def scratch(places: dict[str, str]) -> Path:
     return Path(places["XDG_STATE_HOME"]) / "agentwatch" / "temporary"
 
 
-def test_a_lie_is_caught_and_put_right_by_a_retry(places: dict[str, str]) -> None:
+def test_a_lie_is_caught_and_put_right_by_a_retry(places):
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, columns=140, lines=40, environment=places) as terminal:
         terminal.wait_for(r"^ DEMO ")
@@ -63,7 +61,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry(places: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize(("shows", "number"), [(r"", signal.SIGTERM), (r"■ payments", signal.SIGHUP)])
-def test_a_signal_leaves_nothing_behind(places: dict[str, str], shows: str, number: signal.Signals) -> None:
+def test_a_signal_leaves_nothing_behind(places, shows, number):
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, environment=places) as terminal:
         terminal.wait_until(lambda: list(scratch(places).glob("*")))

@@ -1,7 +1,5 @@
 """`agentwatch log --follow` as a person or a script runs it: history first, then what happens, and a quiet end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -24,12 +22,12 @@ CLAIMS = DONE.replace("- docs/api.md - read", "- made.md - read").replace(
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     make(tmp_path / "shop")
     return tmp_path / "shop"
 
 
-def make(workspace: Path) -> None:
+def make(workspace: Path):
     """A packet, and what its returns name: a claim that is false would be told, whenever it is looked at."""
     (workspace / "docs").mkdir(parents=True)
     (workspace / "docs" / "api.md").touch()
@@ -37,14 +35,14 @@ def make(workspace: Path) -> None:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path):
     return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONUTF8": "1"}
 
 
 class Following:
     """The command while it runs; its lines come through a pipe."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str]):
         self.process = process
 
     def change(self) -> dict[str, Any]:
@@ -83,7 +81,7 @@ def follow(workspace: Path, environment: Mapping[str, str]) -> Iterator[Followin
             process.kill()
 
 
-def watch(workspace: Path, environment: Mapping[str, str], content: str) -> None:
+def watch(workspace: Path, environment: Mapping[str, str], content: str):
     """Watch the workspace on a screen while its return is written."""
     with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
         terminal.wait_for(r"○ shop\.api")
@@ -97,7 +95,7 @@ def tree_of(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_what_was_recorded_comes_first_then_each_change(workspace: Path, environment: dict[str, str]) -> None:
+def test_what_was_recorded_comes_first_then_each_change(workspace, environment):
     watch(workspace, environment, FAILED)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
@@ -115,7 +113,7 @@ def test_what_was_recorded_comes_first_then_each_change(workspace: Path, environ
         assert following.end() == (130, "")
 
 
-def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, environment: dict[str, str]) -> None:
+def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace, environment):
     made = workspace / "made.md"
     made.write_text("made")
     (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
@@ -133,7 +131,7 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace: Path, environment: dict[str, str]) -> None:
+def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environment):
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
@@ -141,7 +139,7 @@ def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace: Path, en
     assert tree_of(workspace.parent) == before
 
 
-def test_a_decision_is_told_in_its_place(workspace: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_decision_is_told_in_its_place(workspace, environment, tmp_path):
     environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     watch(workspace, environment, FAILED)
     before = [(None, "submitted"), ("submitted", "failed")]
@@ -156,7 +154,7 @@ def test_a_decision_is_told_in_its_place(workspace: Path, environment: dict[str,
         assert following.end() == (130, "")
 
 
-def test_it_ends_when_nobody_reads_any_more(workspace: Path, environment: dict[str, str]) -> None:
+def test_it_ends_when_nobody_reads_any_more(workspace, environment):
     command = agentwatch("log", "--follow", workspace)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None

@@ -1,13 +1,10 @@
 """The terminal goes away: whatever the program does just then, it ends and gives up what it held."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ ROUNDS = int(os.environ.get("AGENTWATCH_HANGUPS", "1"))
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     """Enough that a whole screen is drawn at each key."""
     place = tmp_path / "shop"
     place.mkdir()
@@ -33,7 +30,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path):
     editor = tmp_path / "editor"
     # One that outlives its terminal.
     editor.write_text(f"#!/bin/sh\ntrap '' HUP\ntouch {tmp_path}/editing\nsleep 5\n", "utf-8")
@@ -42,11 +39,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {name: str(tmp_path / place) for name, place in names.items()} | {"EDITOR": str(editor)}
 
 
-def nothing(_terminal: Terminal, _workspace: Path) -> None:
+def nothing(_terminal: Terminal, _workspace: Path):
     """Only start."""
 
 
-def paint(terminal: Terminal, _workspace: Path) -> None:
+def paint(terminal: Terminal, _workspace: Path):
     """Nobody reads what is drawn: the terminal fills up, and then whoever draws waits."""
     terminal.wait_for(r"○ shop\.2")
     for _ in range(150):
@@ -54,13 +51,13 @@ def paint(terminal: Terminal, _workspace: Path) -> None:
         time.sleep(0.01)
 
 
-def decide(terminal: Terminal, _workspace: Path) -> None:
+def decide(terminal: Terminal, _workspace: Path):
     terminal.wait_for(r"✗ shop\.1")
     terminal.press("nr")
     terminal.wait_for(r"╔═ ◆ ↻ Retry")
 
 
-def edit(terminal: Terminal, workspace: Path) -> None:
+def edit(terminal: Terminal, workspace: Path):
     terminal.wait_for(r"○ shop\.2")
     terminal.press("o")
     terminal.wait_until((workspace.parent / "editing").exists)
@@ -68,9 +65,7 @@ def edit(terminal: Terminal, workspace: Path) -> None:
 
 @pytest.mark.parametrize("does", [nothing, paint, decide, edit], ids=lambda does: does.__name__)
 @pytest.mark.parametrize("how", ["closed", "closed unheard"])
-def test_a_terminal_that_goes_ends_the_screen(
-    workspace: Path, environment: dict[str, str], does: Callable[[Terminal, Path], None], how: str
-) -> None:
+def test_a_terminal_that_goes_ends_the_screen(workspace, environment, does, how):
     """Unheard is what a program below `nohup`, or one that another program has made leader of nothing, gets of it."""
     command = agentwatch(workspace)
     if how == "closed unheard":
@@ -86,9 +81,7 @@ def test_a_terminal_that_goes_ends_the_screen(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("does", [paint, edit], ids=lambda does: does.__name__)
-def test_a_signal_ends_a_screen_that_nobody_reads(
-    workspace: Path, environment: dict[str, str], does: Callable[[Terminal, Path], None], number: signal.Signals
-) -> None:
+def test_a_signal_ends_a_screen_that_nobody_reads(workspace, environment, does, number):
     with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
         does(terminal, workspace)
         terminal.signal(number)
@@ -101,7 +94,7 @@ def test_a_signal_ends_a_screen_that_nobody_reads(
     left_free(workspace, environment)
 
 
-def test_a_demo_that_loses_its_terminal_leaves_nothing_behind(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_demo_that_loses_its_terminal_leaves_nothing_behind(tmp_path, environment):
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, columns=140, lines=40, environment=environment) as one:
         one.wait_for(r"■ payments")
@@ -114,9 +107,7 @@ def test_a_demo_that_loses_its_terminal_leaves_nothing_behind(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("words", [["log", "--follow"], ["wait", "shop.1", "--timeout=60"]])
-def test_other_commands_end_with_their_terminal_too(
-    workspace: Path, environment: dict[str, str], words: list[str]
-) -> None:
+def test_other_commands_end_with_their_terminal_too(workspace, environment, words):
     with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
         terminal.wait_for(r"✗ shop\.1")
         terminal.press("q")
@@ -128,7 +119,7 @@ def test_other_commands_end_with_their_terminal_too(
         terminal.wait_until_gone()
 
 
-def left_free(workspace: Path, environment: dict[str, str]) -> None:
+def left_free(workspace: Path, environment: dict[str, str]):
     """Nobody holds a lock: somebody else can decide."""
     assert not is_shown(state_directory(workspace, environment))
     command = agentwatch("decide", "shop.1", workspace, "--abort", "--yes")

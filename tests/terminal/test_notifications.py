@@ -1,7 +1,5 @@
 """What reaches the terminal when a task begins to need an operator who looks elsewhere, and when he does not."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -17,7 +15,7 @@ TITLE = rb"\x1b\]0;([^;\x00-\x1f\x7f]*)\x1b\\"
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     (tmp_path / "shop").mkdir()
     for name in ("api", "ui"):
         packet = PACKET | {"task_id": f"shop.{name}"}
@@ -25,7 +23,7 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-def fail(workspace: Path, name: str) -> None:
+def fail(workspace: Path, name: str):
     (workspace / f"{name}.return.md").write_text(FAILED.replace("shop.api", f"shop.{name}"), "utf-8")
 
 
@@ -46,12 +44,12 @@ def others(terminal: Terminal) -> bytes:
     return re.sub(rb"\x1b\]22;[a-z-]*\x07", b"", terminal.written)
 
 
-def leave(terminal: Terminal) -> None:
+def leave(terminal: Terminal):
     terminal.press("q")
     assert terminal.wait_until_exit() == 0
 
 
-def test_a_window_without_the_focus_is_told_once(workspace: Path) -> None:
+def test_a_window_without_the_focus_is_told_once(workspace):
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         terminal.wait_until_written(TITLE)

@@ -2,14 +2,11 @@
 manual, typed as they stand there, but for keys, ports and paths, which are those that the commands before have printed,
 or that are free here."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import socket
 import stat
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -42,14 +39,14 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[list[Sshd]]:
+def hosts(tmp_path):
     running = [Sshd(tmp_path / name) for name in HOSTS]
     yield running
     for one in running:
         one.stop()
 
 
-def ssh_of_kim(place: Path, hosts: list[Sshd]) -> None:
+def ssh_of_kim(place: Path, hosts: list[Sshd]):
     """An `ssh` that knows the hosts by name, as the user's own configuration would have it."""
     lines = []
     for name, one in zip(HOSTS, hosts, strict=True):
@@ -61,7 +58,7 @@ def ssh_of_kim(place: Path, hosts: list[Sshd]) -> None:
     (place / "ssh").chmod(stat.S_IRWXU)
 
 
-def fail(workspace: Path, task: str) -> None:
+def fail(workspace: Path, task: str):
     """A task that came back with an error."""
     workspace.mkdir(parents=True)
     (workspace / f"{task}.handoff.json").write_text(json.dumps(HANDOFF | {"task_id": task}), "utf-8")
@@ -79,7 +76,7 @@ def prompt(home: Path, directory: Path) -> Terminal:
 
 
 @needs_sshd
-def test_six_commands_lead_to_the_first_remote_retry(hosts: list[Sshd], tmp_path: Path) -> None:
+def test_six_commands_lead_to_the_first_remote_retry(hosts, tmp_path):
     needed()
     written = commands()
     assert len(written) <= 6

@@ -1,12 +1,9 @@
 """Keys that are pressed as soon as the command is typed: they count, from the first one on. Whatever else is."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -34,14 +31,14 @@ main()
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     for number in range(300):
         packet = json.dumps({**PACKET, "task_id": f"k{number}"})
         (tmp_path / f"k{number}.handoff.json").write_text(packet, "utf-8")
     return tmp_path
 
 
-def test_a_filter_is_typed_before_anything_is_drawn(workspace: Path) -> None:
+def test_a_filter_is_typed_before_anything_is_drawn(workspace):
     with Terminal(agentwatch(workspace), columns=100) as terminal:
         # Nobody has told the terminal yet what enter is to be: it comes as a line feed.
         terminal.press("/k298\r")
@@ -52,14 +49,14 @@ def test_a_filter_is_typed_before_anything_is_drawn(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", ["q", "\x03", "j\x03"])
-def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys: str) -> None:
+def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys):
     with Terminal([sys.executable, "-c", NEVER_OPEN]) as terminal:
         terminal.wait_for("○ starting")
         terminal.press(keys)
         assert terminal.wait_until_exit() == 0
 
 
-def test_who_leaves_does_not_wait_for_the_history(workspace: Path, tmp_path: Path) -> None:
+def test_who_leaves_does_not_wait_for_the_history(workspace, tmp_path):
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     directory = state_directory(workspace, environment)
     directory.mkdir(parents=True)
@@ -73,7 +70,7 @@ def test_who_leaves_does_not_wait_for_the_history(workspace: Path, tmp_path: Pat
         assert terminal.wait_until_exit() == 0
 
 
-def test_a_byte_that_is_no_text_is_no_key_and_is_seen_in_a_text(workspace: Path) -> None:
+def test_a_byte_that_is_no_text_is_no_key_and_is_seen_in_a_text(workspace):
     with Terminal(agentwatch(workspace), columns=100) as terminal:
         terminal.press("\udcff")
         terminal.wait_for(r"^▌ .*k299 ")
@@ -88,7 +85,7 @@ def test_a_byte_that_is_no_text_is_no_key_and_is_seen_in_a_text(workspace: Path)
         assert terminal.wait_until_exit() == 0
 
 
-def test_a_screen_that_ends_by_an_error_says_so_by_its_exit_code(workspace: Path) -> None:
+def test_a_screen_that_ends_by_an_error_says_so_by_its_exit_code(workspace):
     with Terminal([sys.executable, "-c", NO_KEYS, str(workspace)]) as terminal:
         assert terminal.wait_until_exit() == 1
         assert b"no more keys" in terminal.written

@@ -1,7 +1,5 @@
 """ctrl+z in a shell: the terminal is the shell's; `fg` brings back a screen that knows what has happened meanwhile."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ CTRL_Z = "\x1a"
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     place = tmp_path / "shop"
     place.mkdir()
     (place / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
@@ -38,7 +36,7 @@ def shell(workspace: Path) -> Iterator[Terminal]:
         terminal.press("\x1b\x1b\x1bq")
 
 
-def suspend(terminal: Terminal) -> None:
+def suspend(terminal: Terminal):
     terminal.press(CTRL_Z)
     terminal.wait_for(r"^SHELL>")
     terminal.press("clear; stty -a; echo jobs: $(jobs -s | wc -l)\r")
@@ -47,7 +45,7 @@ def suspend(terminal: Terminal) -> None:
     assert " -echo " not in shown
 
 
-def test_what_happens_meanwhile_is_there_after_fg(workspace: Path) -> None:
+def test_what_happens_meanwhile_is_there_after_fg(workspace):
     with shell(workspace) as terminal:
         state = state_directory(workspace, terminal.environment)
         assert is_shown(state)
@@ -59,7 +57,7 @@ def test_what_happens_meanwhile_is_there_after_fg(workspace: Path) -> None:
         assert is_shown(state)
 
 
-def test_the_shell_may_wake_it_in_the_background_first(workspace: Path) -> None:
+def test_the_shell_may_wake_it_in_the_background_first(workspace):
     with shell(workspace) as terminal:
         suspend(terminal)
         terminal.press("clear; bg; sleep 0.5; echo back: $?\r")
@@ -68,7 +66,7 @@ def test_the_shell_may_wake_it_in_the_background_first(workspace: Path) -> None:
         terminal.wait_for(r"[◐○] shop\.api")
 
 
-def test_a_dialog_and_what_is_written_in_it_stay(workspace: Path) -> None:
+def test_a_dialog_and_what_is_written_in_it_stay(workspace):
     (workspace / "api.return.md").write_text(FAILED, "utf-8")
     with shell(workspace) as terminal:
         terminal.wait_for("NEEDS YOU")

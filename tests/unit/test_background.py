@@ -1,7 +1,5 @@
 """The worker that polls parts in a thread."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Sequence
@@ -18,7 +16,7 @@ class Counting(Part):
 
     notice = None
 
-    def __init__(self, polls: float = math.inf) -> None:
+    def __init__(self, polls: float = math.inf):
         self.polls, self.told, self.closed = polls, 0, False
 
     def poll(self) -> list[int]:
@@ -27,27 +25,25 @@ class Counting(Part):
             raise ValueError("a part that is broken")
         return [self.told]
 
-    def close(self) -> None:
+    def close(self):
         self.closed = True
 
 
 class Bell:
     """Waits until it rings."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._rings = SimpleQueue[None]()
 
-    def wait(self, timeout: float) -> None:
+    def wait(self, timeout: float):
         self._rings.get(timeout=timeout)
 
-    def wake(self) -> None:
+    def wake(self):
         self._rings.put(None)
 
 
 @pytest.mark.parametrize("waiter", [None, Bell()], ids=["alone", "with a waiter"])
-def test_a_worker_polls_when_woken_and_once_more_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, waiter: Bell | None
-) -> None:
+def test_a_worker_polls_when_woken_and_once_more_at_the_end(monkeypatch, waiter):
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
     sound.waiter = waiter
     monkeypatch.setattr(threading, "excepthook", lambda _: None)

@@ -1,7 +1,5 @@
 """Settings come from the user's own file, and a wrong one is said with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -37,7 +35,7 @@ def written(tmp_path: Path, text: str) -> Path:
          Settings(notify_bell=False, notify_desktop=False, notify_command=("ring", "--loud"))),
     ],
 )  # fmt: skip
-def test_settings_are_read(tmp_path: Path, text: str, settings: Settings) -> None:
+def test_settings_are_read(tmp_path, text, settings):
     assert load(written(tmp_path, text)) == settings
     assert load(tmp_path / "none.toml") == Settings()
 
@@ -51,7 +49,7 @@ filter.state.back = "B"
 """
 
 
-def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
+def test_keys_are_read_by_the_names_of_commands(tmp_path):
     settings = load(written(tmp_path, KEYS))
     assert dict(settings.keys) == {
         "decide.retry": ("ctrl+r",),
@@ -73,9 +71,7 @@ def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
         ("[views]\n'my own' = 'is:wrong'\n[notify]\nbell = true", "views.my own", 2),
     ],
 )
-def test_the_place_of_a_key_is_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, key: str, line: int
-) -> None:
+def test_the_place_of_a_key_is_its_line(tmp_path, monkeypatch, text, key, line):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "agentwatch").mkdir()
     path = written(tmp_path / "agentwatch", text)
@@ -105,7 +101,7 @@ def test_the_place_of_a_key_is_its_line(
         ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
     ],
 )
-def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path, text, words):
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load(path)
@@ -113,7 +109,7 @@ def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, te
     assert words in str(error.value)
 
 
-def test_the_directory_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_follows_the_xdg_specification(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     assert config_directory() == tmp_path / ".config" / "agentwatch"

@@ -1,11 +1,8 @@
 """The demo: its session holds every ingredient it promises, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from string import Template
 
 import pytest
@@ -51,7 +48,7 @@ def delegation(until: float = float("inf")) -> Tree:
     return tree
 
 
-def test_one_document_breaks_its_contract() -> None:
+def test_one_document_breaks_its_contract():
     broken = {}
     for told in session_documents():
         assert told.reading.complete, told.path
@@ -60,7 +57,7 @@ def test_one_document_breaks_its_contract() -> None:
     assert broken == {NON_COMPLIANT: {Severity.ERROR}, LOW_CONFIDENCE: {Severity.WARNING}}
 
 
-def test_the_session_ends_in_states_that_stay_interesting() -> None:
+def test_the_session_ends_in_states_that_stay_interesting():
     tree = delegation()
     tasks = {task_id: task.state for task_id, task in tree.tasks.items() if not task.inferred}
     assert (len(tasks), sum(state is State.COMPLETED for state in tasks.values())) == (16, 9)
@@ -73,7 +70,7 @@ def test_the_session_ends_in_states_that_stay_interesting() -> None:
     assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
-def test_who_is_needed_when_and_who_falls_silent() -> None:
+def test_who_is_needed_when_and_who_falls_silent():
     assert [[task.task_id for task in delegation(until=at).asking()] for at in (6.0, 8.0, 30.0)] == [
         [],
         *[["checkout.implement.api"]] * 2,
@@ -87,12 +84,12 @@ def test_who_is_needed_when_and_who_falls_silent() -> None:
     assert stale == {"checkout.verify.e2e"}
 
 
-def test_who_hands_work_on_stays_at_work() -> None:
+def test_who_hands_work_on_stays_at_work():
     shown = {delegation(until=0.35 + step / 10).tasks["checkout"].shown for step in range(60)}
     assert shown == {Shown.WORKING}
 
 
-def test_a_screenplay_gives_its_steps_in_time() -> None:
+def test_a_screenplay_gives_its_steps_in_time():
     script = parse(
         "@@ a remark\n@ +0.5 write a.md\n# Title\n\n- [ ] one\n- [ ] two\n\n@ +1 todo a.md\n- [x] two\n"
     ).steps
@@ -102,14 +99,14 @@ def test_a_screenplay_gives_its_steps_in_time() -> None:
     ]
 
 
-def test_every_name_in_a_scene_is_one_that_a_decision_fills_in() -> None:
+def test_every_name_in_a_scene_is_one_that_a_decision_fills_in():
     known = {"answer", "attempt", "ending", "file", "handoff", "mode", "report", "task"}
     steps = [step for scene in demo_screenplay().scenes for step in scene.steps]
     assert {name for step in steps for text in step[1:] for name in Template(text).get_identifiers()} == known
 
 
-def test_a_demo_that_cannot_write_says_so_at_the_end() -> None:
-    def play() -> None:
+def test_a_demo_that_cannot_write_says_so_at_the_end():
+    def play():
         with DemoSession(speed=5_000.0) as workspace:
             (workspace / "handoffs").write_text("in the way")
             while (thread := playing()) is not None:
@@ -119,7 +116,7 @@ def test_a_demo_that_cannot_write_says_so_at_the_end() -> None:
         play()
 
 
-def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_demo_lies_below_the_state_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("tempfile.tempdir", "/dev/null")
     with DemoSession() as workspace:

@@ -1,9 +1,6 @@
 """Deciding in the demo: its orchestrator reads real decisions, and what follows keeps every contract."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +37,7 @@ def looked_at(workspace: Path) -> Monitor:
 class Rehearsal:
     """The demo's session up to a moment, and the operator's desk in it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path):
         self.workspace, self.state, keys, play = root / "shop", root / "state", root / "keys", demo_screenplay()
         self.workspace.mkdir()
         self.player = Player(play.steps, self.workspace)
@@ -48,7 +45,7 @@ class Rehearsal:
         self.orchestrator = Orchestrator(self.workspace, self.state, keys, play, self.player)
         self.began = time.time() - END - 2 * LONGER
 
-    def play(self, until: float) -> None:
+    def play(self, until: float):
         self.player.play(until, self.began)
 
     def task(self, task_id: str) -> Task:
@@ -77,7 +74,7 @@ class Rehearsal:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Rehearsal]:
+def demo(tmp_path):
     rehearsal = Rehearsal(tmp_path)
     yield rehearsal
     rehearsal.orchestrator.leave()
@@ -91,9 +88,7 @@ def demo(tmp_path: Path) -> Iterator[Rehearsal]:
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
     ],
 )
-def test_what_was_decided_becomes_the_next_attempt(
-    demo: Rehearsal, at: float, task_id: str, was: State, decision: tuple[Action, dict[str, object]]
-) -> None:
+def test_what_was_decided_becomes_the_next_attempt(demo, at, task_id, was, decision):
     action, params = decision
     demo.play(at)
     assert demo.task(task_id).own_state is was
@@ -114,7 +109,7 @@ def test_what_was_decided_becomes_the_next_attempt(
     assert ('"Operator: ' in text, "use v3" in text) == (True, True)
 
 
-def test_an_abort_ends_all_below_and_its_report_goes_up(demo: Rehearsal) -> None:
+def test_an_abort_ends_all_below_and_its_report_goes_up(demo):
     demo.play(45.0)
     demo.decide("checkout.verify", Action.ABORT, "no staging this week")
     demo.play(END)
@@ -133,9 +128,7 @@ def test_an_abort_ends_all_below_and_its_report_goes_up(demo: Rehearsal) -> None
     ("action", "note", "state"),
     [(Action.ALLOW, "", State.COMPLETED), (Action.DENY, 'Only "Chromium".\n## Status', State.PARTIAL)],
 )
-def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
-    demo: Rehearsal, action: Action, note: str, state: State
-) -> None:
+def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note, state):
     inbox = Inbox(RequestStore(demo.workspace, state=demo.state))
     asked: list[Request] = []
     for at in (ASKS_AT - 1, ASKS_AT, ASKS_AT + 1):

@@ -1,9 +1,5 @@
 """The player: what it writes, when, with which times, and where it refuses to write."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from agentwatch.demo.script import Player, Step
@@ -18,7 +14,7 @@ SESSION = (
 class FakeTime:
     """A clock, and a stop event whose waiting moves the clock instead of taking time."""
 
-    def __init__(self, stop_at: float = float("inf")) -> None:
+    def __init__(self, stop_at: float = float("inf")):
         self.now = 100.0
         self.stop_at = 100.0 + stop_at
 
@@ -34,17 +30,17 @@ class FakeTime:
 
 
 @pytest.mark.parametrize(("speed", "ends_after"), [(1.0, 7.0), (2.0, 3.5), (0.5, 14.0)])
-def test_the_speed_divides_the_times(tmp_path: Path, speed: float, ends_after: float) -> None:
+def test_the_speed_divides_the_times(tmp_path, speed, ends_after):
     clock = FakeTime()
     Player(SESSION, tmp_path, speed, clock=clock).run(clock.wait, lambda: None)
     assert clock.now - 100.0 == pytest.approx(ends_after)
 
 
-def test_what_is_cut_in_plays_from_now_on_among_the_rest(tmp_path: Path) -> None:
+def test_what_is_cut_in_plays_from_now_on_among_the_rest(tmp_path):
     clock, asked = FakeTime(), list[float]()
     player = Player(SESSION, tmp_path, 2.0, clock=clock)
 
-    def attend() -> None:
+    def attend():
         asked.append(clock.now - 100.0)
         if (tmp_path / "work").exists() and not (tmp_path / "cut").exists():
             player.cut_in([Step(1.0, "cut/in.md", "in\n")])

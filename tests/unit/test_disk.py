@@ -1,13 +1,10 @@
 """Files that are whole or not there, in directories that cannot be swapped under them."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +21,7 @@ from agentwatch.disk import (
 )
 
 
-def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
+def test_a_published_file_replaces_nothing(tmp_path):
     with Directory.open(tmp_path) as directory:
         directory.publish("a", b"first")
         with pytest.raises(FileExistsError):
@@ -37,7 +34,7 @@ def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "socket", "pipe"])
-def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path, kind):
     (tmp_path / "outside").write_text("secret")
     (tmp_path / "a").write_text("x")
 
@@ -57,11 +54,11 @@ def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind:
         directory.read("a", 10)
 
 
-def test_a_private_directory_is_made_again_where_it_is_gone(tmp_path: Path) -> None:
+def test_a_private_directory_is_made_again_where_it_is_gone(tmp_path):
     synced = []
 
     class Counting(Disk):
-        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+        def fsync(self, descriptor: int):  # type: ignore[override]
             synced.append(descriptor)
 
     place, disk = tmp_path / "a" / "b" / "c", Counting()
@@ -78,10 +75,10 @@ def test_a_private_directory_is_made_again_where_it_is_gone(tmp_path: Path) -> N
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
 
-def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path: Path) -> None:
+def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path):
     got = threading.Event()
 
-    def wait() -> None:
+    def wait():
         with Directory.open(tmp_path) as other, other.locked():
             got.set()
 
@@ -95,7 +92,7 @@ def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path: Path) -> N
         assert got.is_set()
 
 
-def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_given_back_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
     with (
         Directory.open(tmp_path) as directory,
@@ -107,7 +104,7 @@ def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch
         pass
 
 
-def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
+def test_a_file_is_held_before_it_has_its_name(tmp_path):
     with Directory.open(tmp_path) as directory:
         held = directory.replace_held("a.json", b"{}")
         with (tmp_path / "a.json").open("r+b") as other, pytest.raises(BlockingIOError):
@@ -117,7 +114,7 @@ def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path: Path) -> None:
+def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path):
     old, new, other = (tmp_path / name for name in (f"{TEMPORARY}old", f"{TEMPORARY}new", "kept"))
     for file in (old, new, other):
         file.write_text("x")
@@ -133,9 +130,9 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
-def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path: Path, code: int, fails: bool) -> None:
+def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path, code, fails):
     class Unsynced(Disk):
-        def fsync(self, descriptor: int) -> None:
+        def fsync(self, descriptor: int):
             raise OSError(code, "no")
 
     with Directory.open(tmp_path, disk=Unsynced()) as directory:
@@ -146,7 +143,7 @@ def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path: Path, code: int,
             directory.sync()
 
 
-def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path: Path) -> None:
+def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path):
     class Full(Disk):
         def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
             if flags & os.O_CREAT:

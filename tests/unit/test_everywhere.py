@@ -1,7 +1,5 @@
 """Every workspace in which a session was alive of late, out of the stores of all programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,7 +19,7 @@ from tests.unit.test_monitors import NO_PROGRAMS, watching
 DAY = 86_400.0
 
 
-def session(home: Path, cwd: Path, session_id: str) -> None:
+def session(home: Path, cwd: Path, session_id: str):
     project = home / ".claude" / "projects" / slug(str(cwd))
     project.mkdir(parents=True)
     common = {"sessionId": session_id, "cwd": str(cwd), "version": "2.1.0", "timestamp": "2026-03-01T12:00:00.000Z"}
@@ -30,7 +28,7 @@ def session(home: Path, cwd: Path, session_id: str) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A user without any program."""
     place = tmp_path / "home"
     place.mkdir()
@@ -50,7 +48,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("program", PLACES)
-def test_stores_say_where_sessions_are_alive(home: Path, tmp_path: Path, program: str) -> None:
+def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
     store = Store(program, tmp_path)
     store.finish()
     shutil.copytree(store.place, home / PLACES[program])
@@ -62,7 +60,7 @@ def test_stores_say_where_sessions_are_alive(home: Path, tmp_path: Path, program
     store.close()
 
 
-def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
+def test_what_is_damaged_hides_nothing(home, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     session(home, work, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
@@ -77,7 +75,7 @@ def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
     assert [one.directory for one in sessions_alive(0)] == [str(work)]
 
 
-def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:
+def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
     shop, src = tmp_path / "shop", tmp_path / "shop/src"
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
@@ -92,7 +90,7 @@ def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:
     assert workspaces_in(alive, holds) == {shop: 3.0}
 
 
-async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_of_them_are_one_tree_and_new_ones_come(home, monkeypatch):
     monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
     one, two = home / "one", home / "two"
     one.mkdir()

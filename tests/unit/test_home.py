@@ -1,9 +1,6 @@
 """A user whom the system knows no home of, such as a container's bare user id."""
 
-from __future__ import annotations
-
 import pwd
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +9,7 @@ from agentwatch.state import leads_through
 
 
 @pytest.mark.parametrize("command", ["tree", "pending", "sources", "keys", "wait"])
-def test_a_user_without_a_home_is_told_to_set_one(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_user_without_a_home_is_told_to_set_one(command, tmp_path, monkeypatch, capsys):
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -29,7 +24,7 @@ def test_a_user_without_a_home_is_told_to_set_one(
     assert said.count("\n") == 1
 
 
-def test_a_path_by_links_leads_through_the_workspace(tmp_path: Path) -> None:
+def test_a_path_by_links_leads_through_the_workspace(tmp_path):
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     for directory in (workspace, outside, tmp_path / "near"):
         directory.mkdir()

@@ -1,14 +1,10 @@
 """Claims in a watched workspace: a lie is caught, and becomes true when the file appears."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-
-import pytest
 
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Verdict
@@ -29,7 +25,7 @@ def monitor_of(root: Path, *, remembers: bool = False) -> Monitor:
     return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
 
 
-async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
+async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]):
     async with asyncio.timeout(20):
         async for _ in updates:
             task = monitor.tree.tasks.get("shop.api")
@@ -37,7 +33,7 @@ async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callabl
                 return
 
 
-async def test_a_lie_turns_true_when_the_file_appears(tmp_path: Path) -> None:
+async def test_a_lie_turns_true_when_the_file_appears(tmp_path):
     root = workspace_with_a_lie(tmp_path)
     monitor = monitor_of(root)
     updates = monitor.updates()
@@ -54,16 +50,14 @@ async def test_a_lie_turns_true_when_the_file_appears(tmp_path: Path) -> None:
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def watch_a_broken_return(root: Path) -> None:
+async def watch_a_broken_return(root: Path):
     monitor = monitor_of(root, remembers=True)
     updates = monitor.updates()
     await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_return_that_breaks_its_contract_is_an_error_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_return_that_breaks_its_contract_is_an_error_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "shop").mkdir()
     root = workspace_with_a_lie(tmp_path / "shop", "DONE")

@@ -1,7 +1,5 @@
 """The manual: what is made from the code is as the code is, nothing is left out, and `agentwatch help` shows it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,16 +20,16 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(MANUAL.glob("
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_that_is_made_from_the_code_is_up_to_date(name: str) -> None:
+def test_a_page_that_is_made_from_the_code_is_up_to_date(name):
     assert (MANUAL / name).read_text("utf-8") == PAGES[name](), "run `python -m tests.generate`"
 
 
-def test_every_page_is_a_topic() -> None:
+def test_every_page_is_a_topic():
     assert sorted(topics()) == sorted(path.stem for path in MANUAL.glob("*.md") if path.stem != "README")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_leads_somewhere(path):
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text("utf-8")):
         place, _, heading = link.partition("#")
         if place.startswith("https://"):
@@ -44,23 +42,23 @@ def test_every_link_leads_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("topic", topics())
-def test_a_page_fits_a_terminal_of_80_columns(topic: str) -> None:
+def test_a_page_fits_a_terminal_of_80_columns(topic):
     outside_of_code = page(topic).split("```")[::2]
     assert [line for part in outside_of_code for line in part.splitlines() if len(line) > 79] == []
 
 
-def test_a_terminal_is_spared_pictures() -> None:
+def test_a_terminal_is_spared_pictures():
     assert [topic for topic in topics() if "![" in page(topic)] == []
     assert sum("![" in path.read_text("utf-8") for path in MANUAL.glob("*.md")) >= 7
 
 
-def test_every_command_and_every_state_is_explained() -> None:
+def test_every_command_and_every_state_is_explained():
     assert [name for name in COMMANDS if f"`agentwatch {name}" not in page("commands")] == []
     faces = LOOKS.values()
     assert [face.word for face in faces if f"`{face.glyph}` **{face.word}**" not in page("states")] == []
 
 
-def test_every_key_of_the_tree_as_json_is_explained() -> None:
+def test_every_key_of_the_tree_as_json_is_explained():
     recorder = Recorder()
     seen = recorder.seen("a.return.md", returned("failed"), BROKEN)
     checked = recorder.checked(seen.path, seen.digest, "verified")
@@ -80,14 +78,14 @@ def _keys(value: object) -> Iterator[str]:
         yield from _keys(one)
 
 
-def test_help_prints_a_topic_as_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_prints_a_topic_as_plain_text(capsys):
     assert run(["help", "keys"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("# Keys\n")
     assert "<!--" not in printed
 
 
-def test_a_paragraph_is_one_line_where_the_width_is_not_known() -> None:
+def test_a_paragraph_is_one_line_where_the_width_is_not_known():
     assert "\n- `t` shows the same tasks over time. `t` again goes back to the tree.\n" in unwrapped("tutorial")
     assert re.search(r"\nAgents build the checkout of a shop, .* what you can try next\.\n", unwrapped("tutorial"))
     assert "    def read(self, seconds):\n        self.trouble = None\n" in unwrapped("source")

@@ -1,7 +1,5 @@
 """The monitor joins a source and the tree, and tells the faces what changed."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -22,11 +20,11 @@ LIVE = Health("live", "")
 class ScriptedSource(Source):
     """Emits what the test tells it to, at the latest when it is started."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.early: list[Batch] = []
         self.emit: Callable[[Batch], None] = self.early.append
 
-    def start(self, emit: Callable[[Batch], None]) -> None:
+    def start(self, emit: Callable[[Batch], None]):
         self.emit = emit
         for batch in self.early:
             emit(batch)
@@ -41,7 +39,7 @@ async def next_update(updates: AsyncIterator[Set[str]]) -> Set[str]:
     return await asyncio.wait_for(anext(updates), 10)
 
 
-async def test_a_flood_is_applied_whole_in_several_updates() -> None:
+async def test_a_flood_is_applied_whole_in_several_updates():
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen
@@ -53,8 +51,8 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path: Path) -> None:
-    async def watch() -> None:
+async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path):
+    async def watch():
         async for _ in Monitor(tmp_path, Settings(), FilesSource(tmp_path), time.time).updates():
             watching.set()
 
@@ -73,7 +71,7 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path: Path
             await asyncio.sleep(0.01)
 
 
-async def test_a_batch_that_counts_alone_takes_the_place_of_all() -> None:
+async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen

@@ -1,7 +1,5 @@
 """Several workspaces watched as one: each with a tree, a ledger and agents of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +18,7 @@ NO_PROGRAMS = Settings(sessions=False)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A user who has no programs."""
     live_in(tmp_path, monkeypatch)
     return tmp_path
@@ -39,11 +37,11 @@ def workspace(home: Path, name: str) -> Path:
 async def watching(monitor: Workspaces) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
     """Runs it; what comes is waited for with the function given."""
 
-    async def run_on() -> None:
+    async def run_on():
         async for _ in monitor.updates():
             pass
 
-    async def until(holds: Callable[[], object]) -> None:
+    async def until(holds: Callable[[], object]):
         async with asyncio.timeout(20):
             while not holds():
                 assert not running.done(), running
@@ -63,7 +61,7 @@ def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
 
-async def test_each_workspace_is_shown_to_its_hooks_while_watched(home: Path) -> None:
+async def test_each_workspace_is_shown_to_its_hooks_while_watched(home):
     one, two = workspace(home, "one"), workspace(home, "two")
     monitor = watched([one, two], NO_PROGRAMS)
     async with watching(monitor) as until:
@@ -72,7 +70,7 @@ async def test_each_workspace_is_shown_to_its_hooks_while_watched(home: Path) ->
     assert not is_shown(state_directory(two))
 
 
-async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
+async def test_what_is_wrong_in_one_workspace_says_in_which(home):
     one, two = workspace(home, "one"), workspace(home, "two")
     (two / "bad.handoff.json").write_text("{}")
     (two / "locked.return.md").symlink_to(home / "elsewhere")
@@ -92,5 +90,5 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
         (["/"], ["/"]),
     ],
 )
-def test_workspaces_are_called_so_that_names_tell_them_apart(paths: list[str], names: list[str]) -> None:
+def test_workspaces_are_called_so_that_names_tell_them_apart(paths, names):
     assert list(names_of([Path(path) for path in paths]).values()) == names

@@ -1,7 +1,5 @@
 """All faces show the same of a task: row, details, timeline, report, `tree --json` and `pending`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -21,14 +19,14 @@ from agentwatch.view.document import tree_document
 from agentwatch.view.looks import look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import duration, ended_at, iso
-from tests.unit.delegation.test_interleaving import Step, applied, drawn_steps, record
+from tests.unit.delegation.test_interleaving import applied, drawn_steps, record
 
 NOW = 1_100.0
 
 
 @settings(max_examples=200)
 @given(st.lists(drawn_steps, max_size=20))
-def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -> None:
+def test_every_time_state_and_ask_is_the_same_on_every_face(steps):
     tree = applied(record(steps))
     tree.apply(Tick(99, NOW))
     account = account_of(tree, [], workspace="/w", now=NOW)
@@ -62,13 +60,13 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> DecisionService:
+def desk(tmp_path_factory):
     place = tmp_path_factory.mktemp("workspace")
     return DecisionService(place, state=place / "state", configuration=place / "keys")
 
 
 @given(st.lists(drawn_steps, max_size=20))
-def test_what_asks_asks_the_same_where_it_is_decided(desk: DecisionService, steps: list[Step]) -> None:
+def test_what_asks_asks_the_same_where_it_is_decided(desk, steps):
     tree = applied(record(steps))
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
     asking = [task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]

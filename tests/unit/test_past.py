@@ -1,7 +1,5 @@
 """History in a real workspace: every command draws the same line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -26,7 +24,7 @@ OLD = {"old", "one/work", "two/work"}
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     """A workspace of a user who has no programs, in which a task failed ten days ago and another one just now."""
     live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
@@ -46,7 +44,7 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
     return {task["task_id"] for task in told["tasks"]}
 
 
-async def watch(workspace: Path, settings: Settings = NO_PROGRAMS) -> None:
+async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
     """Watch until all is known."""
     monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
@@ -55,7 +53,7 @@ async def watch(workspace: Path, settings: Settings = NO_PROGRAMS) -> None:
                 return
 
 
-def test_all_commands_leave_the_same_out_of_what_needs_you(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, capsys):
     place = str(workspace)
     assert asking(capsys, workspace) == {"new"}
     assert "1 open question from before 20" in asked(capsys, "pending", place)[1]
@@ -79,9 +77,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you(workspace: Path, caps
     assert asked(capsys, "pending", place)[1].startswith("nothing needs you\n1 open question")
 
 
-async def test_only_a_screen_that_may_write_notes_its_first_watch(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_only_a_screen_that_may_write_notes_its_first_watch(workspace, capsys):
     state = state_directory(workspace)
     asked(capsys, "pending", str(workspace))
     assert not state.exists()
@@ -97,7 +93,7 @@ async def test_only_a_screen_that_may_write_notes_its_first_watch(
     assert first_watched(state) == noted
 
 
-async def test_errors_json_takes_no_failures_of_history(workspace: Path) -> None:
+async def test_errors_json_takes_no_failures_of_history(workspace):
     for name, days in (("old", 10), ("new", 1)):
         write_aged(workspace / f"{name}.return.md", report("DONE", name), days=days)
     for _ in range(2):
@@ -106,7 +102,7 @@ async def test_errors_json_takes_no_failures_of_history(workspace: Path) -> None
     assert [one["task_id"] for one in told] == ["new"]
 
 
-def git(place: Path, *words: str) -> None:
+def git(place: Path, *words: str):
     then = f"{int(time.time() - 10 * DAY)} +0000"
     dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}
     who = ("-c", "user.name=kim", "-c", "user.email=kim@example.org")
@@ -114,7 +110,7 @@ def git(place: Path, *words: str) -> None:
 
 
 @pytest.fixture
-def clone(workspace: Path) -> Path:
+def clone(workspace):
     """A fresh clone, in which two returns in the same words were committed ten days ago; a branch is without them."""
     for name in ("one", "two"):
         (workspace / name).mkdir()
@@ -131,7 +127,7 @@ def clone(workspace: Path) -> Path:
     return place
 
 
-def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone, capsys):
     assert asking(capsys, clone) == set()
     told = json.loads(asked(capsys, "tree", "--json", str(clone))[1])["tasks"]
     assert {task["task_id"] for task in told if task["past"]} == OLD
@@ -139,7 +135,7 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
     assert asking(capsys, clone.parent / "copy") == set()
 
 
-def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_is_as_old_as_its_returns_say(workspace, capsys):
     place = workspace.parent / "copied"
     for name, days, says_when in (("1", 400, True), ("2", 400, False), ("3", 1, True)):
         then = time.time() - days * DAY

@@ -1,7 +1,5 @@
 """The pictures that README and manual show are there, and the recorded decision is a cast that players understand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +13,7 @@ PAGES = [ROOT / "README.md", *sorted(MANUAL.glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_each_picture_of_a_page_is_there_and_can_be_drawn(page: Path) -> None:
+def test_each_picture_of_a_page_is_there_and_can_be_drawn(page):
     for target in re.findall(r"!\[[^]]+\]\(([^)]+)\)", page.read_text("utf-8")):
         picture = (page.parent / target).read_text("utf-8")
         assert ElementTree.fromstring(picture).tag.endswith("svg")

@@ -1,7 +1,5 @@
 """A recording is played at its own pace, and wherever one goes in it, the tree is the one of then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
@@ -14,7 +12,7 @@ from agentwatch.sources import Batch, Health
 from agentwatch.sources.playback import Playback
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.events import handoff
-from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
+from tests.unit.delegation.test_interleaving import drawn_steps, record
 
 STALE_AFTER = 3.0
 
@@ -22,13 +20,13 @@ STALE_AFTER = 3.0
 class Time:
     """A clock that goes on when it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 100.0
 
     def __call__(self) -> float:
         return self.now
 
-    def passes(self, seconds: float) -> None:
+    def passes(self, seconds: float):
         self.now += seconds
 
 
@@ -50,7 +48,7 @@ def played(playback: Playback) -> tuple[int, float]:
 # Pause, step and speed
 
 
-def test_it_plays_at_its_speed_and_stops_at_the_end() -> None:
+def test_it_plays_at_its_speed_and_stops_at_the_end():
     playback, time = playback_of(at_times(1_000, 1_001, 1_002), speed=2)
     assert played(playback) == (1, 1_000)
     time.passes(0.25)
@@ -71,7 +69,7 @@ def test_it_plays_at_its_speed_and_stops_at_the_end() -> None:
 class Screen:
     """A tree that takes what a playback emits, as the monitor does."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event]):
         self.playback, self.time = playback_of(events)
         self.tree = Tree(Rules(stale_after=STALE_AFTER))
         self.batches: SimpleQueue[Batch] = SimpleQueue()
@@ -79,7 +77,7 @@ class Screen:
         self.playback.start(self.batches.put)
         self.take()
 
-    def go(self, move: Callable[[], None]) -> None:
+    def go(self, move: Callable[[], None]):
         """Move, and take all that comes until it is told where that led."""
         move()
         while self.take() != self.playback.place:
@@ -104,7 +102,7 @@ def tree_at(events: Sequence[Event], at: float) -> Tree:
 
 
 @given(st.lists(drawn_steps, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
-def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves: list[int]) -> None:
+def test_wherever_one_goes_the_tree_is_the_one_of_then(steps, moves):
     events = [one for one in record(steps) if isinstance(one, Seen | Gone)]
     if not events:
         return

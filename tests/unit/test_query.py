@@ -1,7 +1,5 @@
 """Queries behind `/`, in saved views and behind `--where`: what they find, and what is wrong in them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +42,7 @@ def found(query: str) -> list[str]:
         ("since:15s", ["checkout", "implement", "docs", "release"]),
     ],
 )
-def test_what_a_query_finds(query: str, expected: list[str]) -> None:
+def test_what_a_query_finds(query, expected):
     assert found(query) == expected
 
 
@@ -85,7 +83,7 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("host:uild1", task(host="build1"), task(host="here")),
     ],
 )
-def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
+def test_what_can_be_told_of_a_task(query, one, other):
     assert [parse(query).matches(each, NOW) for each in (one, other)] == [True, False]
     assert parse("-" + query).matches(other, NOW)
 
@@ -103,14 +101,14 @@ def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
         ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
     ],
 )
-def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query: str, fault: str) -> None:
+def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query, fault):
     assert parse(query).fault == fault
     mended = parse(f"form {query} -api")
     assert mended.text == ("form api -api" if query.startswith("api") else "form -api")
     assert not parse(mended.text).fault
 
 
-def test_words_with_colons_and_in_quotation_marks_are_found() -> None:
+def test_words_with_colons_and_in_quotation_marks_are_found():
     for task_id in ("session:41", "claude-code:9f:2", "code:7", "https://x.org/a", ":", "-"):
         for query in map(parse, (task_id, f'"{task_id}"')):
             assert not query.fault
@@ -129,7 +127,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text()).map("".join))
-def test_every_text_is_a_query(text: str) -> None:
+def test_every_text_is_a_query(text):
     query = parse(text)
     for one in SHOP.tasks.values():
         query.matches(one, NOW)
@@ -139,7 +137,7 @@ def test_every_text_is_a_query(text: str) -> None:
     assert not parse(query.stepped([State.FAILED], 1, asks=True)).fault
 
 
-def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
+def test_the_query_after_this_one_has_another_state_and_all_else():
     states = [State.COMPLETED, State.FAILED]
     steps = ["agent:x  y"]
     for _ in range(4):
@@ -165,5 +163,5 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
         ("x ", None),
     ],
 )
-def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:
+def test_keys_and_values_are_written_to_their_end(text, longer):
     assert complete(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer

@@ -1,7 +1,5 @@
 """Observations outlive the files and the program: a real workspace, watched, left, and watched again."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import subprocess
@@ -26,7 +24,7 @@ Step = tuple[Callable[[], object], Callable[[Monitor], object]]
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
@@ -36,7 +34,7 @@ async def live_through(workspace: Path, *steps: Step) -> Monitor:
     """Run a monitor through these steps, and end it as a user would."""
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, inspects=False, remembers=True)
 
-    async def run() -> None:
+    async def run():
         async with aclosing(monitor.updates()) as updates:
             async for _ in updates:
                 pass
@@ -62,13 +60,13 @@ def attempts(monitor: Monitor, task_id: str) -> list[tuple[int, str]]:
     return [(one.number, str(one.state)) for one in task.attempts] if task else []
 
 
-async def test_every_attempt_is_there_after_all_files_are_deleted(workspace: Path) -> None:
+async def test_every_attempt_is_there_after_all_files_are_deleted(workspace):
     file = workspace / META
     file.parent.mkdir(parents=True)
     ends = {"sess_1": "partial", "sess_2": "partial", "sess_3": "implemented"}
     texts = [meta(status, session) for session, end in ends.items() for status in ("in_progress", end)]
 
-    def write(text: str) -> None:
+    def write(text: str):
         file.with_name("next.tmp").write_text(text)
         file.with_name("next.tmp").rename(file)
 
@@ -91,9 +89,7 @@ async def test_every_attempt_is_there_after_all_files_are_deleted(workspace: Pat
 
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("while_watching", [False, True])
-async def test_a_second_failure_in_the_same_words_asks_again(
-    workspace: Path, *, deletes: bool, while_watching: bool
-) -> None:
+async def test_a_second_failure_in_the_same_words_asks_again(workspace, *, deletes, while_watching):
     handed, failed, words = workspace / "b.handoff.json", workspace / "b.return.md", "## Status\nstate: ERROR\n"
     (workspace / "a.handoff.json").write_text(packet("a"))
     (workspace / "a.return.md").write_text(words)
@@ -115,7 +111,7 @@ async def test_a_second_failure_in_the_same_words_asks_again(
         assert again.tree.tasks["b"].needs_operator
 
 
-async def test_what_is_decided_asks_for_no_moment_at_a_start(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_decided_asks_for_no_moment_at_a_start(workspace, monkeypatch):
     monkeypatch.setenv("HOME", str(workspace.parent))
     (workspace / "a.handoff.json").write_text(packet("a"))
     (workspace / "a.return.md").write_text("## Status\nstate: ERROR\n")

@@ -1,7 +1,5 @@
 """Words about a request: how far it has got, where it is answered, and what other programs read of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -54,7 +52,7 @@ def settled(*how: object, **by: object) -> Event:
         ),
     ],
 )
-def test_each_stage_has_words_of_its_own(events: list[Event], words: str) -> None:
+def test_each_stage_has_words_of_its_own(events, words):
     task = tree_of([ran(session()), *events]).tasks["s1"]
     assert standing_words(task.requests[0], 1_130.0) == words
 
@@ -67,12 +65,12 @@ def test_each_stage_has_words_of_its_own(events: list[Event], words: str) -> Non
         ("roo", "answer in its terminal"),
     ],
 )
-def test_what_cannot_be_answered_here_says_where_it_can(source: str, words: str) -> None:
+def test_what_cannot_be_answered_here_says_where_it_can(source, words):
     task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
     assert where(task) == words
 
 
-def test_what_a_denial_ends_is_said_before() -> None:
+def test_what_a_denial_ends_is_said_before():
     ends = "ends the turn of its agent"
     assert denial_words(request(words=True)) == denial_words(request(ends_turn=True, actions=())) == []
     also = "a denial ends 1 other open request of its session, too"
@@ -81,6 +79,6 @@ def test_what_a_denial_ends_is_said_before() -> None:
 
 
 @pytest.mark.parametrize(("questions", "more"), [(1, ""), (2, " (+1 more question)"), (3, " (+2 more questions)")])
-def test_an_ask_counts_the_questions_behind_the_first(questions: int, more: str) -> None:
+def test_an_ask_counts_the_questions_behind_the_first(questions, more):
     asked = question(queries=question().queries * questions)
     assert tree_of([ran(session()), requested(asked)]).tasks["s1"].ask == f"answer: Which store?{more}"

@@ -1,13 +1,10 @@
 """All JSON that is printed and written is as its published schema says: no key is missing, and none is unknown."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math
 import time
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +42,7 @@ def closed(schema: Any) -> Any:
 STRICT = {name: Draft202012Validator(closed(schema)) for name, schema in SCHEMAS.items()}
 
 
-def check(name: str, document: object) -> None:
+def check(name: str, document: object):
     """Hold a document against a schema, as whoever reads the JSON of it would."""
     read = json.loads(json.dumps(document))
     faults = [f"{fault.json_path}: {fault.message[:300]}" for fault in STRICT[name].iter_errors(read)]
@@ -53,7 +50,7 @@ def check(name: str, document: object) -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shop(tmp_path, monkeypatch):
     live_in(tmp_path / "home", monkeypatch)
     made = tmp_path / "shop"
     made.mkdir()
@@ -70,7 +67,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 
 @pytest.mark.parametrize("name", schemas())
-def test_every_published_schema_is_one_and_is_in_the_manual(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_published_schema_is_one_and_is_in_the_manual(name, capsys):
     document = json.loads(printed(capsys, "schema", name))
     Draft202012Validator.check_schema(document)
     assert document == json.loads((MANUAL / f"{name}.schema.json").read_text("utf-8"))
@@ -78,28 +75,26 @@ def test_every_published_schema_is_one_and_is_in_the_manual(name: str, capsys: p
 
 
 @pytest.mark.parametrize("name", ["tree", "pending"])
-def test_what_a_command_prints_of_the_demo_is_as_it_says(
-    name: str, shop: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_command_prints_of_the_demo_is_as_it_says(name, shop, capsys):
     Player(demo_screenplay().steps, shop).play(math.inf, time.time() - 120.0)
     check(name, json.loads(printed(capsys, name, "--json", shop)))
 
 
-def test_what_a_lint_says_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_lint_says_is_too(shop, capsys):
     (shop / "c.return.json").write_bytes(b"\xff{")
     document = json.loads(printed(capsys, "check", "--format", "json", shop))
     assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
     check("check", document)
 
 
-def test_a_decision_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_decision_is_too(shop, capsys):
     run(["decide", "a", str(shop), "--retry", "--note", "x", "--mitigation", "reduced_scope", "--yes"])
     check("pending", json.loads(printed(capsys, "pending", "--json", shop)))
     (decision,) = (shop / ".agentwatch" / "decisions").glob("*.json")
     check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
 
 
-def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_programs_ask_is_too(shop, capsys):
     with RequestStore(shop).offer(request(shop)), RequestStore(shop).offer(question(shop)):
         pending = json.loads(printed(capsys, "pending", "--json", shop))
         assert sum(len(task["requests"]) for task in pending["tasks"]) == 2
@@ -107,7 +102,7 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
         check("tree", json.loads(printed(capsys, "tree", "--json", shop)))
 
 
-def test_lines_of_the_log_are_too(shop: Path) -> None:
+def test_lines_of_the_log_are_too(shop):
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.seen("b.handoff.json", handed("b")), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
@@ -116,7 +111,7 @@ def test_lines_of_the_log_are_too(shop: Path) -> None:
         check("log", log_document(change).plain())
 
 
-def test_the_settings_in_the_manual_are_read(tmp_path: Path) -> None:
+def test_the_settings_in_the_manual_are_read(tmp_path):
     known, found = {key.partition(".")[0] for key in SETTINGS}, 0
     texts = [part.partition("```")[0] for topic in topics() for part in page(topic).split("```toml\n")[1:]]
     for text in texts:

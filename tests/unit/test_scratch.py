@@ -1,17 +1,14 @@
 """Temporary directories of ours lie where no agent can write."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from agentwatch.state import scratch_directory
 
 
-def test_only_the_user_may_enter_and_it_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_user_may_enter_and_it_is_gone_at_the_end(tmp_path, monkeypatch):
     state = tmp_path / "missing" / "deep" / "agentwatch"
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
     with suppress(KeyError), scratch_directory() as place:

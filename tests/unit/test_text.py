@@ -1,13 +1,10 @@
 """Foreign text is safe to show: nothing in it can act on the terminal, hide, or pass for something else."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -52,7 +49,7 @@ FINE = (
 
 
 @given(hostile)
-def test_no_character_that_can_act_or_hide_is_left(text: str) -> None:
+def test_no_character_that_can_act_or_hide_is_left(text):
     shown, run = clean(text), 0
     for character in shown:
         assert unicodedata.category(character) not in UNSAFE
@@ -79,15 +76,15 @@ def test_no_character_that_can_act_or_hide_is_left(text: str) -> None:
         ("\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4<U+E0067><U+E007F>"),
     ],
 )
-def test_hostile_characters_are_shown_and_not_dropped(text: str, shown: str) -> None:
+def test_hostile_characters_are_shown_and_not_dropped(text, shown):
     assert clean(text) == shown
 
 
-def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at() -> None:
+def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at():
     assert len(clean("\x1b" * 10_000_000)) == LINE_LIMIT
 
 
-def test_long_texts_are_cut_and_say_how_much() -> None:
+def test_long_texts_are_cut_and_say_how_much():
     lines, note = clean_lines("x\n" * 3_000)
     most = "2,000 lines of 4,000 characters, and 256 KiB"
     assert (len(lines), note) == (2_000, f"truncated: of 6,000 characters at most {most} are shown")
@@ -116,17 +113,17 @@ def test_long_texts_are_cut_and_say_how_much() -> None:
         ("abcdef", "abc…"),
     ],
 )
-def test_names_that_differ_in_a_blank_look_different(text: str, shown: str) -> None:
+def test_names_that_differ_in_a_blank_look_different(text, shown):
     assert exact(text, 4) == shown if text == "abcdef" else exact(text) == shown
     assert quoted(text) == f"“{exact(text, 80)}”"
 
 
 @given(hostile)
-def test_a_name_is_as_safe_as_any_text_and_shown_the_same_again(text: str) -> None:
+def test_a_name_is_as_safe_as_any_text_and_shown_the_same_again(text):
     assert clean(exact(text)) == exact(text) == exact(exact(text))
 
 
-def test_printing_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing_never_fails(monkeypatch):
     for name, write in (("stdout", say), ("stderr", complain)):
         stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
         monkeypatch.setattr(sys, name, stream)
@@ -137,7 +134,7 @@ def test_printing_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     complain("nobody hears this")
 
 
-def test_what_is_far_behind_blanks_is_near() -> None:
+def test_what_is_far_behind_blanks_is_near():
     pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
     assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
@@ -162,7 +159,7 @@ def test_what_is_far_behind_blanks_is_near() -> None:
         ("\u0301\u094d", "\u0301<U+094D>"),
     ],
 )
-def test_of_a_call_all_that_runs_is_seen(text: str, seen: str) -> None:
+def test_of_a_call_all_that_runs_is_seen(text, seen):
     assert verbatim(text) == seen == clean(seen)
     assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
 
@@ -171,7 +168,7 @@ def test_of_a_call_all_that_runs_is_seen(text: str, seen: str) -> None:
     "text",
     ["<3,000 blanks>", "<58 empty lines>", "<U+200B>", "<+498 marks>", "<+1 mark>", "<+9 characters>", "a␊b", "␠"],
 )
-def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text: str) -> None:
+def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text):
     assert text not in verbatim(text)
     assert [piece.text for piece in whole(text)] == [verbatim(text)]
     assert verbatim("a <b 3> <<EOF <U+> <3 x> 2>&1") == "a <b 3> <<EOF <U+> <3 x> 2>&1"
@@ -187,7 +184,7 @@ def unseen(seen: str) -> str:
     st.text(st.sampled_from("<U+2BA0>, +1mark\u200b␊\n\r\t\u00a0") | st.characters(), max_size=39)
     | st.lists(st.sampled_from(["<", "U+200B", ">", "+1 mark", "9 blanks", " ", "\u200b", "␠"])).map("".join)
 )
-def test_calls_that_differ_look_different(text: str) -> None:
+def test_calls_that_differ_look_different(text):
     is_counted = any(unicodedata.category(one).startswith("M") or one in SMALL for one in text) or re.search(
         r"\s{40}", text
     )
@@ -213,7 +210,7 @@ NARROW = [character for character in map(chr, range(0x110000)) if get_character_
 
 
 @pytest.mark.parametrize("show", [clean, exact, verbatim, lambda text: "".join(one.text for one in whole(text))])
-def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show: Callable[[str], str]) -> None:
+def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show):
     hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
     for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
         left = {one for one in hidden if one in show(around.format(one))}
@@ -231,11 +228,11 @@ def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show: Callable[[s
         ("👩\u200d🔬", 0),
     ],
 )
-def test_characters_that_an_editor_shows_as_nothing_are_counted(text: str, count: int) -> None:
+def test_characters_that_an_editor_shows_as_nothing_are_counted(text, count):
     assert count_unseen(text) == count
 
 
-def test_an_error_is_told_whatever_it_holds() -> None:
+def test_an_error_is_told_whatever_it_holds():
     class SilentError(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -245,7 +242,7 @@ def test_an_error_is_told_whatever_it_holds() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x7f", "ä\u202e", "\ud800"])
-def test_json_for_a_terminal_is_ascii(text: str) -> None:
+def test_json_for_a_terminal_is_ascii(text):
     written = indented({"a": text})
     assert written.isascii()
     assert written.replace("\n", "").isprintable()
@@ -253,5 +250,5 @@ def test_json_for_a_terminal_is_ascii(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "is_hidden"), [("a\nb", False), (f"a{' ' * 5_000}b", True), ("a" + "\n" * 300, True)])
-def test_blanks_and_empty_lines_that_are_counted_hide(text: str, is_hidden: bool) -> None:
+def test_blanks_and_empty_lines_that_are_counted_hide(text, is_hidden):
     assert hides(text) is is_hidden

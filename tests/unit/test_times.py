@@ -1,9 +1,6 @@
 """How times are said, how long an attempt took, and in which group of the screen a run stands."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ DAY = 86_400.0
 NOW = datetime(2024, 6, 19, 12).timestamp()  # noqa: DTZ001 - noon of a Wednesday, wherever this runs
 
 
-def test_a_time_is_said_in_few_characters() -> None:
+def test_a_time_is_said_in_few_characters():
     spans = {None: "-", -5: "0s", 59.9: "59s", 860: "14m", 3 * 3_600 + 59: "3h", 999 * DAY: "999d", 1_000 * DAY: "2y"}
     assert {seconds: duration(seconds) for seconds in spans} == spans
     spans = {200: "3m 20s", 7_500: "2h 5m", 12 * DAY + 14_460: "12d 4h", 3_605: "1h"}
@@ -40,7 +37,7 @@ def test_a_time_is_said_in_few_characters() -> None:
         ({"own_state": State.FAILED}, None),
     ],
 )
-def test_how_long_the_last_attempt_took(fields: dict[str, Any], so_far: Took | None) -> None:
+def test_how_long_the_last_attempt_took(fields, so_far):
     attempts = [Attempt(1, started_at=NOW - 200), Attempt(2, started_at=NOW - 100)]
     task = Task("a", "a", attempts=attempts, **fields)
     assert (took(task, attempts[1], NOW), took(task, attempts[0], NOW)) == (so_far, None)
@@ -63,5 +60,5 @@ def test_how_long_the_last_attempt_took(fields: dict[str, Any], so_far: Took | N
         (DAY, {}, Group.EARLIER),
     ],
 )
-def test_where_a_run_stands(ago: float, fields: dict[str, Any], group: Group) -> None:
+def test_where_a_run_stands(ago, fields, group):
     assert group_of(Task("a", "a", updated_at=NOW - ago, **fields), NOW) is group

@@ -1,9 +1,6 @@
 """Why a request cannot be answered here, which decision of a task still matters, and what it cost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -26,17 +23,17 @@ from tests.unit.delegation.events import ROOT, decided
         ({"stage": RequestStage.ACTED}, "it has ended: acted"),
     ],
 )
-def test_why_a_request_cannot_be_answered_here(fields: dict[str, Any], words: str | None) -> None:
+def test_why_a_request_cannot_be_answered_here(fields, words):
     assert why_not(request(**fields)) == words
 
 
-def test_the_decision_about_the_attempt_before_matters_still() -> None:
+def test_the_decision_about_the_attempt_before_matters_still():
     decision = decided("a", Action.RETRY, 1.0).decision
     attempts = [Attempt(1, decisions=(decision,)), Attempt(2), Attempt(3)]
     assert [decision_of(Task("a", "a", attempts=attempts[:count])) for count in (1, 2, 3)] == [decision, decision, None]
 
 
-def test_an_end_is_under_way_until_it_was_read_and_not_only_claimed() -> None:
+def test_an_end_is_under_way_until_it_was_read_and_not_only_claimed():
     abort, retry = (decided("a", one, 1.0, 3).decision for one in (Action.ABORT, Action.RETRY))
     assert (is_on_its_way(abort), is_on_its_way(retry)) == (False, True)
     claimed = replace(abort, receipts=tuple(one._replace(claimed=True) for one in abort.receipts))
@@ -52,7 +49,7 @@ def test_an_end_is_under_way_until_it_was_read_and_not_only_claimed() -> None:
         ({"small": 1.0}, None),
     ],
 )
-def test_a_cost_is_told_where_every_price_is_known(prices: dict[str, float], cost: float | None) -> None:
+def test_a_cost_is_told_where_every_price_is_known(prices, cost):
     runs = replace(ROOT, model="x/big", tokens=2_000_000), replace(ROOT, model="small", tokens=1_000_000), ROOT
     task = Task("a", "a", attempts=[Attempt(number, run=run) for number, run in enumerate(runs, 1)])
     assert cost_of(task, prices) == cost

@@ -1,7 +1,5 @@
 """The work trees of a repository: read without running git, and each a workspace of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -32,7 +30,7 @@ def git(place: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shop(tmp_path, monkeypatch):
     """A repository with a commit of an hour ago, of a user who has no programs."""
     monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 3600:.0f} +0000")
     live_in(tmp_path, monkeypatch)
@@ -46,7 +44,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def fill(place: Path, name: str, state: str = "ERROR") -> None:
+def fill(place: Path, name: str, state: str = "ERROR"):
     place.mkdir(parents=True, exist_ok=True)
     (place / f"{name}.handoff.json").write_text(handoff(f"shop.{name}"))
     (place / f"{name}.return.md").write_text(returned(state, f"shop.{name}"))
@@ -57,7 +55,7 @@ def add(shop: Path, place: str, *more: str) -> Path:
     return Path(os.path.realpath(shop / place))
 
 
-def rested(*worktrees: Path) -> None:
+def rested(*worktrees: Path):
     """They were made a minute ago."""
     for place in worktrees:
         own = git(place, "rev-parse", "--absolute-git-dir").strip()
@@ -74,7 +72,7 @@ def listed_by_git(workspace: Path) -> list[str]:
 # Which there are
 
 
-def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
+def test_they_are_those_that_git_lists_from_each_of_them(shop):
     places = [add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x"), add(shop, "../detached", "--detach")]
     git(shop, "worktree", "lock", str(places[0]))
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
@@ -85,7 +83,7 @@ def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["nonsense\n", "gitdir: \n", "gitdir: ../nowhere/.git/worktrees/x\n", "gitdir: \0\n"])
-def test_a_broken_git_file_leads_nowhere(tmp_path: Path, text: str) -> None:
+def test_a_broken_git_file_leads_nowhere(tmp_path, text):
     (tmp_path / ".git").write_text(text)
     with pytest.raises(NoRepositoryError, match="it is not followed"):
         git_directories(str(tmp_path))
@@ -93,7 +91,7 @@ def test_a_broken_git_file_leads_nowhere(tmp_path: Path, text: str) -> None:
     assert made_at(str(tmp_path)) is None
 
 
-def test_a_pipe_or_a_link_for_a_git_directory_leads_nowhere(shop: Path) -> None:
+def test_a_pipe_or_a_link_for_a_git_directory_leads_nowhere(shop):
     for name, make in (("pipe", os.mkfifo), ("link", lambda place: place.symlink_to(shop / ".git"))):
         (shop.parent / name).mkdir()
         make(shop.parent / name / ".git")
@@ -101,7 +99,7 @@ def test_a_pipe_or_a_link_for_a_git_directory_leads_nowhere(shop: Path) -> None:
         assert not is_another("/elsewhere", str(shop.parent / name))
 
 
-def test_a_repository_that_names_another_one_leads_nowhere(shop: Path) -> None:
+def test_a_repository_that_names_another_one_leads_nowhere(shop):
     """A foreign repository must not bring a workspace of the operator's own on the screen."""
     private = shop.parent / "private"
     private.mkdir()
@@ -127,7 +125,7 @@ def test_a_repository_that_names_another_one_leads_nowhere(shop: Path) -> None:
 # What is whose
 
 
-def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop: Path) -> None:
+def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop):
     inner = add(shop, ".claude/worktrees/x")
     fill(inner, "form")
     assert {one.path for one in FilesSource(shop).scan().events} == {"api.handoff.json", "api.return.md"}
@@ -141,7 +139,7 @@ def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop: Path) -> Non
 # On the screen
 
 
-async def test_worktrees_that_come_and_go_are_taken_in(shop: Path) -> None:
+async def test_worktrees_that_come_and_go_are_taken_in(shop):
     monitor = watched([shop], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.tasks)
@@ -159,7 +157,7 @@ async def test_worktrees_that_come_and_go_are_taken_in(shop: Path) -> None:
 # Without a screen
 
 
-def test_commands_tell_of_the_worktrees_with_work_of_their_own(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_tell_of_the_worktrees_with_work_of_their_own(shop, capsys):
     def told(*words: str) -> tuple[int, str]:
         code = run([*words, str(shop)])
         return code, capsys.readouterr().out

@@ -1,7 +1,5 @@
 """The `agentwatch` command."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

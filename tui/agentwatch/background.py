@@ -1,17 +1,15 @@
 """Threads that work from start to stop, and how they leave the processor to others."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-_POLL_SECONDS: Final = 0.5
-_REST: Final = 0.004
+_POLL_SECONDS = 0.5
+_REST = 0.004
 
 T = TypeVar("T")
 

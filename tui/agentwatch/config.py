@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
-_DAY: Final = 86_400
-RUN: Final = "run"  # stands before the path and the words of a host that is reached through a program
-_TABLES: Final = ("remote", "retry", "mcp", "hook", "notify")
+_DAY = 86_400
+RUN = "run"  # stands before the path and the words of a host that is reached through a program
+_TABLES = ("remote", "retry", "mcp", "hook", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
@@ -89,9 +89,9 @@ def _keys(value: Any, prefix: str = "") -> Lists:
     return lists
 
 
-_STRING: Final = partial(_only, str)
-_FLAG: Final = Kind("true or false", partial(_only, bool))
-_TEXT: Final = Kind("a text", _text)
+_STRING = partial(_only, str)
+_FLAG = Kind("true or false", partial(_only, bool))
+_TEXT = Kind("a text", _text)
 
 
 class Settings(NamedTuple):
@@ -219,7 +219,7 @@ def _key(field: str) -> str:
     return f"{table}.{name}" if table in _TABLES else field
 
 
-SETTINGS: Final[Mapping[str, Kind]] = {
+SETTINGS: Mapping[str, Kind] = {
     _key(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
 }  # the kind of each setting by its key in the file

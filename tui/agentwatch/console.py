@@ -1,12 +1,9 @@
 """Lines for a person at a terminal: in colours, and wrapped by words. A pipe or a file gets each whole, and plain."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Final
 
 from agentwatch.shell import resolve_command
 from agentwatch.text import Check, Mark, clean, say
@@ -14,10 +11,10 @@ from agentwatch.text import Check, Mark, clean, say
 Part = tuple[str, str]
 """A safe text, and its ink: the name of a colour, `state-…` or `text-…`, or one of ours; "" for plain text."""
 
-NEEDS: Final = "needs-you"
-STRONG: Final = "strong"
-MUTED: Final = "text-muted"
-_INKS: Final = {
+NEEDS = "needs-you"
+STRONG = "strong"
+MUTED = "text-muted"
+_INKS = {
     NEEDS: "1;35",
     STRONG: "1",
     MUTED: "2",
@@ -36,10 +33,10 @@ _INKS: Final = {
     "state-canceled": "2",
 }
 """Of the sixteen colours of a terminal, those that can be read on a dark and on a light ground."""
-_CHECKS: Final = {Mark.GOOD: "state-completed", Mark.NOTE: "text-warning", Mark.BAD: "text-error"}
-_READABLE: Final = 100
+_CHECKS = {Mark.GOOD: "state-completed", Mark.NOTE: "text-warning", Mark.BAD: "text-error"}
+_READABLE = 100
 """Columns of a page at most."""
-_LEAST: Final = 20
+_LEAST = 20
 """Columns that a row has at least where a line is wrapped."""
 
 

@@ -10,23 +10,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
-_SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
-_INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
-OPEN_DIRECTORY: Final = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD: Final = os.O_RDWR | _INERT  # for a lock: some file systems lock only what may be written
-_CHUNK: Final = 64 * 1024
+_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
+_INERT = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
+OPEN_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
+OPEN_HELD = os.O_RDWR | _INERT  # for a lock: some file systems lock only what may be written
+_CHUNK = 64 * 1024
 
-DOT: Final = ".agentwatch"  # our directory in a workspace
+DOT = ".agentwatch"  # our directory in a workspace
 
-TEMPORARY: Final = ".writing-"
-_TICK_NANOSECONDS: Final = 2_000_000_000
+TEMPORARY = ".writing-"
+_TICK_NANOSECONDS = 2_000_000_000
 """The coarsest clock of a file system: two changes within one tick of it look like one."""
 
-LOCK_SECONDS: Final = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
+LOCK_SECONDS = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
 
-_ABANDONED: Final = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
+_ABANDONED = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
 
 class Disk:
@@ -56,8 +56,8 @@ class _Unsynced(Disk):
         """Say that it is done."""
 
 
-DISK: Final = Disk()
-UNSYNCED: Final = _Unsynced()  # for what says nothing any more after a power failure: nobody waits for the disk then
+DISK = Disk()
+UNSYNCED = _Unsynced()  # for what says nothing any more after a power failure: nobody waits for the disk then
 
 
 class LockedError(OSError):

@@ -1,7 +1,5 @@
 """Errors that a person can do something about, and the exit codes of commands."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
-_CHUNK: Final = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
-_REST_SECONDS: Final = 0.01  # between two chunks at most
-_PASS_SHARE: Final = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
-_TICK_SECONDS: Final = (1.0, 5.0)
+_CHUNK = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
+_REST_SECONDS = 0.01  # between two chunks at most
+_PASS_SHARE = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
+_TICK_SECONDS = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 

@@ -1,7 +1,5 @@
 """Command lines that are exact for any shell and harmless to the terminal that shows them, and programs to start."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -11,19 +9,18 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 from agentwatch.errors import UsageError
 from agentwatch.text import exact
 
-FLEET: Final = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
+FLEET = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
 """For `needing`: what reaches hosts that only dial out."""
 
-_LONGEST: Final = 100_000
-_WORDS: Final = 5  # those that `launcher` gives
+_LONGEST = 100_000
+_WORDS = 5  # those that `launcher` gives
 
 
-_HOMEBREW: Final = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
+_HOMEBREW = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
 """Places where programs are installed although they may be git work trees."""
 
 _watched: set[str] = set()

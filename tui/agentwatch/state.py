@@ -1,7 +1,5 @@
 """Where agentwatch keeps what it knows of a workspace, never inside of it, and what screens leave there."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -11,28 +9,27 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
-_NAME_LENGTH: Final = 40
-_ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS: Final = 40  # on the way of one path, as for the system
-_SCRATCH: Final = "temporary"
+_NAME_LENGTH = 40
+_ID = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
+_MAX_LINKS = 40  # on the way of one path, as for the system
+_SCRATCH = "temporary"
 
-HISTORY: Final = "history.db"  # the database of the history, in the state directory of a workspace
-_SHOWN: Final = "watched.lock"
-_FIRST: Final = "first-watched"
+HISTORY = "history.db"  # the database of the history, in the state directory of a workspace
+_SHOWN = "watched.lock"
+_FIRST = "first-watched"
 """A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""
-_TRIES: Final = 5
-_PAUSE_SECONDS: Final = 0.01
+_TRIES = 5
+_PAUSE_SECONDS = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
-_screens: Final[set[int]] = set()  # the locks of the screens of this process
+_screens: set[int] = set()  # the locks of the screens of this process
 _is_attended = True  # nobody has stepped away from them
 
-_scratch_directories: Final[set[Path]] = set()  # those of this process
+_scratch_directories: set[Path] = set()  # those of this process
 
 
 def user_home() -> Path:

@@ -3,8 +3,6 @@
 Characters that act or hide are shown, not dropped, so that an operator sees that something was there.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import unicodedata
@@ -12,62 +10,60 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import groupby
-from typing import Final, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
-_MAX_MARKS: Final = 2  # combining marks kept on one base character; more would climb over the neighbouring lines
+_MAX_MARKS = 2  # combining marks kept on one base character; more would climb over the neighbouring lines
 
-LINE_LIMIT: Final = 4_000
+LINE_LIMIT = 4_000
 """Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
 
-TEXT_LIMIT: Final = 256 * 1024
-LINES_LIMIT: Final = 2_000
+TEXT_LIMIT = 256 * 1024
+LINES_LIMIT = 2_000
 
-_UNSAFE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # the categories of characters that act or hide
+_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # the categories of characters that act or hide
 
 # A joiner between two pictures makes one of them, of a width that terminals do not agree on; it hides nothing there.
 # Everywhere else it is shown.
-_PICTURE: Final = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-_JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
+_PICTURE = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+_JOINER = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
 # Seen as nothing, though their category does not say so: Default_Ignorable_Code_Point, and signs without a shape.
-_UNSEEN: Final = (
+_UNSEEN = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
-_HIDDEN: Final = re.compile(f"[{_UNSEEN}]")
-_SELECTORS: Final = "\ufe0e\ufe0f"
+_HIDDEN = re.compile(f"[{_UNSEEN}]")
+_SELECTORS = "\ufe0e\ufe0f"
 """They choose how a picture, a digit of a key or one letter looks; everywhere else they hide something."""
-_TONES: Final = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 """Of the skin on a picture, of no width of their own there."""
-_SELECTED: Final = frozenset("0123456789#*\u2139")
+_SELECTED = frozenset("0123456789#*\u2139")
 
 # Vowels and finals of Hangul have a width only as part of a syllable, which the letter before them begins.
-_VOWELS_AND_FINALS: Final = "\u1161-\u11ff\ud7b0-\ud7c6\ud7cb-\ud7fb"
-_JAMO: Final = re.compile(f"[{_VOWELS_AND_FINALS}]")
-_STRAY_JAMO: Final = re.compile(
-    f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+"
-)
-_ANY_BASE: Final = re.compile(
+_VOWELS_AND_FINALS = "\u1161-\u11ff\ud7b0-\ud7c6\ud7cb-\ud7fb"
+_JAMO = re.compile(f"[{_VOWELS_AND_FINALS}]")
+_STRAY_JAMO = re.compile(f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+")
+_ANY_BASE = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
 )  # Marks that are seen on whatever they stand on. Those of a script may be seen as nothing on what is not of it.
-_SCRIPTS: Final = "\u0530"  # from here on letters have marks of their own
+_SCRIPTS = "\u0530"  # from here on letters have marks of their own
 
-_BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
-_MANY: Final = 40
-_MANY_BLANKS: Final = re.compile(rf"[^\S\n]{{{_MANY},}}")
-_BLANK_IN_CALL: Final = re.compile(
+_BLANK = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
+_MANY = 40
+_MANY_BLANKS = re.compile(rf"[^\S\n]{{{_MANY},}}")
+_BLANK_IN_CALL = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
 )  # what is made visible in a call, or counted; and what looks like that, but stands there as it is
 
-_MOST_EMPTY: Final = 3  # empty lines in a row, beyond which they are counted where a text is shown whole
-_SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
+_MOST_EMPTY = 3  # empty lines in a row, beyond which they are counted where a text is shown whole
+_SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Printable ASCII needs no second look: nearly every string ends here.
-_PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
+_PLAIN = re.compile(r"[\x20-\x7e]*\Z")
 
 
-_LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 def folded(text: str) -> str:
@@ -214,16 +210,16 @@ def quoted(text: str, limit: int = 80) -> str:
 # For one line of the screen
 
 # Variation selectors change the width of the character before them, and terminals do not agree how.
-_WITHOUT_SELECTORS: Final = dict.fromkeys(range(0xFE00, 0xFE10))
+_WITHOUT_SELECTORS = dict.fromkeys(range(0xFE00, 0xFE10))
 
 # Only what can be nothing else: the asterisks of a glob stand beside a slash, a dot or a letter, and underscores belong
 # to names. No part can hold the character that ends it, so a failed match looks at each character twice at most.
-_MARKS: Final = (
+_MARKS = (
     r"(?<!`)(`{1,3})([^`]+)\1(?!`)"
     r"""|(?<![^\s(\["':;,\u0080-\U0010ffff])"""
     r"""(\*{2,3}|\*(?=[^*]*[^*\s/.]\*))(?=[\w"'“‘(\[`$#@])([^*]*[^*\s/])\3(?![0-9A-Za-z_*/])"""
 )
-_HEADING: Final = r"(?m)^[ \t]*#{1,6}[ \t]+"
+_HEADING = r"(?m)^[ \t]*#{1,6}[ \t]+"
 
 
 def shown(text: str, limit: int = 200) -> str:
@@ -294,8 +290,8 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error, as safely as `say`."""
-    _write(sys.stderr, text)
+    """Print one line to standard error; foreign text in it is made safe."""
+    _write(sys.stderr, clean(text))
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
-_SEARCH_SECONDS: Final = 2.0
-_EVERYWHERE_SECONDS: Final = 10.0
+_SEARCH_SECONDS = 2.0
+_EVERYWHERE_SECONDS = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through all stores."""
-_MOST: Final = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
+_MOST = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
 
-_TURN_SECONDS: Final = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
-_TITLE: Final = 30  # characters up to which the header names all workspaces; beyond it says how many there are
+_TURN_SECONDS = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
+_TITLE = 30  # characters up to which the header names all workspaces; beyond it says how many there are
 
 
 class Place(NamedTuple):

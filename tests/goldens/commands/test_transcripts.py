@@ -1,12 +1,9 @@
 """Every command, as somebody types it: output, exit code, and the files that it writes; see `transcript`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from tests.goldens.golden import Golden
 from tests.goldens.transcript import Session, play
 from tests.goldens.world import World
 
@@ -14,9 +11,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("group", sorted(path.stem for path in HERE.glob("*.txt")))
-def test_commands_answer_as_in_the_transcript(
-    tmp_path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, group: str
-) -> None:
+def test_commands_answer_as_in_the_transcript(tmp_path, golden, monkeypatch, group):
     world = World(tmp_path / "w", monkeypatch)
     world.use_key()
     world.copy_shop()

@@ -1,7 +1,5 @@
 """The command line of agentwatch, called in this process; nothing else here imports the product."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,17 +1,15 @@
 """The fields that a report shows of a task and that come from its documents."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-_OF_TASK: Final = (
+_OF_TASK = (
     *("task_id", "parent_id", "parent_basis", "title", "agent", "state", "reported_state", "contract", "objective"),
     *("summary", "progress", "error_code", "error_message", "errors", "blockers", "limitations"),
 )
-_OF_RETURN: Final = (
+_OF_RETURN = (
     *("next_steps", "review_reason", "model", "mode", "confidence", "retry_hint"),
     *("artifacts", "files_created", "files_modified"),
 )

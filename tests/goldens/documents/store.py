@@ -1,7 +1,5 @@
 """A session of Claude Code in which each case is a child: the text that it was asked, and the one that it returned."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable
@@ -12,7 +10,7 @@ A_MINUTE_AGO = datetime.now(UTC) - timedelta(minutes=1)
 _COMMON = {"sessionId": "s", "version": "2.1.329", "timestamp": A_MINUTE_AGO.isoformat().replace("+00:00", "Z")}
 
 
-def _record(path: Path, cwd: str, agent: str | None, message: dict[str, object]) -> None:
+def _record(path: Path, cwd: str, agent: str | None, message: dict[str, object]):
     own = {"agentId": agent} if agent else {}
     record = {"type": message["role"], **_COMMON, **own, "cwd": cwd, "isSidechain": bool(agent), "message": message}
     with path.open("a", encoding="utf-8") as file:
@@ -24,7 +22,7 @@ def _answer(agent: str, block: dict[str, object], stop: str) -> dict[str, object
     return {**known, "content": [block], "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}}
 
 
-def write_session(home: Path, workspace: Path, children: Iterable[tuple[str, str, str]]) -> None:
+def write_session(home: Path, workspace: Path, children: Iterable[tuple[str, str, str]]):
     """Write the session: of each child its name, what it was asked and what it returned."""
     project = home / ".claude" / "projects" / re.sub(r"[^a-zA-Z0-9]", "-", str(workspace))
     agents = project / "s" / "subagents"

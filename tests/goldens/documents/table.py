@@ -1,18 +1,16 @@
 """The cases: texts under a name of a file, or in a session as what a child was asked or returned."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tests.goldens.documents.store import A_MINUTE_AGO, write_session
 from tests.unit.contracts import cases, documents
 
-CASES: Final = Path(__file__).parent / "cases"
-BASES: Final = {
+CASES = Path(__file__).parent / "cases"
+BASES = {
     "packet": documents.text_of(documents.PACKET),
     "fenced_packet": f"```json\n{documents.text_of(documents.PACKET)}```\n",
     "todos": documents.TODOS,
@@ -24,14 +22,14 @@ BASES: Final = {
     "meta": documents.text_of(documents.META),
     "report": documents.text_of(documents.REPORT),
 }
-RULES: Final = "rules_"
+RULES = "rules_"
 """Of these themes each case breaks one rule of the contract that is named behind."""
-CONTRACTS: Final = ("DOC", "HOF", "TOD", "RET", "ERR", "SUB", "MET", "REP")
-THEMES: Final = (
+CONTRACTS = ("DOC", "HOF", "TOD", "RET", "ERR", "SUB", "MET", "REP")
+THEMES = (
     *("embedded", "fields", "json_text", "markdown", "named", "recognition", "stages", "valid", "wording"),
     *(f"{RULES}{contract}" for contract in CONTRACTS),
 )
-_TASK: Final = re.compile(r'([Tt]ask[_ ]id"?: ?"?)([A-Za-z][\w.-]*)')
+_TASK = re.compile(r'([Tt]ask[_ ]id"?: ?"?)([A-Za-z][\w.-]*)')
 
 
 class Case(NamedTuple):
@@ -72,14 +70,14 @@ def cases_of(theme: str) -> list[Case]:
     return made
 
 
-ON_DISK: Final = (
+ON_DISK = (
     *("plans/north.md", "plans/seeds.csv", "plans/api.md", "plan.md", "reports/soil.md", "reports/almanac.md"),
     *("maps/north.md", "seeds/stock.csv", "src/soil.py"),
 )
 """Files that the documents speak of."""
 
 
-def write_files(root: Path, some: list[Case], *, own_ids: bool = False) -> None:
+def write_files(root: Path, some: list[Case], *, own_ids: bool = False):
     """Write each case in a file into a directory of its own, which has its number, beside what they speak of."""
     for name in ON_DISK:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +92,7 @@ def write_files(root: Path, some: list[Case], *, own_ids: bool = False) -> None:
             os.utime(path, (A_MINUTE_AGO.timestamp(),) * 2)
 
 
-def write_children(home: Path, workspace: Path, some: list[Case]) -> None:
+def write_children(home: Path, workspace: Path, some: list[Case]):
     """Write each other case into a session, the number of which is the name of the child."""
     children = []
     for number, case in enumerate(some):

@@ -1,7 +1,5 @@
 """Documents, and what is found and read in them: golden files of `check` and `report`, a line for each case."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,13 +12,12 @@ import pytest
 from tests.goldens.documents import adapter
 from tests.goldens.documents.shown import shown_of, without_number
 from tests.goldens.documents.table import THEMES, Case, cases_of, write_children, write_files
-from tests.goldens.golden import Golden
 
 Results = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results(tmp_path_factory):
     """By theme what `check` finds in each case and what `report` shows of it; all stand in one workspace."""
     root = Path(os.path.realpath(tmp_path_factory.mktemp("documents")))
     by_theme = {theme: cases_of(theme) for theme in THEMES}
@@ -50,7 +47,7 @@ def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, A
     write_files(workspace, some)
     found: list[tuple[str, Any]] = [(case.id, None) for case in some]
 
-    def note(files: list[dict[str, Any]]) -> None:
+    def note(files: list[dict[str, Any]]):
         for file in files:
             number = int(Path(file["path"]).relative_to(workspace).parts[0])
             findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
@@ -78,10 +75,10 @@ def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, lis
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_each_file_has_its_findings(theme: str, results: Results, golden: Golden) -> None:
+def test_each_file_has_its_findings(theme, results, golden):
     golden.check(f"documents/{theme}.check.txt", _lines(results[theme][0]))
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_each_document_gives_its_task_its_fields(theme: str, results: Results, golden: Golden) -> None:
+def test_each_document_gives_its_task_its_fields(theme, results, golden):
     golden.check(f"documents/{theme}.tasks.txt", _lines(results[theme][1]))

@@ -1,7 +1,5 @@
 """A workspace in which two tasks are decided, and the file of a third decision that is in no ledger."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +58,7 @@ class Scene:
     def verify(self) -> int:
         return self.world.run("verify", cwd=self.shop).code
 
-    def remember(self) -> None:
+    def remember(self):
         """Record the workspace as a screen does that has looked at all of it."""
         files = FilesSource(self.shop)
         recorder = Recorder(self.shop, files.content)
@@ -77,7 +75,7 @@ class Scene:
 
 
 @pytest.fixture
-def undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def undecided(tmp_path, monkeypatch):
     """The workspace before anything was decided."""
     world = World(tmp_path / "w", monkeypatch)
     world.use_key()
@@ -86,7 +84,7 @@ def undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 @pytest.fixture
-def scene(undecided: Scene) -> Scene:
+def scene(undecided):
     """The workspace with its decisions."""
     assert undecided.decide("shop.api", "--retry") == 0
     assert undecided.decide("shop.ship", "--abort") == 0

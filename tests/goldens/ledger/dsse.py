@@ -1,7 +1,5 @@
 """Signs and opens envelopes by the public format (DSSE with Ed25519), without any code of the product."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

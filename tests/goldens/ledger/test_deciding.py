@@ -1,7 +1,5 @@
 """Deciding twice, at once, while killed, on a full disk, and how far a decision gets; and whom an old one answers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -25,14 +23,14 @@ def start(scene: Scene, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def live(undecided: Scene) -> Scene:
+def live(undecided):
     """The workspace by the clock of the system, which processes of their own have."""
     undecided.world.use_system_clock()
     return undecided
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def session(tmp_path, monkeypatch):
     """The workspace with a session of Claude Code, whose hooks wait for nobody."""
     world = World(tmp_path / "w", monkeypatch)
     world.use_key()
@@ -44,7 +42,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 # Twice, and at once
 
 
-def test_the_same_again_is_recorded_once(undecided: Scene) -> None:
+def test_the_same_again_is_recorded_once(undecided):
     words = ("shop.api", "--retry", "--note", "Once more.")
     assert [undecided.decide(*words) for _ in range(3)] == [0, 0, 0]
     for other in (("--abort",), ("--retry", "--note", "Otherwise."), ("--escalate", "debug")):
@@ -54,7 +52,7 @@ def test_the_same_again_is_recorded_once(undecided: Scene) -> None:
 
 
 @pytest.mark.parametrize("agree", [True, False])
-def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
+def test_of_operators_at_once_one_decides(live, agree):
     notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
     started = [start(live, "decide", "shop.api", "--retry", "--note", note, "--yes") for note in notes]
     codes = sorted([one.wait() for one in started if one.communicate()])
@@ -75,7 +73,7 @@ HEADINGS = {
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
-def test_a_page_has_the_bytes_that_it_always_had(undecided: Scene, heading: str) -> None:
+def test_a_page_has_the_bytes_that_it_always_had(undecided, heading):
     """Pages of years are compared with what would be written today: another word would look like a forgery."""
     if heading == "Accept the return":
         returned = undecided.shop / "api.return.md"
@@ -90,7 +88,7 @@ def test_a_page_has_the_bytes_that_it_always_had(undecided: Scene, heading: str)
 # Refusals of the disk and the key
 
 
-def test_a_state_directory_that_is_none_is_refused_in_words(undecided: Scene) -> None:
+def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
     place = undecided.world.home / ".local" / "state"
     place.parent.mkdir()
     place.write_text("a file")
@@ -102,7 +100,7 @@ def test_a_state_directory_that_is_none_is_refused_in_words(undecided: Scene) ->
     assert undecided.decide("shop.api", "--retry") == 0
 
 
-def test_nothing_is_signed_about_a_return_unseen(undecided: Scene) -> None:
+def test_nothing_is_signed_about_a_return_unseen(undecided):
     (shown,) = [
         one["return_sha256"]
         for one in json.loads(undecided.world.run("pending", "--json", cwd=undecided.shop).out)["tasks"]
@@ -118,7 +116,7 @@ def test_nothing_is_signed_about_a_return_unseen(undecided: Scene) -> None:
 # How far it gets, and how long it holds
 
 
-def test_a_decision_is_followed_until_it_is_read(undecided: Scene) -> None:
+def test_a_decision_is_followed_until_it_is_read(undecided):
     undecided.decide("shop.api", "--retry", "--note", "Use the replica.")
     assert undecided.stages("shop.api") == ["recorded", "delivered"]
     code, said = undecided.wait("shop.api")
@@ -132,7 +130,7 @@ def test_a_decision_is_followed_until_it_is_read(undecided: Scene) -> None:
     assert undecided.stages("shop.api") == []
 
 
-def test_a_hook_sends_a_child_back_once_and_says_so(session: Scene) -> None:
+def test_a_hook_sends_a_child_back_once_and_says_so(session):
     payloads = session.world.root / "payloads"
 
     def hook(name: str) -> str:
@@ -148,7 +146,7 @@ def test_a_hook_sends_a_child_back_once_and_says_so(session: Scene) -> None:
     assert list((session.state / "receipts").glob("*.acted*"))
 
 
-def test_an_expired_decision_is_decided_again(scene: Scene) -> None:
+def test_an_expired_decision_is_decided_again(scene):
     scene.world.wait(days=8)
     code, said = scene.wait("shop.api")
     assert (code, said["pending"], said.get("action")) == (4, True, None)
@@ -158,7 +156,7 @@ def test_an_expired_decision_is_decided_again(scene: Scene) -> None:
     assert (len(scene.files()), scene.verify()) == (3, 0)
 
 
-def test_what_an_agent_does_to_the_copies_is_put_right(scene: Scene) -> None:
+def test_what_an_agent_does_to_the_copies_is_put_right(scene):
     copies = sorted(scene.mirror.iterdir())
     before = [path.read_bytes() for path in copies]
     copies[0].unlink()
@@ -189,7 +187,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 CHANGES["a failure without number"] = CHANGES["a handoff without number"] | CHANGES["a return without number"]
 
 
-def write_change(scene: Scene, name: str) -> None:
+def write_change(scene: Scene, name: str):
     """Write the files of a change: the handoff with other keys, the return with other words."""
     packet, text = json.loads((scene.shop / "api.handoff.json").read_text()), (scene.shop / "api.return.md").read_text()
     for file, new in CHANGES[name].items():
@@ -206,7 +204,7 @@ def document(scene: Scene, command: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("before", ["new", "asked", "remembered"])
-def test_an_old_decision_does_not_answer_wait(scene: Scene, change: str, before: str) -> None:
+def test_an_old_decision_does_not_answer_wait(scene, change, before):
     if before == "remembered":
         scene.remember()
     if before != "new":
@@ -226,7 +224,7 @@ def test_an_old_decision_does_not_answer_wait(scene: Scene, change: str, before:
         assert scene.wait("shop.api")[1]["action"] == "abort"
 
 
-def test_wait_finds_a_task_that_the_history_does_not_know(scene: Scene) -> None:
+def test_wait_finds_a_task_that_the_history_does_not_know(scene):
     scene.remember()
     packet = json.loads((scene.shop / "api.handoff.json").read_text())
     (scene.shop / "deep").mkdir()
@@ -235,7 +233,7 @@ def test_wait_finds_a_task_that_the_history_does_not_know(scene: Scene) -> None:
     assert scene.wait("new")[1]["state"] == "submitted"
 
 
-def test_a_copy_of_the_handoff_is_no_new_one(scene: Scene) -> None:
+def test_a_copy_of_the_handoff_is_no_new_one(scene):
     scene.world.wait(minutes=1)
     shutil.copy(scene.shop / "api.handoff.json", scene.shop / "copy.handoff.json")
     scene.world.date_files()
@@ -243,9 +241,7 @@ def test_a_copy_of_the_handoff_is_no_new_one(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("change", ["a handoff without number", "a failure without number"])
-def test_in_a_sandbox_an_old_decision_does_not_answer_either(
-    scene: Scene, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_sandbox_an_old_decision_does_not_answer_either(scene, change, monkeypatch):
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", OPERATOR.text)
     shutil.rmtree(scene.world.home / ".local")
     shutil.rmtree(scene.world.config / "keys")
@@ -256,7 +252,7 @@ def test_in_a_sandbox_an_old_decision_does_not_answer_either(
     assert scene.wait("shop.api")[0] == 3
 
 
-def test_an_old_decision_does_not_answer_a_hook(session: Scene) -> None:
+def test_an_old_decision_does_not_answer_a_hook(session):
     payload = (session.world.root / "payloads" / "stop-failed.json").read_text()
 
     def stop(text: str) -> str:

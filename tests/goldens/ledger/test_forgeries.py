@@ -1,7 +1,5 @@
 """Forged, replayed, re-aimed, torn and bit-flipped decisions: `wait` gives none out, and `verify` names them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -93,13 +91,13 @@ CHAINED: dict[str, Forge] = {
 """Records that are signed, and do not follow what is in the ledger."""
 
 
-def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str):
     """Be an agent that sees the workspace and a public key only."""
     monkeypatch.setenv("HOME", str(scene.world.root / "sandbox"))
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", key)
 
 
-def test_what_is_signed_and_follows_is_given_out(scene: Scene) -> None:
+def test_what_is_signed_and_follows_is_given_out(scene):
     (scene.ledger / f"000003-{scene.record['decision_id']}.json").write_bytes(scene.good)
     code, said = scene.wait("shop.web")
     assert (code, said["action"], said["params"]["answers"][0]["answer"]) == (0, "respond", "8080")
@@ -108,7 +106,7 @@ def test_what_is_signed_and_follows_is_given_out(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", FORGERIES | CHAINED)
-def test_a_forgery_in_the_ledger_is_no_decision(scene: Scene, name: str) -> None:
+def test_a_forgery_in_the_ledger_is_no_decision(scene, name):
     data = (FORGERIES | CHAINED)[name](scene)
     assert data != scene.good
     file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
@@ -127,7 +125,7 @@ def test_a_forgery_in_the_ledger_is_no_decision(scene: Scene, name: str) -> None
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_in_the_workspace_is_no_decision(scene: Scene, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_forgery_in_the_workspace_is_no_decision(scene, monkeypatch, name):
     file = scene.mirror / f"{scene.record['decision_id']}.json"
     file.write_bytes(FORGERIES[name](scene))
     assert scene.verify() == 1
@@ -139,7 +137,7 @@ def test_a_forgery_in_the_workspace_is_no_decision(scene: Scene, monkeypatch: py
     assert (scene.wait("shop.api")[1]["action"], scene.wait("shop.api")[1]["place"]) == ("retry", "mirror")
 
 
-def not_a_file(place: Path, kind: str) -> None:
+def not_a_file(place: Path, kind: str):
     """Put something else in the place of a decision."""
     match kind:
         case "link":
@@ -156,9 +154,7 @@ def not_a_file(place: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory", "huge file"])
-def test_what_is_no_file_is_not_followed_or_waited_for(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_what_is_no_file_is_not_followed_or_waited_for(scene, monkeypatch, kind):
     not_a_file(scene.mirror / f"{scene.record['decision_id']}.json", kind)
     not_a_file(scene.ledger / f"000003-{scene.record['decision_id']}.json", kind)
     assert (scene.wait("shop.web")[0], scene.verify()) == (5, 1)
@@ -168,13 +164,13 @@ def test_what_is_no_file_is_not_followed_or_waited_for(
     assert scene.wait("shop.api")[0] == 0
 
 
-def test_what_the_ledger_has_lost_is_told_in_the_mirror(scene: Scene) -> None:
+def test_what_the_ledger_has_lost_is_told_in_the_mirror(scene):
     (scene.mirror / f"{scene.record['decision_id']}.json").write_bytes(scene.good)
     assert scene.verify() == 1
     assert scene.wait("shop.web")[0] != 0
 
 
-def test_no_bit_of_the_ledger_can_be_flipped(scene: Scene) -> None:
+def test_no_bit_of_the_ledger_can_be_flipped(scene):
     file, dice = scene.files()[0], random.Random(25)
     good = file.read_bytes()
     for at in dice.sample(range(len(good)), 60):
@@ -189,7 +185,7 @@ def test_no_bit_of_the_ledger_can_be_flipped(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_decision_that_was_removed_is_missed(scene: Scene, number: int) -> None:
+def test_a_decision_that_was_removed_is_missed(scene, number):
     scene.decide("shop.seeds", "--accept", "--note", "So be it.")
     scene.files()[number].unlink()
     assert scene.verify() == 1
@@ -197,7 +193,7 @@ def test_a_decision_that_was_removed_is_missed(scene: Scene, number: int) -> Non
     assert scene.wait(task)[1].get("action") is None
 
 
-def test_a_decision_is_about_nothing_else(scene: Scene) -> None:
+def test_a_decision_is_about_nothing_else(scene):
     first, second = scene.files()
     # Renamed, copied, and swapped with another one.
     copy = scene.ledger / f"000003-{record_in(first.read_bytes())['decision_id']}.json"
@@ -217,14 +213,12 @@ def test_a_decision_is_about_nothing_else(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("key", "code"), [(OPERATOR, 0), (ATTACKER, 5), (KIM, 5)])
-def test_a_sandbox_believes_the_key_it_was_given(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, key: Any, code: int
-) -> None:
+def test_a_sandbox_believes_the_key_it_was_given(scene, monkeypatch, key, code):
     sandbox(scene, monkeypatch, key.text)
     assert scene.wait("shop.api")[0] == code
 
 
-def test_a_replaced_key_signs_nothing_new(scene: Scene) -> None:
+def test_a_replaced_key_signs_nothing_new(scene):
     scene.world.wait(minutes=1)
     assert scene.world.run("keys", "rotate", cwd=scene.shop).code == 0
     scene.world.wait(minutes=1)
@@ -238,7 +232,7 @@ def test_a_replaced_key_signs_nothing_new(scene: Scene) -> None:
     assert scene.verify() == 0
 
 
-def put_next(scene: Scene, record: dict[str, Any], **fields: Any) -> None:
+def put_next(scene: Scene, record: dict[str, Any], **fields: Any):
     """Sign a record with the operator's first key, and put it behind what is in the ledger."""
     last = scene.files()[-1].read_bytes()
     fields = {"seq": record_in(last)["seq"] + 1, "prev_sha256": hashlib.sha256(last).hexdigest()} | fields
@@ -246,7 +240,7 @@ def put_next(scene: Scene, record: dict[str, Any], **fields: Any) -> None:
     (scene.ledger / f"{new['seq']:06d}-{new['decision_id']}.json").write_bytes(OPERATOR.sign(compact(new)))
 
 
-def test_what_breaks_the_order_of_the_ledger_is_told(scene: Scene) -> None:
+def test_what_breaks_the_order_of_the_ledger_is_told(scene):
     first, second = (record_in(file.read_bytes()) for file in scene.files())
     follows = {"seq": 2, "prev_sha256": second["prev_sha256"]}
     broken: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -264,7 +258,7 @@ def test_what_breaks_the_order_of_the_ledger_is_told(scene: Scene) -> None:
         assert scene.verify() == 0
 
 
-def test_an_old_key_does_not_follow_a_new_one(scene: Scene) -> None:
+def test_an_old_key_does_not_follow_a_new_one(scene):
     scene.world.wait(minutes=1)
     assert scene.world.run("keys", "rotate", cwd=scene.shop).code == 0
     scene.world.wait(minutes=1)
@@ -295,7 +289,7 @@ AFAR: dict[str, Callable[[Scene], bytes]] = {
 }
 
 
-def test_what_a_trusted_operator_signed_elsewhere_holds(scene: Scene) -> None:
+def test_what_a_trusted_operator_signed_elsewhere_holds(scene):
     file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
     file.write_bytes(from_afar(scene))
     assert scene.wait("shop.web")[0] == 5

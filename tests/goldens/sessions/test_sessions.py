@@ -3,8 +3,6 @@
 `stores/<program>/<topic>.txt` holds the stores: a case begins with `===`, a file with `---`, a further look with `+++`.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -15,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.goldens.golden import Golden
 from tests.goldens.trees.machine import Machine
 
 STORES = Path(__file__).parent / "stores"
@@ -63,7 +60,7 @@ def cases() -> Iterator[Case]:
             yield Case(path.parent.name, path.stem, name, json.loads(f'{{"workspace"{head}'), steps)
 
 
-def change(machine: Machine, case: Case, step: str) -> None:
+def change(machine: Machine, case: Case, step: str):
     """Bring the store on disk to the next step."""
     for one in re.split(r"^--- ", step, flags=re.MULTILINE)[1:]:
         first, _, text = one.partition("\n")
@@ -80,7 +77,7 @@ def change(machine: Machine, case: Case, step: str) -> None:
             machine.write(path, data, append=how == "append", at=what.get("mtime"))
 
 
-def build(machine: Machine, path: str, rows: str, schema: str | None) -> None:
+def build(machine: Machine, path: str, rows: str, schema: str | None):
     place = machine.root / path
     place.unlink(missing_ok=True)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +89,7 @@ def build(machine: Machine, path: str, rows: str, schema: str | None) -> None:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.program}-{case.topic}-{case.name[:60]}")
-def test_sessions(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_sessions(case, tmp_path, monkeypatch, golden):
     root = tmp_path / "r".ljust(ROOT_LENGTH - len(str(tmp_path)) - 1, "r")
     root.mkdir()
     machine = Machine(root, monkeypatch, case.head.get("now", NOW[case.program]))

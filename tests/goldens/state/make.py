@@ -3,8 +3,6 @@
 Run once, `python -m tests.goldens.state.make`: the files have to stay those that an old version wrote.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -43,7 +41,7 @@ when = "always"
 MINE = '{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "make format"}]}]}}\n'
 
 
-def screen(workspace: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
+def screen(workspace: Path, meanwhile: Callable[[], None] = lambda: None):
     """Watch a workspace for a moment, as somebody who looks at it does."""
     process, terminal = pty.fork()
     if not process:
@@ -58,13 +56,13 @@ def screen(workspace: Path, meanwhile: Callable[[], None] = lambda: None) -> Non
     os.waitpid(process, 0)
 
 
-def drain(terminal: int) -> None:
+def drain(terminal: int):
     with suppress(OSError):
         while os.read(terminal, 1 << 16):
             pass
 
 
-def make(world: World) -> None:
+def make(world: World):
     world.use_key()
     shop, fix = world.copy_shop(), world.root / "shop-fix"
     (world.config / "config.toml").write_text(SETTINGS)
@@ -93,7 +91,7 @@ def make(world: World) -> None:
     asked |= {"permission_mode": "default", "tool_name": "Bash", "tool_input": {"command": "make seeds"}}
     words = [sys.executable, "-m", "agentwatch", "hook", str(shop)]
 
-    def allow() -> None:
+    def allow():
         hook = subprocess.Popen(words, stdin=subprocess.PIPE, text=True)
         assert hook.stdin is not None
         hook.stdin.write(json.dumps(asked))
@@ -134,7 +132,7 @@ def make(world: World) -> None:
             path.write_bytes(text)
 
 
-def main() -> None:
+def main():
     shutil.rmtree(ROOT, ignore_errors=True)
     with pytest.MonkeyPatch.context() as patch:
         world = World(ROOT, patch)

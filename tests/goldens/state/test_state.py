@@ -1,20 +1,16 @@
 """What version 0.1 left of a user, made once by `make`, opens with nothing lost: ledger, keys, receipts, trust,
 settings, history, what was put aside, statements, a worktree, and the hooks and servers that `init` installed."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.goldens.golden import Golden
 from tests.goldens.transcript import Session, play
 from tests.goldens.world import World
 
@@ -25,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(monkeypatch):
     """The user, a minute later. One test at a time: what the ids follow from is the path."""
     with Path(f"{ROOT}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,13 +38,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("group", sorted(path.stem for path in HERE.glob("*.txt")))
-def test_nothing_of_an_old_state_is_lost(
-    world: World, golden: Golden, monkeypatch: pytest.MonkeyPatch, group: str
-) -> None:
+def test_nothing_of_an_old_state_is_lost(world, golden, monkeypatch, group):
     golden.check(f"state/{group}.txt", play(Session(world, monkeypatch), HERE / f"{group}.txt"))
 
 
-def test_old_hooks_and_servers_are_known_as_ours(world: World) -> None:
+def test_old_hooks_and_servers_are_known_as_ours(world):
     shop = world.root / "shop"
     out = world.run("doctor", cwd=shop).out
     assert "`agentwatch init` mends it" in out

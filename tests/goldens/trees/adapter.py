@@ -1,7 +1,5 @@
 """All that goldens of trees and sessions know of the product: how to run a command, and how to watch for a while."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io
@@ -34,13 +32,13 @@ def run(arguments: Sequence[str]) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def watch(workspace: Path, *, checks: bool = False) -> None:
+def watch(workspace: Path, *, checks: bool = False):
     """Watch as a screen does until all that is there was seen, so that the history holds it, or also `checks` it."""
 
-    async def until_seen() -> None:
+    async def until_seen():
         monitor = watched([workspace], load())
 
-        async def follow() -> None:
+        async def follow():
             async with aclosing(monitor.updates()) as updates:
                 async for _ in updates:
                     pass

@@ -1,7 +1,5 @@
 """A made-up machine: a home, a clock, files with times, and documents with the secrets of this machine taken out."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -30,7 +28,7 @@ def slug(path: str) -> str:
 class Machine:
     """A home below `root`, and commands that are run there at a time of its clock (epoch seconds)."""
 
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch, now: float) -> None:
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, now: float):
         self.root, self.now = root, now
         for variable in _VARIABLES:
             patch.delenv(variable, raising=False)
@@ -40,7 +38,7 @@ class Machine:
         for variable, value in {"USER": "kim", "LOGNAME": "kim", "COLUMNS": "100"}.items():
             patch.setenv(variable, value)
 
-    def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None) -> None:
+    def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None):
         """Write a file, as of now or another time. Placeholders are filled in, as `filled` has them."""
         place = self.root / self.filled(path.encode()).decode()
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +46,7 @@ class Machine:
             file.write(self.filled(data))
         self.touch(place, at)
 
-    def touch(self, place: Path, at: float | None = None) -> None:
+    def touch(self, place: Path, at: float | None = None):
         """The file was written now, or at another time."""
         os.utime(place, (self.now if at is None else at,) * 2)
 
@@ -71,7 +69,7 @@ class Machine:
         with self.clock():
             return adapter.run([one.replace("ROOT_DIR", str(self.root)) for one in words])
 
-    def watch(self, workspace: str, *, checks: bool = False) -> None:
+    def watch(self, workspace: str, *, checks: bool = False):
         """A screen that is opened now, and closed when it has seen all, and perhaps checked it."""
         with self.clock():
             adapter.watch(self.root / workspace, checks=checks)

@@ -5,8 +5,6 @@
 printed in the end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -19,7 +17,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.goldens.golden import Golden
 from tests.goldens.trees.machine import Machine
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -98,12 +95,12 @@ def todos(marks: str) -> str:
 class Play:
     """One scenario on its machine."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine):
         self.machine = machine
         self.shown: list[Any] = []
         self.write("README.md", "Why.\n")
 
-    def step(self, step: str) -> None:
+    def step(self, step: str):
         word, *rest = step.split(" | ") if step.startswith("write ") else shlex.split(step)
         if word.startswith("write "):
             # The text stands as it is, but for its ends of lines.
@@ -115,7 +112,7 @@ class Play:
     def place(self, path: str) -> str:
         return path.replace("~", "home", 1) if path.startswith("~") else f"work/{path}"
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path: str, text: str):
         self.machine.write(self.place(path), text.encode())
 
     def document(self, usual: str, words: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
@@ -124,67 +121,67 @@ class Play:
         pairs = (word.split("=", 1) for word in words if not word.startswith("@"))
         return path, {key: yaml.safe_load(value) for key, value in pairs}
 
-    def do_handoff(self, _: str, task_id: str, *words: str) -> None:
+    def do_handoff(self, _: str, task_id: str, *words: str):
         path, keys = self.document(f"{task_id}.handoff.json", words)
         self.write(path, handoff(task_id, keys))
 
-    def do_return(self, _: str, task_id: str, state: str, *words: str) -> None:
+    def do_return(self, _: str, task_id: str, state: str, *words: str):
         path, keys = self.document(f"{task_id}.return.md", words)
         self.write(path, returned(task_id, state, keys))
 
-    def do_meta(self, _: str, path: str, status: str, way: str, *words: str) -> None:
+    def do_meta(self, _: str, path: str, status: str, way: str, *words: str):
         self.write(path, meta(status, way, self.document("", words)[1]))
 
-    def do_findings(self, _: str, task_id: str, status: str, *words: str) -> None:
+    def do_findings(self, _: str, task_id: str, status: str, *words: str):
         path, keys = self.document(f"{task_id}.report.json", words)
         self.write(path, findings(task_id, status, keys))
 
-    def do_todos(self, _: str, path: str, marks: str) -> None:
+    def do_todos(self, _: str, path: str, marks: str):
         self.write(path, todos(marks))
 
-    def do_delete(self, _: str, path: str) -> None:
+    def do_delete(self, _: str, path: str):
         place = self.machine.root / self.place(path)
         shutil.rmtree(place) if place.is_dir() else place.unlink()
 
-    def do_move(self, _: str, old: str, new: str) -> None:
+    def do_move(self, _: str, old: str, new: str):
         place = self.machine.root / self.place(new)
         place.parent.mkdir(parents=True, exist_ok=True)
         (self.machine.root / self.place(old)).rename(place)
 
-    def do_touch(self, _: str, path: str) -> None:
+    def do_touch(self, _: str, path: str):
         self.machine.touch(self.machine.root / self.place(path))
 
-    def do_link(self, _: str, path: str, target: str) -> None:
+    def do_link(self, _: str, path: str, target: str):
         (self.machine.root / self.place(path)).symlink_to(target)
 
-    def do_wait(self, _: str, span: str, *more: str) -> None:
+    def do_wait(self, _: str, span: str, *more: str):
         if more:
             self.run_command("wait", span, *more)
             return
         self.machine.now += int(span[:-1]) * SECONDS[span[-1]]
 
-    def do_watch(self, _: str, workspace: str = "work") -> None:
+    def do_watch(self, _: str, workspace: str = "work"):
         self.machine.watch(workspace)
 
-    def do_see(self, _: str, workspace: str = "work") -> None:
+    def do_see(self, _: str, workspace: str = "work"):
         self.machine.watch(workspace, checks=True)
 
-    def do_many(self, _: str, count: str, *words: str) -> None:
+    def do_many(self, _: str, count: str, *words: str):
         for number in range(int(count)):
             self.step(shlex.join(words).replace("#", str(number)))
 
-    def do_end(self, _: str, count: str, *words: str) -> None:
+    def do_end(self, _: str, count: str, *words: str):
         """The last lines that a command prints."""
         self.run_command(*words)
         self.shown[-1] = {key: lines[-int(count) :] for key, lines in self.shown[-1].items()}
 
-    def do_git(self, *words: str) -> None:
+    def do_git(self, *words: str):
         date = {f"GIT_{who}_DATE": "2033-05-18T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
         names = {f"GIT_{who}_{what}": "kim@host" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         environment = os.environ | date | names | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         subprocess.run(words, cwd=self.machine.root / "work", env=environment, check=True, capture_output=True)
 
-    def run_command(self, word: str, *rest: str) -> None:
+    def run_command(self, word: str, *rest: str):
         """Any other word is a command of agentwatch, about the workspace where none is named."""
         words = [*COMMANDS.get(word, [word]), *rest]
         if word != "keys" and not any("ROOT_DIR" in one for one in rest):
@@ -199,9 +196,7 @@ def anonymous(shown: Any) -> Any:
 
 
 @pytest.mark.parametrize("scenario", topics())
-def test_trees(
-    scenario: tuple[str, str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
+def test_trees(scenario, tmp_path, monkeypatch, golden):
     topic, name, steps = scenario
     play = Play(Machine(tmp_path, monkeypatch, BEGIN))
     for step in steps:

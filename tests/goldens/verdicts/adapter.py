@@ -1,7 +1,5 @@
 """Where this suite touches the product: the command line, in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

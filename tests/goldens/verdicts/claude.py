@@ -1,7 +1,5 @@
 """Writes sessions of Claude Code from lists of deeds, one agent after the other."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -49,7 +47,7 @@ def returned(
 class Session:
     """One session in a workspace, whose agents work one after the other, a second a record."""
 
-    def __init__(self, home: Path, workspace: Path, begun_at: float | None = None) -> None:
+    def __init__(self, home: Path, workspace: Path, begun_at: float | None = None):
         self.workspace = workspace
         self._project = home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(workspace))
         self._now = float(int(time.time()) - 80_000) if begun_at is None else begun_at
@@ -66,7 +64,7 @@ class Session:
         criteria: Sequence[str] = (),
         meanwhile: Sequence[Deed] = (),
         by_parent: Sequence[Deed] = (),
-    ) -> None:
+    ):
         """An agent that is handed a task, does the deeds and returns the text; `meanwhile` another one does others,
         and the session itself those of `by_parent`."""
         agents = [(f"a{len(self._logs)}", task_id, criteria), (f"a{len(self._logs) + 1}", f"{task_id}.other", ())]
@@ -86,7 +84,7 @@ class Session:
             shown = {"status": "completed", "agentId": agent, "content": content}
             self._result("", f"call_{agent}", f"{said}\nagentId: {agent} (use SendMessage)", shown)
 
-    def save(self) -> None:
+    def save(self):
         for agent, lines in self._logs.items():
             path = self._project / (f"{SESSION}/subagents/agent-{agent}.jsonl" if agent else f"{SESSION}.jsonl")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +93,7 @@ class Session:
                 about = {"agentType": "general-purpose", "spawnDepth": 1, "toolUseId": f"call_{agent}"}
                 path.with_suffix(".meta.json").write_text(json.dumps(about | {"description": "do"}))
 
-    def _do(self, agent: str, kind: str, *what: Any) -> None:
+    def _do(self, agent: str, kind: str, *what: Any):
         self._count += 1
         call = f"toolu_{self._count}"
         if kind in ("wrote", "used"):
@@ -116,19 +114,19 @@ class Session:
             words = {"refused": REFUSED, "moved": MOVED}.get(kind, "Command running in background with ID: b1")
             self._result(agent, call, words, error=kind == "refused")
 
-    def _call(self, agent: str, call: str, tool: str, given: Any, cwd: str = "$WS") -> None:
+    def _call(self, agent: str, call: str, tool: str, given: Any, cwd: str = "$WS"):
         self._answer(agent, [{"type": "tool_use", "id": call, "name": tool, "input": given}], "tool_use", cwd)
 
-    def _answer(self, agent: str, blocks: Sequence[Any], stop: str, cwd: str = "$WS") -> None:
+    def _answer(self, agent: str, blocks: Sequence[Any], stop: str, cwd: str = "$WS"):
         message = {"id": f"msg_{self._count}_{self._now}", "type": "message", "role": "assistant", "model": "m"}
         self._record(agent, "assistant", message | {"content": blocks, "stop_reason": stop}, cwd=cwd)
 
-    def _result(self, agent: str, call: str, text: str, shown: Any = None, *, error: bool = False) -> None:
+    def _result(self, agent: str, call: str, text: str, shown: Any = None, *, error: bool = False):
         block = {"tool_use_id": call, "type": "tool_result", "content": [{"type": "text", "text": text}]}
         block |= {"is_error": True} if error else {}
         self._record(agent, "user", {"role": "user", "content": [block]}, **({"toolUseResult": shown} if shown else {}))
 
-    def _record(self, agent: str, kind: str, message: Any, *, cwd: str = "$WS", **more: Any) -> None:
+    def _record(self, agent: str, kind: str, message: Any, *, cwd: str = "$WS", **more: Any):
         self._now += 1.0
         self._count += 1
         at = datetime.fromtimestamp(self._now, UTC).isoformat().replace("+00:00", "Z")

@@ -7,14 +7,12 @@ deeds, as `claude.Session` does them, and claims with the verdict that the log s
 defended as well, and `miss` is the verdict that is found where it is another: a known shortcoming.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +20,7 @@ from tests.goldens.verdicts.adapter import tasks_of
 from tests.goldens.verdicts.claude import Session, returned
 from tests.homes import live_in
 
-TABLE: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("rates_data.json").read_text(encoding="utf-8"))
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates_data.json").read_text(encoding="utf-8"))
 C, U, V = "contradicted", "unverifiable", "verified"
 
 
@@ -89,7 +87,7 @@ def rates_of(some: Sequence[Outcome]) -> Rates:
     return Rates(len(some), len(decidable), undecided, wrong.count(V), wrong.count(C))
 
 
-def main(everything: bool) -> None:
+def main(everything: bool):
     found = outcomes()
     for one in found if everything else ():
         if one.found != one.wanted:

@@ -1,7 +1,5 @@
 """What returns say of commands, against the log of what was run: the verdicts of `tree --json`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile
@@ -10,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.goldens.golden import Golden
 from tests.goldens.verdicts.adapter import tasks_of
 from tests.goldens.verdicts.claude import Session, returned
 from tests.homes import live_in
@@ -36,7 +33,7 @@ def texts_of(case: Any, kind: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tasks() -> dict[str, dict[str, Any]]:
+def tasks():
     """The tasks as they are printed, with the workspace as `$WS`."""
     # A short path: what is quoted of a command is cut.
     root = Path(tempfile.mkdtemp(prefix="w")).resolve()
@@ -64,7 +61,7 @@ def tasks() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def found(tasks: dict[str, dict[str, Any]]) -> dict[str, Claims]:
+def found(tasks):
     """The claims by task."""
     keys = {"kind": "kind", "text": "path", "verdict": "verdict", "detail": "detail"}
     return {
@@ -87,11 +84,11 @@ def claims_of(name: str, found: dict[str, Claims]) -> dict[str, Claims]:
     return by_text | {text: found[task_id(name, number)] for number, text in summaries}
 
 
-def test_claims_of_commands(found: dict[str, Claims], golden: Golden) -> None:
+def test_claims_of_commands(found, golden):
     golden.check("verdicts/commands.json", {name: claims_of(name, found) for name in CASES})
 
 
-def test_no_doubtful_claim_is_verified(found: dict[str, Claims]) -> None:
+def test_no_doubtful_claim_is_verified(found):
     """Whatever the golden file says."""
     wrong = [
         (name, claim["text"], claim["why"])
@@ -107,11 +104,11 @@ def is_verified(claims: Claims) -> bool:
     return bool(claims) and all(one["verdict"] == "verified" for one in claims)
 
 
-def test_hostile_texts_are_read(tasks: dict[str, dict[str, Any]]) -> None:
+def test_hostile_texts_are_read(tasks):
     assert tasks.keys() >= {f"hostile.{number}" for number in range(len(HOSTILE))}
 
 
-def test_each_case_makes_claims_of_its_own(found: dict[str, Claims]) -> None:
+def test_each_case_makes_claims_of_its_own(found):
     assert found.keys() >= {task_id(name) for name in CASES}
     verdicts = [one["verdict"] for claims in found.values() for one in claims]
     assert min(verdicts.count(one) for one in ("verified", "contradicted", "unverifiable")) >= 50

@@ -1,7 +1,5 @@
 """What returns say of files, against the disk and git: the verdicts of `tree --json`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.goldens.golden import Golden
 from tests.goldens.verdicts.adapter import tasks_of
 from tests.goldens.verdicts.claude import returned
 from tests.homes import live_in
@@ -29,43 +26,43 @@ SECTIONS = ("created", "modified", "deliverables", "evidence", "summary")
 class Workspace(Repository):
     """A directory that steps are done in; `$OTHER` is one beside it."""
 
-    def do(self, kind: str, *what: Any) -> None:
+    def do(self, kind: str, *what: Any):
         if kind == "git":
             *words, at = what if isinstance(what[-1], int) else (*what, BEFORE)
             self.git(*(word.replace("$OTHER", str(self.root.parent / "other")) for word in words), at=at)
         else:
             getattr(self, kind)(*what)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str):
         (self.root / path).unlink()
 
-    def mkdir(self, path: str) -> None:
+    def mkdir(self, path: str):
         (self.root / path).mkdir(parents=True)
 
-    def move(self, path: str, to: str) -> None:
+    def move(self, path: str, to: str):
         (self.root / path).rename(self.root / to)
 
-    def link(self, path: str, to: str) -> None:
+    def link(self, path: str, to: str):
         (self.root / path).symlink_to(to)
 
-    def hard_link(self, path: str, to: str) -> None:
+    def hard_link(self, path: str, to: str):
         os.link(self.root / to, self.root / path)
 
-    def chmod(self, path: str, mode: int) -> None:
+    def chmod(self, path: str, mode: int):
         (self.root / path).chmod(mode)
 
-    def pipe(self, path: str) -> None:
+    def pipe(self, path: str):
         os.mkfifo(self.root / path)
 
-    def socket(self, path: str) -> None:
+    def socket(self, path: str):
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(str(self.root / path))
 
-    def truncate(self, path: str, size: int) -> None:
+    def truncate(self, path: str, size: int):
         with (self.root / path).open("wb") as file:
             file.truncate(size)
 
-    def task(self, task_id: str, task: Any) -> None:
+    def task(self, task_id: str, task: Any):
         """The handoff of a task, unless there is none, and its return."""
         place = f"{task.get('directory', '')}{task_id}"
         if (more := task.get("handoff", {})) is not None:
@@ -88,7 +85,7 @@ class Workspace(Repository):
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, Any]]:
+def found():
     """By case and task, the claims as they are printed, with the workspace as `$WS`."""
     # A short path: the socket's may not be longer.
     base = Path(tempfile.mkdtemp(prefix="w")).resolve()
@@ -124,12 +121,12 @@ def claims(task: Any) -> list[dict[str, Any]]:
     return [{key: claim.get(key) for key in keys} for claim in task["claims"] if claim["kind"] != "criterion"]
 
 
-def test_claims_of_files(found: dict[str, dict[str, Any]], golden: Golden) -> None:
+def test_claims_of_files(found, golden):
     golden.check("verdicts/files.json", found)
 
 
 @pytest.mark.parametrize("verdict", ["verified", "contradicted"])
-def test_no_doubtful_claim_of_a_file_is_decided(found: dict[str, dict[str, Any]], verdict: str) -> None:
+def test_no_doubtful_claim_of_a_file_is_decided(found, verdict):
     """Whatever the golden file says."""
     wrong = [
         (name, task_id, claim)

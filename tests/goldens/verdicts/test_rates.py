@@ -1,13 +1,11 @@
 """How often claims of commands are decided, and that none is decided wrongly, by families of programs."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
 import pytest
 
-from tests.goldens.verdicts.rates import TABLE, Outcome, outcomes, rates_of
+from tests.goldens.verdicts.rates import TABLE, outcomes, rates_of
 
 VERIFIED = [one for one in TABLE["claims"] if one["verdict"] == "verified" and "miss" not in one]
 SPOILED = {
@@ -21,22 +19,22 @@ NUMBER = re.compile(r"`[^`]*`|(?<![\w.,])(\d+)(?![\w.,]*\d)")
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Outcome]:
+def found():
     return outcomes()
 
 
-def test_each_claim_has_the_verdict_of_the_table_or_its_miss(found: list[Outcome]) -> None:
+def test_each_claim_has_the_verdict_of_the_table_or_its_miss(found):
     assert [one for one in found if not one.is_known] == []
 
 
-def test_hardly_a_claim_is_decided_wrongly(found: list[Outcome]) -> None:
+def test_hardly_a_claim_is_decided_wrongly(found):
     rates = rates_of(found)
     assert rates.claims >= 700
     assert rates.false_verified == 0
     assert rates.false_contradicted <= 1
 
 
-def test_few_claims_stay_undecided_in_all_families_and_languages(found: list[Outcome]) -> None:
+def test_few_claims_stay_undecided_in_all_families_and_languages(found):
     assert rates_of(found).undecided <= 0.18 * rates_of(found).decidable
     families = {one.claim["family"] for one in found}
     assert len(families) >= 10
@@ -50,12 +48,12 @@ def test_few_claims_stay_undecided_in_all_families_and_languages(found: list[Out
 
 
 @pytest.mark.parametrize("how", SPOILED)
-def test_no_claim_is_verified_by_a_log_that_no_longer_shows_it(how: str) -> None:
+def test_no_claim_is_verified_by_a_log_that_no_longer_shows_it(how):
     found = outcomes(VERIFIED, SPOILED[how])
     assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []
 
 
-def test_no_claim_is_verified_with_another_number() -> None:
+def test_no_claim_is_verified_with_another_number():
     found = outcomes([{**one, "text": text} for one in VERIFIED for text in others(one)])
     assert len(found) > 250
     assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []

@@ -1,13 +1,10 @@
 """A workspace that a screen shows, its operator, and the hook as Claude Code starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,7 @@ SECONDS = 60
 class Scene:
     """A workspace, its operator, and a screen that shows it as long as `screen` is open."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path):
         self.root = root
         self.workspace = root / "shop"
         self.workspace.mkdir()
@@ -42,7 +39,7 @@ class Scene:
     def state(self) -> Path:
         return state_directory(self.workspace)
 
-    def watch(self) -> None:
+    def watch(self):
         self.screen.enter_context(shown(self.state))
 
     def opened(self, count: int, known: set[str]) -> list[Request]:
@@ -71,7 +68,7 @@ class Scene:
         return started
 
 
-def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch):
     """Nothing of this user's plays a part."""
     for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         (place / variable).mkdir()
@@ -81,14 +78,14 @@ def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def scene(tmp_path, monkeypatch):
     live_apart(tmp_path, monkeypatch)
     made = Scene(tmp_path)
     with made.screen:
         yield made
 
 
-def bound(seconds: float) -> None:
+def bound(seconds: float):
     """Nobody waits longer."""
     directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
     directory.mkdir(exist_ok=True)

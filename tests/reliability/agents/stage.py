@@ -1,7 +1,5 @@
 """An empty workspace with directories of its own, the server and the operator's commands as real processes."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -35,7 +33,7 @@ class Stage:
 
     root: Path
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         (self.workspace / "docs").mkdir(parents=True)
         (self.workspace / "docs" / "api.md").write_text("The design.\n", "utf-8")
         self.configure("")
@@ -57,7 +55,7 @@ class Stage:
             "PYTHONUTF8": "1",
         }
 
-    def configure(self, text: str) -> None:
+    def configure(self, text: str):
         """Write the operator's settings."""
         directory = self.root / "config" / "agentwatch"
         directory.mkdir(parents=True, exist_ok=True)

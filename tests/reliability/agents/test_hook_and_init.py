@@ -1,9 +1,6 @@
 """`agentwatch hook` and `agentwatch init` as Claude Code and a person start them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,18 +13,18 @@ TASK = "shop.api"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     return Stage(tmp_path)
 
 
 @pytest.fixture
-def claude(stage: Stage) -> Claude:
+def claude(stage):
     made = Claude(stage.root / "home" / ".claude", stage.workspace, f"```json\n{packet(TASK)}\n```\n")
     made.write_transcript()
     return made
 
 
-def test_a_child_with_a_decided_file_return_is_sent_back(stage: Stage, claude: Claude) -> None:
+def test_a_child_with_a_decided_file_return_is_sent_back(stage, claude):
     for directory, name, text in (
         ("handoffs", "shop.api.handoff.json", packet(TASK)),
         ("returns", "shop.api.return.md", returned()),
@@ -43,7 +40,7 @@ def test_a_child_with_a_decided_file_return_is_sent_back(stage: Stage, claude: C
     assert "read.hook-claude" in stage.receipts(decision_id)
 
 
-def test_a_hook_waits_only_while_a_screen_is_open(stage: Stage, claude: Claude) -> None:
+def test_a_hook_waits_only_while_a_screen_is_open(stage, claude):
     stage.configure("[hook]\nwait = 0.1\n")
     payload = json.dumps(claude.stop(returned()))
     assert "no screen" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]

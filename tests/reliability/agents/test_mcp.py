@@ -1,7 +1,5 @@
 """`agentwatch mcp` as a client sees it: over standard input and output, beside an operator in another process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -16,12 +14,12 @@ TASK = "shop.api"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     return Stage(tmp_path)
 
 
-def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage: Stage) -> None:
-    async def loop() -> None:
+def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage):
+    async def loop():
         async with stage.client() as client:
             assert "operator" in (client.instructions or "")
             handed = await call(client, "submit_handoff", packet=packet(TASK))
@@ -62,10 +60,10 @@ def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage: Stage) -> Non
     assert (task["state"], task["attempt"]) == ("completed", 2)
 
 
-def test_a_wait_without_a_decision_is_pending_in_time(stage: Stage) -> None:
+def test_a_wait_without_a_decision_is_pending_in_time(stage):
     stage.configure("[mcp]\nwait = 0.3\n")
 
-    async def wait() -> None:
+    async def wait():
         async with stage.client() as client:
             await call(client, "submit_handoff", packet=packet(TASK))
             await call(client, "submit_return", task_id=TASK, text=returned())
@@ -78,8 +76,8 @@ def test_a_wait_without_a_decision_is_pending_in_time(stage: Stage) -> None:
     asyncio.run(wait())
 
 
-def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
-    async def wait() -> None:
+def test_waits_are_side_by_side_and_hold_up_no_other_call(stage):
+    async def wait():
         async with stage.client() as client:
             for task in ("a", "b"):
                 await call(client, "submit_handoff", packet=packet(task))
@@ -100,8 +98,8 @@ def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
     asyncio.run(wait())
 
 
-def test_no_task_id_leads_out_of_the_workspace(stage: Stage) -> None:
-    async def submit() -> None:
+def test_no_task_id_leads_out_of_the_workspace(stage):
+    async def submit():
         async with stage.client() as client:
             for task_id in ("../../escaped", "/etc/passwd", "x\n\x1b]0;t\x07", "n" * 4000):
                 handed = await call(client, "submit_handoff", packet=packet(task_id))
@@ -116,8 +114,8 @@ def test_no_task_id_leads_out_of_the_workspace(stage: Stage) -> None:
     assert {path.name for path in stage.root.iterdir()} <= {"shop", "state", "config", "home"}
 
 
-def test_only_documented_tools_are_there_and_none_decides(stage: Stage) -> None:
-    async def look() -> None:
+def test_only_documented_tools_are_there_and_none_decides(stage):
+    async def look():
         async with stage.client() as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             expected = {"submit_handoff", "submit_return", "validate_return", "wait_for_decision", "get_contract"}
@@ -128,7 +126,7 @@ def test_only_documented_tools_are_there_and_none_decides(stage: Stage) -> None:
     asyncio.run(look())
 
 
-def test_without_the_sdk_it_says_what_to_install(stage: Stage) -> None:
+def test_without_the_sdk_it_says_what_to_install(stage):
     hidden = stage.root / "hidden"
     (hidden / "mcp").mkdir(parents=True)
     (hidden / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')\n")

@@ -1,7 +1,5 @@
 """Whatever befalls the hook that holds a request: it prints what was decided for that very input, or nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -10,7 +8,6 @@ import resource
 import shutil
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +17,7 @@ from hypothesis import strategies as st
 from agentwatch.agents.hook.command import run
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestStage
-from tests.reliability.agents.holding_hooks import SECONDS, Scene, bound, decision
+from tests.reliability.agents.holding_hooks import SECONDS, bound, decision
 from tests.unit.agents.asking import QUESTIONS, child, payload
 
 KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "400")) // 100)
@@ -50,9 +47,7 @@ DAMAGED = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.binary(max_size=60) | SPELLED | DAMAGED)
-def test_garbage_and_what_nobody_answers_gets_no_answer(
-    scene: Scene, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes
-) -> None:
+def test_garbage_and_what_nobody_answers_gets_no_answer(scene, capfd, monkeypatch, data):
     bound(0.02)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -65,7 +60,7 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(
     shutil.rmtree(scene.store.directory, ignore_errors=True)
 
 
-def test_one_that_is_killed_prints_a_whole_answer_or_none(scene: Scene) -> None:
+def test_one_that_is_killed_prints_a_whole_answer_or_none(scene):
     chance, known = random.Random(9), set[str]()
     for _ in range(KILLS):
         held = scene.process(payload())
@@ -86,7 +81,7 @@ def test_one_that_is_killed_prints_a_whole_answer_or_none(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("how", ["no space", "no home", "no directory", "settings", "no reader", "a file"])
-def test_our_faults_are_silence(scene: Scene, tmp_path: Path, how: str) -> None:
+def test_our_faults_are_silence(scene, tmp_path, how):
     bound(0.5)
     given, options = payload(**child()), dict[str, Any]()
     if how == "no space":

@@ -46,7 +46,7 @@ class Stage:
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.workspace.mkdir(parents=True)
         (self.workspace / "api.handoff.json").write_text(json.dumps(HANDOFF, indent=2), "utf-8")
         self.give_back(returned())
@@ -74,7 +74,7 @@ class Stage:
     def keys(self) -> Keys:
         return Keys(self.root / "config" / "agentwatch")
 
-    def give_back(self, text: str) -> None:
+    def give_back(self, text: str):
         """Write the return as agents should: whole."""
         (self.root / "writing").write_text(text, "utf-8")
         (self.root / "writing").replace(self.workspace / "api.return.md")

@@ -1,8 +1,5 @@
 """Places that the user may not look into, as sandboxes leave them: every command says what is true, and none breaks."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ COMMANDS = ("tree", "pending", "log", "sources", "verify", "doctor", "report", "
 
 
 @pytest.fixture(params=["closed", "impossible"])
-def nowhere(request: pytest.FixtureRequest, tmp_path: Path, without_root_rights: None) -> Iterator[Path]:
+def nowhere(request, tmp_path, without_root_rights):
     """A place below a directory that may not be entered, and one that no system can look for, for root as well."""
     if request.param == "impossible":
         yield tmp_path / ("x" * 300) / "inside"
@@ -27,7 +24,7 @@ def nowhere(request: pytest.FixtureRequest, tmp_path: Path, without_root_rights:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     stage = Stage(tmp_path / "stage")
     assert stage.decide("--retry").code == 0
     return stage
@@ -40,7 +37,7 @@ def words(command: str, workspace: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
-def test_a_hidden_place_ends_no_command_unheard(stage: Stage, nowhere: Path, command: str, hidden: str) -> None:
+def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden):
     environment = dict.fromkeys(hidden.split(), str(nowhere))
     found = stage.run(*words(command, stage.workspace), environment=environment)
     assert found.code in (0, 1, 2, 5, 6), found.err
@@ -50,16 +47,14 @@ def test_a_hidden_place_ends_no_command_unheard(stage: Stage, nowhere: Path, com
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
-def test_a_hidden_workspace_is_said_to_be_one(stage: Stage, nowhere: Path, command: str) -> None:
+def test_a_hidden_workspace_is_said_to_be_one(stage, nowhere, command):
     found = stage.run(*words(command, nowhere))
     assert found.code == 2
     assert "give a directory that you can read and enter" in found.err
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_who_is_in_a_directory_that_was_removed_is_told_so(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_who_is_in_a_directory_that_was_removed_is_told_so(stage, tmp_path, monkeypatch, capfd, command):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

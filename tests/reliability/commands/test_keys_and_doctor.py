@@ -1,9 +1,6 @@
 """The key of the operator, and what the doctor finds out about a machine."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,13 +9,13 @@ from tests.reliability.commands.stage import Stage
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     made = Stage(tmp_path)
     assert made.run("keys", "create").code == 0
     return made
 
 
-def test_a_key_that_others_can_read_is_refused(stage: Stage) -> None:
+def test_a_key_that_others_can_read_is_refused(stage):
     (stage.keys.directory / PRIVATE).chmod(0o644)
     assert stage.decide("--retry").code == 2
     found = stage.run("doctor", stage.workspace)
@@ -26,7 +23,7 @@ def test_a_key_that_others_can_read_is_refused(stage: Stage) -> None:
     assert "✗ signing key: others can read" in found.out
 
 
-def test_a_sound_machine_has_no_complaint(stage: Stage) -> None:
+def test_a_sound_machine_has_no_complaint(stage):
     found = stage.run("doctor", stage.workspace)
     assert found.code == 0, found.out
     for about in ("state directory", "signing key", "workspace", "history", "ledger"):
@@ -35,7 +32,7 @@ def test_a_sound_machine_has_no_complaint(stage: Stage) -> None:
     assert list(stage.root.rglob(".agentwatch-doctor-*")) == []
 
 
-def test_the_doctor_says_what_is_wrong_and_what_to_do(stage: Stage) -> None:
+def test_the_doctor_says_what_is_wrong_and_what_to_do(stage):
     assert stage.decide("--retry").code == 0
     name = stage.recorded()[0]
     (stage.state / "decisions" / name).write_bytes(b"{}")
@@ -49,7 +46,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(stage: Stage) -> None:
     assert "✗ state directory: " in broken.out
 
 
-def test_the_doctor_reads_the_settings(stage: Stage) -> None:
+def test_the_doctor_reads_the_settings(stage):
     settings = stage.keys.directory.parent / "config.toml"
     settings.write_text("[views]\nlate = 'since:x'\n[keys]\nfollow = 'q'\n", "utf-8")
     doctor = stage.run("doctor", stage.workspace)

@@ -1,7 +1,5 @@
 """The cache that older versions kept in the state directory is removed, and nothing else. Users have it: keep this."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ OURS = ("0a1b2c3d", "0a1b2c3d+", ".writing-0123456789abcdef")
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path):
     made = Stage(tmp_path / "here")
     made.state.parent.mkdir(parents=True)
     (made.state.parent / "answers.key").write_bytes(b"k" * 32)
@@ -26,13 +24,13 @@ def filled(directory: Path, *names: str) -> Path:
     return directory
 
 
-def test_the_old_cache_is_removed(stage: Stage) -> None:
+def test_the_old_cache_is_removed(stage):
     filled(stage.state.parent / "answers", *OURS)
     assert stage.decide("--abort").code == 0
     assert [path.name for path in stage.state.parent.iterdir()] == [stage.state.name]
 
 
-def test_files_with_other_names_stay_beside_the_old_cache(stage: Stage) -> None:
+def test_files_with_other_names_stay_beside_the_old_cache(stage):
     answers = filled(stage.state.parent / "answers", *OURS, "notes.txt", "0A1B2C3D", "0a1b2c3d.bak")
     (answers / "ffffffff").symlink_to(stage.workspace / "api.return.md")
     (answers / "eeeeeeee").mkdir()
@@ -47,7 +45,7 @@ def test_files_with_other_names_stay_beside_the_old_cache(stage: Stage) -> None:
     assert (stage.workspace / "api.return.md").exists()
 
 
-def test_nothing_behind_a_linked_cache_is_removed(stage: Stage, tmp_path: Path) -> None:
+def test_nothing_behind_a_linked_cache_is_removed(stage, tmp_path):
     target = filled(tmp_path / "strangers", *OURS)
     (stage.state.parent / "answers").symlink_to(target)
     for command in (["tree"], ["pending"], ["check"]):

@@ -50,7 +50,7 @@ class Node:
     unsynced: list[dict[str, Node | None]] = field(default_factory=list)
     """Changes of names since the last sync: each is one atomic step."""
 
-    def change(self, **step: Node | None) -> None:
+    def change(self, **step: Node | None):
         assert self.names is not None
         self.unsynced.append(step)
         apply(self.names, step)
@@ -59,13 +59,13 @@ class Node:
         """Those unsynced steps whose bit is set."""
         return [step for bit, step in enumerate(self.unsynced) if mask >> bit & 1]
 
-    def sync(self) -> None:
+    def sync(self):
         self.synced_data = self.data
         self.synced_names = dict(self.names or {})
         self.unsynced = []
 
 
-def apply(names: dict[str, Node], step: dict[str, Node | None]) -> None:
+def apply(names: dict[str, Node], step: dict[str, Node | None]):
     for name, node in step.items():
         if node is None:
             names.pop(name, None)
@@ -79,7 +79,7 @@ class Forgetful(Disk):
     `after` is called behind each call that changes something. A mutant leaves out the syncs of files or directories.
     """
 
-    def __init__(self, root: Path, *, syncs_files: bool = True, syncs_directories: bool = True) -> None:
+    def __init__(self, root: Path, *, syncs_files: bool = True, syncs_directories: bool = True):
         self.root = Node(names={})
         self.after: Callable[[], None] = lambda: None
         self._path = root
@@ -114,7 +114,7 @@ class Forgetful(Disk):
         self._open[descriptor] = node
         return descriptor
 
-    def close(self, descriptor: int) -> None:  # type: ignore[override]
+    def close(self, descriptor: int):  # type: ignore[override]
         self._open.pop(descriptor, None)
         os.close(descriptor)
 
@@ -124,30 +124,30 @@ class Forgetful(Disk):
         self.after()
         return count
 
-    def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+    def fsync(self, descriptor: int):  # type: ignore[override]
         node = self._open.get(descriptor)
         if node is not None and self._syncs[node.names is not None]:
             node.sync()
             self.after()
 
-    def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:  # type: ignore[override]
+    def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None):  # type: ignore[override]
         os.mkdir(path, mode, dir_fd=dir_fd)
         parent, name = self._node(path, dir_fd)
         parent.change(**{name: Node(names={})})
         self.after()
 
-    def link(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool) -> None:  # type: ignore[override]
+    def link(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool):  # type: ignore[override]
         os.link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
         self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd)})
         self.after()
 
-    def rename(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int) -> None:  # type: ignore[override]
+    def rename(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int):  # type: ignore[override]
         os.rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         assert src_dir_fd == dst_dir_fd, "the model knows renames within one directory only"
         self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd), source: None})
         self.after()
 
-    def unlink(self, path: Any, *, dir_fd: int) -> None:  # type: ignore[override]
+    def unlink(self, path: Any, *, dir_fd: int):  # type: ignore[override]
         os.unlink(path, dir_fd=dir_fd)
         self._open[dir_fd].change(**{path: None})
         self.after()
@@ -179,7 +179,7 @@ class Tree:
     def of(cls, root: Node, steps: Callable[[Node], list[dict[str, Node | None]]], kept: float) -> Tree:
         found: list[tuple[str, bytes | None]] = []
 
-        def walk(node: Node, path: str) -> None:
+        def walk(node: Node, path: str):
             names = dict(node.synced_names)
             for step in steps(node):
                 apply(names, step)
@@ -194,7 +194,7 @@ class Tree:
         walk(root, "")
         return cls(tuple(found))
 
-    def make(self, root: Path) -> None:
+    def make(self, root: Path):
         root.mkdir(parents=True)
         for path, data in self.paths:
             if data is None:

@@ -4,8 +4,6 @@ Arguments: an empty directory, and how many to kill. Forking from a warm process
 takes half a second; it is a program of its own because a test runner may have threads, and those do not survive a fork.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -31,7 +29,7 @@ def task(number: int) -> str:
     return f"task.{number}"
 
 
-def write(operator: Operator, first: int, pipe: int) -> None:
+def write(operator: Operator, first: int, pipe: int):
     """Decide without end, and say each on the pipe once it is recorded; before the first one, say that it begins."""
     os.write(pipe, READY)
     number = first
@@ -71,7 +69,7 @@ def killed(operator: Operator, first: int, decisions: int, seconds: float) -> in
     return int(said.splitlines()[-1]) + 1 if said else first
 
 
-def main(root: Path, rounds: int) -> None:
+def main(root: Path, rounds: int):
     dice = random.Random()
     recorded, asked = 0, 0
     for number in range(rounds):

@@ -1,7 +1,5 @@
 """Every system call fails in turn, once and for good: what is said stays true, and pressing again is always right."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from collections.abc import Callable
@@ -55,7 +53,7 @@ def cases(do: Callable[[Disk, int], object]) -> list[Failing]:
 
 
 @pytest.fixture
-def prepared(tmp_path: Path) -> Operator:
+def prepared(tmp_path):
     """An operator with one decision, of long ago."""
     operator = Operator(tmp_path / "prepared")
     operator.decide("before", created_at=datetime(2020, 1, 1, tzinfo=UTC))
@@ -73,7 +71,7 @@ def fresh(prepared: Operator, number: int, disk: Disk, *, with_ledger: bool = Tr
 
 
 @pytest.mark.parametrize("with_ledger", [True, False], ids=["another one", "the very first"])
-def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
+def test_a_decision(prepared, with_ledger):
     def do(disk: Disk, number: int) -> Operator:
         operator = fresh(prepared, number, disk, with_ledger=with_ledger)
         operator.decide("now")
@@ -106,7 +104,7 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
     assert {(DecisionMade, False), (DecisionMade, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
 
 
-def test_delivery_fails_in_words_and_is_made_up_for(prepared: Operator) -> None:
+def test_delivery_fails_in_words_and_is_made_up_for(prepared):
     chain, (decision_id, entry) = prepared.chain(), next(iter(prepared.chain().latest.items()))
 
     def do(disk: Disk, number: int) -> Mirror:
@@ -130,7 +128,7 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared: Operator) -> None:
 
 
 @pytest.mark.parametrize("stage", [CLAIM, "read.wait"])
-def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator, stage: str) -> None:
+def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared, stage):
     record = prepared.chain().entries[0].record
 
     def root_of(number: int) -> Path:
@@ -155,16 +153,16 @@ def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator, sta
         shutil.rmtree(root_of(number))
 
 
-def test_a_key_is_made_or_replaced_without_losing_one(prepared: Operator) -> None:
+def test_a_key_is_made_or_replaced_without_losing_one(prepared):
     def root_of(number: int) -> Path:
         root = prepared.root.parent / f"keys-{number}"
         shutil.copytree(prepared.configuration, root)
         return root
 
-    def rotate(disk: Disk, number: int) -> None:
+    def rotate(disk: Disk, number: int):
         Keys(root_of(number), disk).rotate()
 
-    def create(disk: Disk, number: int) -> None:
+    def create(disk: Disk, number: int):
         Keys(prepared.root.parent / f"new-{number}", disk).create()
 
     old = prepared.keys.show()

@@ -1,7 +1,5 @@
 """A power failure at any moment: what was said to be recorded is there, whole, and the ledger goes on."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
@@ -26,7 +24,7 @@ def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[Tree, froze
     found: dict[Tree, frozenset[str]] = {}
     said: set[str] = set()
 
-    def look() -> None:
+    def look():
         found.update(dict.fromkeys(disk.states(), frozenset(said)))
 
     disk.after = look
@@ -64,13 +62,13 @@ def bad_states(root: Path, **mutation: bool) -> tuple[int, int]:
     return bad, len(found)
 
 
-def test_a_power_failure_loses_breaks_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_power_failure_loses_breaks_and_doubles_nothing(tmp_path):
     bad, count = bad_states(tmp_path)
     assert bad == 0
     assert count >= 30
 
 
 @pytest.mark.parametrize("left_out", ["syncs_files", "syncs_directories"])
-def test_without_a_sync_it_would(tmp_path: Path, left_out: str) -> None:
+def test_without_a_sync_it_would(tmp_path, left_out):
     bad, _ = bad_states(tmp_path, **{left_out: False})
     assert bad > 0

@@ -1,7 +1,5 @@
 """Processes that are killed at any moment lose and double nothing; `AGENTWATCH_KILLS=20000` searches for longer."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,7 +19,7 @@ def run(program: str, place: Path, count: int) -> list[int]:
     return [int(word) for word in done.stdout.split()]
 
 
-def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_killed_writers_lose_and_double_nothing(tmp_path):
     killed, recorded, asked = run("killing", tmp_path, _KILLS)
     assert killed == _KILLS
     # Each was killed only when it had recorded what it was asked for; the next one may have said what it left unsaid.

@@ -1,8 +1,6 @@
 """Decisions over a network that loses, doubles, delays, reorders, replays and forges, to relays and from screens that
 are killed: one is recorded or none, and what everybody is told is so."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -13,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -34,7 +32,7 @@ class Network(Line):
     """Carries each message never, once or several times, late, in any order; and now and then what it has seen before,
     or has made up."""
 
-    def __init__(self, host: Host, dice: random.Random) -> None:
+    def __init__(self, host: Host, dice: random.Random):
         super().__init__(host)
         self.dice = dice
         self.calm = False
@@ -57,7 +55,7 @@ class Network(Line):
                     return result
         return None
 
-    def send(self, request: str, said: Queue[Result]) -> None:
+    def send(self, request: str, said: Queue[Result]):
         with self._guard:
             self.seen.append(request)
             texts = [request] * (1 if self.calm else self.dice.choice((0, 1, 1, 2, 3)))
@@ -86,14 +84,14 @@ class Network(Line):
             )
         )
 
-    def _carry(self, text: str, late: float, answers: int, to: Queue[Result]) -> None:
+    def _carry(self, text: str, late: float, answers: int, to: Queue[Result]):
         time.sleep(late)
         result = self.host.record(text)
         for _ in range(answers):
             time.sleep(late / 2)
             to.put(result)
 
-    def settle(self) -> None:
+    def settle(self):
         """All that is under way arrives."""
         while self._air:
             with self._guard:
@@ -103,13 +101,13 @@ class Network(Line):
                 assert not thread.is_alive()
 
 
-def test_two_operators_over_a_bad_network_get_the_truth(tmp_path: Path) -> None:
+def test_two_operators_over_a_bad_network_get_the_truth(tmp_path):
     for number in range(-(-ROUNDS // PER_HOST)):
         rounds = min(PER_HOST, ROUNDS - number * PER_HOST)
         over_a_bad_network(tmp_path / str(number), rounds, random.Random(number))
 
 
-def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> None:
+def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
     host = Host(root / "host")
     for number in range(rounds):
         host.fail(f"t{number}")
@@ -156,7 +154,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> None:
     assert {record.operator for record in before} <= {"kim", "alice"}
 
 
-def decide(host: Host, desk: RemoteDesk, task_id: str, said: Said) -> None:
+def decide(host: Host, desk: RemoteDesk, task_id: str, said: Said):
     said.decide(desk, desk.subject(host.monitor().tree.tasks[task_id]))
 
 
@@ -166,7 +164,7 @@ def decide(host: Host, desk: RemoteDesk, task_id: str, said: Said) -> None:
 class Deadly(Quick):
     """Ends its process, as kill -9 does, before call number `at` to the system, or right behind it."""
 
-    def __init__(self, at: int, *, behind: bool) -> None:
+    def __init__(self, at: int, *, behind: bool):
         self.left, self.behind = at, behind
 
     def __getattribute__(self, name: str) -> Any:
@@ -190,7 +188,7 @@ _DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flo
 """These change something, or let others do so."""
 
 
-_PATIENCE: Final = 60
+_PATIENCE = 60
 """Seconds in which a process has been killed or has ended."""
 
 
@@ -212,7 +210,7 @@ def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
 
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("outcome", [Outcome.RECORDED, Outcome.DECIDED_OTHERWISE])
-def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path: Path, behind: bool, outcome: Outcome) -> None:
+def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, behind, outcome):
     at, cut = 0, True
     while cut:
         at += 1
@@ -223,7 +221,7 @@ def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path: Path, behi
         text = host.signed(action=Action.ABORT, note="")
         host.monitor()
 
-        def record(disk: Disk, host: Host = host, text: str = text) -> None:
+        def record(disk: Disk, host: Host = host, text: str = text):
             host.disk = disk
             host.forget()
             host.record(text)

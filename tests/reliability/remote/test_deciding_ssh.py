@@ -1,13 +1,10 @@
 """Decisions through a real ssh, with relays and connections killed while they are under way: once or not at all."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,13 +26,13 @@ HOUR = 3600.0
 
 
 @pytest.fixture
-def clock(tmp_path: Path) -> WrongClock:
+def clock(tmp_path):
     """By which the host goes."""
     return WrongClock(tmp_path / "clock")
 
 
 @pytest.fixture
-def sshd(tmp_path: Path, clock: WrongClock) -> Iterator[Sshd]:
+def sshd(tmp_path, clock):
     running = Sshd(tmp_path / "there", path=f"{clock.install(tmp_path / 'bin')}:{BIN}:/usr/bin:/bin")
     yield running
     running.stop()
@@ -44,11 +41,11 @@ def sshd(tmp_path: Path, clock: WrongClock) -> Iterator[Sshd]:
 class Screen(SeenBySsh):
     """Of one operator, through an ssh of its own."""
 
-    def __init__(self, sshd: Sshd, workspace: Path, root: Path, key: SigningKey) -> None:
+    def __init__(self, sshd: Sshd, workspace: Path, root: Path, key: SigningKey):
         super().__init__(sshd, workspace)
         self.desk = desk_of(self.host, lambda: self.source.workspace_id, root, key)
 
-    def end_of(self, subject: Subject, said: Said) -> None:
+    def end_of(self, subject: Subject, said: Said):
         """To decide the same again is safe, until it is known."""
 
         def is_known() -> bool:
@@ -61,9 +58,7 @@ class Screen(SeenBySsh):
 
 
 @needs_sshd
-def test_whatever_is_killed_both_are_told_what_is_recorded(
-    sshd: Sshd, clock: WrongClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_is_killed_both_are_told_what_is_recorded(sshd, clock, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.3)
     there = Host(tmp_path, home=sshd.home)

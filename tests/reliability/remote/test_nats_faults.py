@@ -1,8 +1,6 @@
 """Two operators and a host over a real NATS server, while everything between them fails: decisions are recorded once or
 not at all, everybody is told what is so, and afterwards all see the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -11,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +36,7 @@ HOUR = 3600.0
 class Machine(Host):
     """A host with agents, a relay that can be killed, and a clock that is ahead by so many seconds."""
 
-    def __init__(self, root: Path, ahead: float) -> None:
+    def __init__(self, root: Path, ahead: float):
         home = root / "home"
         super().__init__(root, home=home)
         names = {"HOME": "", "XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"}
@@ -47,12 +44,12 @@ class Machine(Host):
         self.clock, self.ahead, self.url = WrongClock(root / "clock"), ahead, ""
         self.clock.set(ahead)
 
-    def start(self) -> None:
+    def start(self):
         words = [*self.clock.command, "relay", "--nats", self.url, str(self.workspace)]
         quiet = subprocess.DEVNULL
         self._relay = subprocess.Popen(words, env=self.environment, stdout=quiet, stderr=quiet)
 
-    def kill(self) -> None:
+    def kill(self):
         self._relay.kill()
         self._relay.wait(20)
 
@@ -66,7 +63,7 @@ class Machine(Host):
 class Operator:
     """Somebody on another machine, and what their screen shows."""
 
-    def __init__(self, root: Path, url: str, machine: Machine, key: SigningKey) -> None:
+    def __init__(self, root: Path, url: str, machine: Machine, key: SigningKey):
         self.machine, self.ahead = machine, 0.0
         link = NatsHub(url, Login(key)).link(machine.key.public)
         self.seen = Seen(link, machine.key.public, clock=lambda: time.time() + self.ahead)
@@ -78,7 +75,7 @@ class Operator:
         known = self.seen.tree.tasks.get(task)
         return known is not None and known.latest is not None and known.latest.returned is not None
 
-    def decide(self, task: str, said: Said) -> None:
+    def decide(self, task: str, said: Said):
         """Decide as a person does: again, while nobody knows whether it was recorded."""
         subject, end = self.desk.subject(self.seen.tree.tasks[task]), time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -100,20 +97,20 @@ class Operator:
 class Spy(NatsHub):
     """Somebody who hears what everybody says to everybody."""
 
-    def __init__(self, url: str, login: Login) -> None:
+    def __init__(self, url: str, login: Login):
         super().__init__(url, login)
         self._subject = "agentwatch.>"
         self.heard = deque[tuple[str, bytes]](maxlen=400)
         self._thread.start()
 
-    async def _hear(self, message: Any) -> None:
+    async def _hear(self, message: Any):
         self.heard.append((message.subject, message.data))
 
 
 class Fleet:
     """The machine, two operators, and a server between them with the accounts that are printed."""
 
-    def __init__(self, root: Path, ahead: float) -> None:
+    def __init__(self, root: Path, ahead: float):
         self.machine, self.eve = Machine(root / "build1", ahead), new_key()
         names = [("kim", KIM.public), ("alice", ALICE.public)]
         text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
@@ -125,7 +122,7 @@ class Fleet:
         self.operators = [Operator(root / name, self.wire.url, self.machine, key) for name, key in keys.items()]
         self.spy = Spy(self.broker.url, Login(KIM))
 
-    def stop(self) -> None:
+    def stop(self):
         for one in self.operators:
             one.seen.source.stop()
         self.machine.kill()
@@ -136,33 +133,33 @@ class Fleet:
 
     # What can go wrong
 
-    def kill_broker(self) -> None:
+    def kill_broker(self):
         self.broker.kill()
         time.sleep(random.uniform(0, 1))
         self.broker.start()
 
-    def wipe_broker(self) -> None:
+    def wipe_broker(self):
         self.broker.kill()
         shutil.rmtree(self.broker.store)
         self.broker.start()
         self.broker.make_store(Login(KIM))
 
-    def kill_relay(self) -> None:
+    def kill_relay(self):
         self.machine.kill()
         self.machine.start()
 
-    def cut(self) -> None:
+    def cut(self):
         """The connections break, in the middle of what they carry."""
         for wire in (self.wire, self.there):
             wire.cut()
             time.sleep(random.uniform(0, 0.3))
 
-    def replay(self) -> None:
+    def replay(self):
         """All that was said lately is delivered again, doubled and in any order, requests for decisions, too."""
         heard = list(self.spy.heard)
         self.publish(KIM, random.sample(heard, len(heard)) * 2)
 
-    def forge(self) -> None:
+    def forge(self):
         """Frames and decisions of somebody with another key, and true ones that were changed."""
         host, name = host_of(self.machine.key.public), self.operators[0].seen.source.workspace_id
         reset = signed(Observed(workspace=name, epoch="0" * 16, after=0, upto=99, parts=1), self.eve)
@@ -179,19 +176,19 @@ class Fleet:
         # A sandbox with a key of its own says something for the host.
         self.publish(self.eve, [(subject, b"evil") for subject in (*screens, store_subject(host), host_subject(host))])
 
-    def publish(self, key: SigningKey, said: list[tuple[str, bytes]]) -> None:
-        async def say(client: Client) -> None:
+    def publish(self, key: SigningKey, said: list[tuple[str, bytes]]):
+        async def say(client: Client):
             for subject, data in said:
                 await client.publish(subject, data)
             await client.flush()
 
         asked(self.broker.url, Login(key), say)
 
-    def set_the_screens_clocks(self) -> None:
+    def set_the_screens_clocks(self):
         for one in self.operators:
             one.ahead = random.choice((-HOUR, 0, HOUR))
 
-    def nothing(self) -> None:
+    def nothing(self):
         """All goes well."""
 
 
@@ -202,7 +199,7 @@ FAULTS = (
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, start: int) -> Iterator[Fleet]:
+def fleet(tmp_path, start):
     """Its host goes by a clock that is an hour ahead, or behind, or right."""
     fleet = Fleet(tmp_path, (HOUR, -HOUR, 0.0)[start // PER_FLEET % 3])
     yield fleet
@@ -210,7 +207,7 @@ def fleet(tmp_path: Path, start: int) -> Iterator[Fleet]:
 
 
 @pytest.mark.parametrize("start", range(0, ROUNDS, PER_FLEET))
-def test_whatever_fails_each_decision_counts_once(fleet: Fleet, start: int) -> None:
+def test_whatever_fails_each_decision_counts_once(fleet, start):
     machine, operators = fleet.machine, fleet.operators
     faults = FAULTS * min(PER_FLEET, ROUNDS - start)
     for number, fault in enumerate(faults):

@@ -1,7 +1,5 @@
 """Holds each request that is named on standard input, and says what became of it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -10,7 +8,7 @@ from agentwatch.requests.holding import Holder
 from tests.unit.requests.asked import request
 
 
-def main(workspace: Path, state: Path, configuration: Path) -> None:
+def main(workspace: Path, state: Path, configuration: Path):
     holder = Holder(workspace, name="test", state=state, configuration=configuration)
     print("ready", flush=True)
     for line in sys.stdin:

@@ -1,14 +1,11 @@
 """Whatever Codex's server says, and whenever it is lost: it gets nothing but what was decided for the very input that
 waits under that id of that connection."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
 from collections import deque
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from agentwatch.decisions.errors import DecisionError
@@ -30,7 +27,7 @@ STEPS = 25
 class Chaos(Wire):
     """A server without a socket, which does something at random each time that somebody listens to it."""
 
-    def __init__(self, place: Place, chance: random.Random, decided: dict[str, Action]) -> None:
+    def __init__(self, place: Place, chance: random.Random, decided: dict[str, Action]):
         self.place, self.chance, self.decided = place, chance, decided
         self.pending: dict[object, dict[str, Any]] = {}
         self.items: list[dict[str, Any]] = []
@@ -55,7 +52,7 @@ class Chaos(Wire):
                 return {"initialTurnsPage": {"data": [{"items": list(self.items)}]}}
         return {}
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]):
         if "result" not in message:
             return
         waiting = self.pending.pop(message["id"], None)
@@ -77,7 +74,7 @@ class Chaos(Wire):
     def told(self, method: str, **params: object) -> dict[str, Any]:
         return {"method": method, "params": {"threadId": THREAD, **params}}
 
-    def step(self) -> None:
+    def step(self):
         self.left -= 1
         if not self.left:
             raise ConnectionError("lost")
@@ -134,7 +131,7 @@ class Chaos(Wire):
                 return SERVER, tool_call(what=words)
         return COMMAND, command(words, item)
 
-    def begin(self, rpc_id: int, asked: tuple[str, dict[str, Any]]) -> None:
+    def begin(self, rpc_id: int, asked: tuple[str, dict[str, Any]]):
         method, params = asked
         item = {PATCH: change(str(params.get("itemId"))), SERVER: calling("call_7", what="touch 1")}.get(method)
         if item is not None and item["id"] not in [one["id"] for one in self.items]:
@@ -143,7 +140,7 @@ class Chaos(Wire):
         self.pending[rpc_id] = {"id": rpc_id, "method": method, "params": {"threadId": THREAD, **params}}
         self.queue.append(self.pending[rpc_id])
 
-    def decide(self) -> None:
+    def decide(self):
         offers = [one for one in self.place.store.read() if one.can_answer]
         if not offers:
             return
@@ -169,7 +166,7 @@ class ChaosHolder(Holder):
         return record
 
 
-def test_nothing_is_given_but_what_was_decided_for_the_very_input_that_waits(place: Place, tmp_path: Path) -> None:
+def test_nothing_is_given_but_what_was_decided_for_the_very_input_that_waits(place, tmp_path):
     seed = random.randrange(2**32)
     chance, decided, given = random.Random(seed), dict[str, Action](), 0
     given_to = {"state": place.state, "configuration": place.configuration, "disk": QUICK}

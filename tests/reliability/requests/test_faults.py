@@ -1,10 +1,6 @@
 """Every system call fails in turn, once and for good: a request is offered or it is not, and its answer is given at
 most once."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.request import RequestStage
 from agentwatch.disk import Disk
@@ -55,7 +51,7 @@ def took(place: Place, disk: Disk) -> Record | None:
     return record
 
 
-def test_whatever_fails_an_answer_is_given_to_its_request_once_or_not_at_all(tmp_path: Path) -> None:
+def test_whatever_fails_an_answer_is_given_to_its_request_once_or_not_at_all(tmp_path):
     counts = {True: 0, False: 0}
     for number, disk in enumerate(cases(Place(tmp_path / "sound"))):
         if number % 40 == 0:

@@ -4,8 +4,6 @@ about its very input, at most once, or nothing.
 `AGENTWATCH_REQUESTS=100000` searches longer than CI has time for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -38,7 +36,7 @@ GARBAGE = (b"", b"{}", b"[" * 5_000, b"\xff\xfe", b'{"version":1}', os.urandom(3
 class Round:
     """One request that is held, and all that somebody who may write into the state directory does about it."""
 
-    def __init__(self, random: Random, place: Place, stranger: SigningKey, old: list[bytes]) -> None:
+    def __init__(self, random: Random, place: Place, stranger: SigningKey, old: list[bytes]):
         self.random, self.place, self.stranger, self.old = random, place, stranger, old
         make = random.choice((request, question))
         self.held: Request = make(place.workspace, nonce=f"n{random.randrange(10**12)}", asked_at=time.time())
@@ -51,7 +49,7 @@ class Round:
     def offered(self) -> Path:
         return self.place.store.directory / f"{self.held.request_id}.json"
 
-    def answer(self) -> None:
+    def answer(self):
         """The operator answers what is held."""
         action = self.random.choice(self.held.actions)
         params = ANSWERED if action is Action.ANSWER else Params()
@@ -59,7 +57,7 @@ class Round:
         with suppress(DecisionError):
             self.answered.append(self.place.answer(self.held, action, params, note=note).record)
 
-    def answer_another(self) -> None:
+    def answer_another(self):
         """The operator answers something that is nearly the same."""
         change = self.random.choice(
             ({"nonce": "other"}, {"session_id": "other"}, {"source": "other"}, {"command": "x"})
@@ -70,11 +68,11 @@ class Round:
         with suppress(DecisionError):
             self.place.answer(request(self.place.workspace, **given))  # type: ignore[arg-type]
 
-    def sign_as_stranger(self) -> None:
+    def sign_as_stranger(self):
         """Somebody signs a decision about the very request with another key."""
         self.forge(self.record(), self.stranger)
 
-    def sign_otherwise(self) -> None:
+    def sign_otherwise(self):
         """The operator's key, and what a request does not take; or it has expired, or is of before."""
         key = Keys(self.place.configuration, QUICK).load()
         now = datetime.now(UTC)
@@ -110,11 +108,11 @@ class Round:
         }
         return Record(**(values | changes))  # type: ignore[arg-type]
 
-    def forge(self, record: Record, key: SigningKey) -> None:
+    def forge(self, record: Record, key: SigningKey):
         self.disturbed = True
         self.write(self.place.state / "decisions" / name_of(record), seal(record.to_bytes(), key))
 
-    def replay(self) -> None:
+    def replay(self):
         """A genuine decision of before, as it is or under the name of the next."""
         self.disturbed = True
         if self.old:
@@ -123,16 +121,16 @@ class Round:
             )
             self.write(self.place.state / "decisions" / name, self.random.choice(self.old))
 
-    def spoil_ledger(self) -> None:
+    def spoil_ledger(self):
         self.disturbed = True
         self.write(self.place.state / "decisions" / name_of(self.record()), self.random.choice(GARBAGE))
 
-    def spoil_box(self) -> None:
+    def spoil_box(self):
         """Another file in the box: whoever holds something is not concerned."""
         name = self.random.choice((f"{self.random.getrandbits(128):032x}.json", "x", ".writing-x", "notes.txt"))
         self.write(self.place.store.directory / name, self.random.choice(GARBAGE))
 
-    def spoil_offer(self) -> None:
+    def spoil_offer(self):
         """The file of the offer becomes another one: what the operator sees may be anything."""
         self.disturbed = True
         data = self.offered.read_bytes() if self.offered.is_file() else b""
@@ -153,14 +151,14 @@ class Round:
             else:
                 self.write(self.offered, data.replace(b"touch x", b"rm -rf /"))
 
-    def claim(self) -> None:
+    def claim(self):
         """Somebody claims it first."""
         self.disturbed = True
         name = self.random.choice(("claim", "delivered", "acted"))
         content = self.random.choice((b"", b"{}", json.dumps({"by": "mallory", "at": "9999-01-01T00:00:00Z"}).encode()))
         self.write(self.place.state / "receipts" / f"{self.held.request_id}.{name}.json", content)
 
-    def claim_in_workspace(self) -> None:
+    def claim_in_workspace(self):
         """An agent does what it can: nothing of that gets in the way."""
         own = self.place.workspace / ".agentwatch"
         self.write(own / "receipts" / f"{self.held.request_id}.claim.json", b"{}")
@@ -168,7 +166,7 @@ class Round:
             self.write(own / "decisions" / f"{self.held.request_id}.json", self.random.choice(self.old))
 
     @staticmethod
-    def write(path: Path, data: bytes) -> None:
+    def write(path: Path, data: bytes):
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         with suppress(OSError):
             path.write_bytes(data)
@@ -185,7 +183,7 @@ class Round:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path: Path, part: int) -> None:
+def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path, part):
     random, given, lost = Random(), 0, 0
     stranger = Keys(tmp_path / "stranger", QUICK).create()
     old: list[bytes] = []

@@ -3,8 +3,6 @@
 `AGENTWATCH_HOLDERS=5000` searches longer than CI has time for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -28,7 +26,7 @@ _UNTIL = 4.0
 class Holding:
     """A process that holds."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place):
         self.is_ready = False
         places = map(str, (place.workspace, place.state, place.configuration))
         arguments = [sys.executable, "-m", "tests.reliability.requests.held", *places]
@@ -36,12 +34,12 @@ class Holding:
             arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT, text=True, bufsize=1
         )
 
-    def hold(self, given: dict[str, Any]) -> None:
+    def hold(self, given: dict[str, Any]):
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(given) + "\n")
         assert self.line() == "offered"
 
-    def ready(self) -> None:
+    def ready(self):
         if not self.is_ready:
             assert self.line() == "ready"
             self.is_ready = True
@@ -50,7 +48,7 @@ class Holding:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def end(self) -> None:
+    def end(self):
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -58,7 +56,7 @@ class Holding:
         self.process.wait()
 
 
-def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path: Path) -> None:
+def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
     random, place = Random(), Place(tmp_path)
     place.desk().keys.create()
     with ExitStack() as stack:

@@ -1,7 +1,5 @@
 """PermissionRequest as Claude Code gives it to a hook, in its shape and with words of our own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -55,21 +53,21 @@ def child(**keys: object) -> dict[str, object]:
 class Story:
     """A transcript that grows; `path` is that of the session, and the child's lies below it."""
 
-    def __init__(self, path: Path, *, of_child: bool = False) -> None:
+    def __init__(self, path: Path, *, of_child: bool = False):
         self.session = path
         self.path = path.with_suffix("") / "subagents" / f"agent-{AGENT}.jsonl" if of_child else path
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
 
-    def called(self, call_id: str, tool: str = "Bash", given: object = None, message: str = "msg_1") -> None:
+    def called(self, call_id: str, tool: str = "Bash", given: object = None, message: str = "msg_1"):
         given = {"description": "Looks harmless", "command": "make seeds"} if given is None else given
         use = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
         self._write({"type": "assistant", "message": {"id": message, "role": "assistant", "content": [use]}})
 
-    def came(self, call_id: str, at: str = "2999-01-01T00:00:00.000Z") -> None:
+    def came(self, call_id: str, at: str = "2999-01-01T00:00:00.000Z"):
         block = {"type": "tool_result", "tool_use_id": call_id, "content": "done"}
         self._write({"type": "user", "message": {"role": "user", "content": [block]}, "timestamp": at})
 
-    def _write(self, line: dict[str, object]) -> None:
+    def _write(self, line: dict[str, object]):
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

@@ -1,7 +1,5 @@
 """Claude Code as far as a hook sees it: transcripts and payloads in its shape, with words of our own."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,7 @@ class Claude:
     def agent_transcript(self) -> Path:
         return self.home / "projects" / "-w" / SESSION / "subagents" / f"agent-{self.agent_id}.jsonl"
 
-    def write_transcript(self) -> None:
+    def write_transcript(self):
         """The child's transcript, as far as it is there when the child stops: its prompt."""
         record = {
             "parentUuid": None,

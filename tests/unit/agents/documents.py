@@ -1,7 +1,5 @@
 """Handoffs and returns that keep their contracts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

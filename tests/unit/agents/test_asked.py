@@ -1,7 +1,5 @@
 """How a permission or a question of Claude Code is shown, and what is printed for the answer to it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +39,7 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
     return answer["hookSpecificOutput"]["decision"]
 
 
-def test_a_request_is_known_by_its_input_and_by_nothing_else() -> None:
+def test_a_request_is_known_by_its_input_and_by_nothing_else():
     _, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
     asked, again = request(call()), request(call())
     assert asked.request_id == request_id_of(workspace_id(Path("/w")), "claude-code", SESSION, asked.nonce, digest)
@@ -64,15 +62,13 @@ def test_a_request_is_known_by_its_input_and_by_nothing_else() -> None:
         ("mcp__x__y", {"a": {"c": "é"}}, '{\n  "a": {\n    "c": "é"\n  }\n}', []),
     ],
 )
-def test_what_a_call_would_do_is_shown_whole_and_the_rest_apart(
-    tool: str, given: object, shown: str, others: list[str]
-) -> None:
+def test_what_a_call_would_do_is_shown_whole_and_the_rest_apart(tool, given, shown, others):
     asked = request(call(tool, given))
     assert (asked.shown, list(map(str, asked.beside))) == (shown, others)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.lists(st.booleans()), max_size=5))
-def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, Any]) -> None:
+def test_nothing_of_an_input_is_left_out_but_the_models_words(given):
     for tool in ("Bash", "Write", "Edit", "WebFetch", "mcp__x__y"):
         asked = request(call(tool, {"command": "make", **given}))
         for key, value in given.items():
@@ -95,13 +91,13 @@ def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, A
         [QUESTIONS[0] | {"question": ""}],
     ],
 )
-def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> None:
+def test_questions_that_are_not_clear_can_only_be_denied(questions):
     asked = call("AskUserQuestion", {"questions": questions})
     assert request(asked).actions == (Action.DENY,)
     assert "terminal" in request(asked).why_not
 
 
-def test_the_rules_to_choose_are_narrow_and_of_this_tool() -> None:
+def test_the_rules_to_choose_are_narrow_and_of_this_tool():
     narrow = [
         {"toolName": "Bash", "ruleContent": "make:*"},
         {"toolName": "Bash"},
@@ -117,7 +113,7 @@ def test_the_rules_to_choose_are_narrow_and_of_this_tool() -> None:
         assert list(rules_of(call("Bash", {"command": command}))) == [], command
 
 
-def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:
+def test_a_rule_that_was_chosen_holds_for_the_session_alone():
     rules = [{"toolName": "Bash", "ruleContent": "make:*"}]
     asked = call(permission_suggestions=[SUGGESTED | {"rules": rules}])
     kept = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
@@ -125,7 +121,7 @@ def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:
     assert decided(asked, Action.ALLOW, Params(rule="Bash(*)")) is None
 
 
-def test_answers_come_with_the_whole_input_and_every_question() -> None:
+def test_answers_come_with_the_whole_input_and_every_question():
     given = {"questions": QUESTIONS, "metadata": {"source": "x"}}
     answers = {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"}
     answered = {"behavior": "allow", "updatedInput": given | {"answers": answers}}
@@ -139,5 +135,5 @@ def test_answers_come_with_the_whole_input_and_every_question() -> None:
         (*ALL_ANSWERED.answers, Answer("Another?", "x")),
     ],
 )
-def test_answers_that_do_not_fit_are_not_printed(answers: tuple[Answer, ...]) -> None:
+def test_answers_that_do_not_fit_are_not_printed(answers):
     assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None

@@ -1,9 +1,5 @@
 """Documents that agents submit, what they are told about it, and the examples that they are given."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +14,7 @@ BROKEN = returned().replace("retry_recommended: yes\n", "")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_each_example_breaks_no_rule(name: str) -> None:
+def test_each_example_breaks_no_rule(name):
     file = {"return-meta": ".return-meta.json", "return-format": "a.md"}.get(name, "a.json")
     reading = read_document(EXAMPLES[name], file)
     assert reading is not None
@@ -26,7 +22,7 @@ def test_each_example_breaks_no_rule(name: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_every_task_id_is_one_file_name_of_its_own(task_id: str) -> None:
+def test_every_task_id_is_one_file_name_of_its_own(task_id):
     stem = stem_of(task_id)
     assert len(stem) < 200
     assert stem.isascii()
@@ -35,7 +31,7 @@ def test_every_task_id_is_one_file_name_of_its_own(task_id: str) -> None:
     assert slot(f"handoffs/{stem}.handoff.json") == slot(f"returns/{stem}.return.md") == ("", stem)
 
 
-def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path: Path) -> None:
+def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path):
     found = validate_return(BROKEN)
     assert not found.compliant
     assert (found.contract, found.state) == ("return-format", "invalid")
@@ -44,13 +40,13 @@ def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "All done!", packet(TASK), "\x00", "{" * 5000])
-def test_what_is_no_return_is_told_how_to_become_one(text: str) -> None:
+def test_what_is_no_return_is_told_how_to_become_one(text):
     found = validate_return(text)
     assert not found.compliant
     assert "get_contract('return-format')" in found.do_now
 
 
-def test_a_return_with_errors_is_taken_only_where_that_is_meant(tmp_path: Path) -> None:
+def test_a_return_with_errors_is_taken_only_where_that_is_meant(tmp_path):
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     refused = submit_return(tmp_path, TASK, BROKEN, accept_invalid=False, read_only=False)
     assert (refused.accepted, refused.state, refused.path) == (False, "invalid", None)
@@ -60,28 +56,28 @@ def test_a_return_with_errors_is_taken_only_where_that_is_meant(tmp_path: Path) 
     assert "wait_for_decision" in taken.do_now
 
 
-def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path: Path) -> None:
+def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path):
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     for text in (returned("SUCCESS"), EXAMPLES["subagent-return"], returned("SUCCESS")):
         assert submit_return(tmp_path, TASK, text, accept_invalid=True, read_only=False).accepted
         assert len(list(tmp_path.glob("returns/*"))) == 1
 
 
-def test_nothing_is_written_where_the_operator_forbids_it(tmp_path: Path) -> None:
+def test_nothing_is_written_where_the_operator_forbids_it(tmp_path):
     told = submit_handoff(tmp_path, packet(TASK), read_only=True)
     assert not told.accepted
     assert "read_only" in told.do_now
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path: Path) -> None:
+def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path):
     text = EXAMPLES["subagent-return"]
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
 
 
-def test_a_link_in_the_place_of_a_directory_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_directory_is_not_followed(tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "handoffs").symlink_to(tmp_path / "outside")
     handed = submit_handoff(tmp_path, packet(TASK), read_only=False)

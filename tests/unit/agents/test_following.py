@@ -1,9 +1,5 @@
 """While a request is held: whether its call was answered in the program, and whether the program still runs."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from agentwatch.agents.hook.requests import AskedCall
@@ -19,7 +15,7 @@ def looked_up(of: HookCall) -> AskedCall:
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Story:
+def story(tmp_path):
     return Story(tmp_path / "session.jsonl")
 
 
@@ -27,7 +23,7 @@ def asked(story: Story, **keys: object) -> HookCall:
     return call(transcript_path=str(story.session), **keys)
 
 
-def test_an_equal_call_of_before_is_not_the_one_that_is_asked_about(story: Story) -> None:
+def test_an_equal_call_of_before_is_not_the_one_that_is_asked_about(story):
     story.called("u1")
     story.came("u1", BEFORE)
     found = looked_up(asked(story))
@@ -40,7 +36,7 @@ def test_an_equal_call_of_before_is_not_the_one_that_is_asked_about(story: Story
     assert (found.is_answered(), found.call_id) == (True, "u2")
 
 
-def test_a_child_has_a_transcript_of_its_own(tmp_path: Path) -> None:
+def test_a_child_has_a_transcript_of_its_own(tmp_path):
     story = Story(tmp_path / "session.jsonl", of_child=True)
     story.called("u1")
     found = looked_up(asked(story, **child()))

@@ -1,7 +1,5 @@
 """Answers of a hook: who is sent back, in what words, how often, and what is said when nobody decides."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from hashlib import sha256
@@ -78,7 +76,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "shop").mkdir()
@@ -87,7 +85,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(claude)
 
 
-def test_one_decision_sends_a_child_back_once(scene: Scene) -> None:
+def test_one_decision_sends_a_child_back_once(scene):
     decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
     answer = scene.stop(FAILED, again=True)
@@ -101,7 +99,7 @@ def test_one_decision_sends_a_child_back_once(scene: Scene) -> None:
     ("action", "params"),
     [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
 )
-def test_what_is_for_the_parent_lets_the_child_go(scene: Scene, action: Action, params: Params | None) -> None:
+def test_what_is_for_the_parent_lets_the_child_go(scene, action, params):
     decision_id = scene.decide(action, params)
     answer = scene.stop(FAILED)
     assert "decision" not in answer
@@ -120,7 +118,7 @@ def test_what_is_for_the_parent_lets_the_child_go(scene: Scene, action: Action, 
 @pytest.mark.parametrize(
     "said", [DONE, FAILED, BROKEN, PROSE, f"It works.\n\n{DONE}", JSON_OF_ANOTHER_SESSION, "", "\n"]
 )
-def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, demands: bool, strict: bool) -> None:
+def test_a_hook_judges_as_the_tree_does(scene, said, prompt, demands, strict):
     scene.claude.prompt = prompt
     scene.claude.write_transcript()
     scene.settings = NOW._replace(require_contract=demands, enforcement="strict" if strict else "lenient")
@@ -144,7 +142,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     assert bool(scene.come_back(said)) is is_bad
 
 
-def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
+def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene):
     marker = subagent("in_progress", "It goes on.")
     assert "say how it ended" in scene.stop(marker)["reason"]
     for folder, name, text in (("handoffs", "handoff", packet(TASK)), ("returns", "return", marker)):
@@ -154,7 +152,7 @@ def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
     assert scene.stop("See the file.")["reason"] == HOLD
 
 
-def test_a_held_child_goes_on_with_the_decision_that_comes(scene: Scene) -> None:
+def test_a_held_child_goes_on_with_the_decision_that_comes(scene):
     with shown(scene.state):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
         assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
@@ -166,7 +164,7 @@ def test_a_held_child_goes_on_with_the_decision_that_comes(scene: Scene) -> None
     assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
 
 
-def test_a_decision_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
+def test_a_decision_counts_though_the_child_puts_it_otherwise(scene):
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["reason"] == HOLD
     decision_id = scene.decide(Action.RETRY)
@@ -176,7 +174,7 @@ def test_a_decision_counts_though_the_child_puts_it_otherwise(scene: Scene) -> N
     assert scene.stop(otherwise, again=True)["reason"] == HOLD, "it was carried out, and about this one nobody decided"
 
 
-def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["decision"] == "block"
     for _ in range(MOST - 1):
@@ -191,7 +189,7 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     assert Journal(scene.workspace).row(SESSION, AGENT) == []
 
 
-def test_a_failed_child_is_held_where_nothing_can_be_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_child_is_held_where_nothing_can_be_believed(scene, monkeypatch):
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     scene.settings = NOW._replace(hook_when="always")
     answer = scene.stop(FAILED)
@@ -201,7 +199,7 @@ def test_a_failed_child_is_held_where_nothing_can_be_believed(scene: Scene, monk
     assert "hookSpecificOutput" in scene.come_back(FAILED)
 
 
-def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:
+def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene):
     hostile = packet("x\x1b]0;owned\x07\u202e")
     scene.claude.prompt = f"```json\n{hostile}\n```"
     scene.claude.write_transcript()

@@ -1,7 +1,5 @@
 """`agentwatch init`: what each program gets, that nothing of the user's is lost, and that it can be taken back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -45,7 +43,7 @@ HOOK = " ".join([*LAUNCHER, "hook"])
 
 
 @pytest.fixture(autouse=True)
-def started(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def started(monkeypatch, tmp_path_factory):
     """Golden files name no place of this machine, and this user's own files play no part. Returns the home."""
     monkeypatch.setattr(setup, "launcher", lambda: LAUNCHER)
     home = tmp_path_factory.mktemp("home")
@@ -55,7 +53,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
     return home
 
 
-def put(workspace: Path, files: dict[str, str]) -> None:
+def put(workspace: Path, files: dict[str, str]):
     for name, text in files.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_bytes(text.encode())
@@ -71,7 +69,7 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
+def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path, agent):
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
     instructions = tmp_path / programs(Settings())[agent].instructions
@@ -82,7 +80,7 @@ def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path: Path, agent:
     assert not any("agentwatch" in text for text in left.values())
 
 
-def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path: Path) -> None:
+def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path):
     put(tmp_path, OPENCODE)
     (tmp_path / "opencode.json").chmod(0o600)
     init(tmp_path, "opencode")
@@ -99,9 +97,7 @@ def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path: Path) 
 @pytest.mark.parametrize(
     "broken", ['{"mcpServers": {', "[]", "{} // mine", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr
 )
-def test_a_file_that_cannot_be_edited_safely_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
-) -> None:
+def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path, capsys, broken):
     (tmp_path / ".mcp.json").write_bytes(broken.encode("utf-8", "surrogateescape"))
     before = (tmp_path / ".mcp.json").read_bytes()
     assert init(tmp_path) == setup.BY_HAND
@@ -112,7 +108,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(
     assert '"agentwatch": {' in shown
 
 
-def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_through_a_link_or_outside(tmp_path, capsys):
     workspace, outside = tmp_path / "shop", tmp_path / "outside"
     workspace.mkdir()
     put(outside, {"settings.json": "{}", "CLAUDE.md": "theirs\n"})
@@ -123,7 +119,7 @@ def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.count("nothing is written through links") == 2
 
 
-def test_hostile_files_are_shown_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_files_are_shown_harmlessly(tmp_path, capsys):
     put(tmp_path, {"CLAUDE.md": "\x1b]0;owned\x07 \u202e\n"})
     init(tmp_path, write=False)
     shown = capsys.readouterr().out
@@ -154,7 +150,7 @@ STALE = "it does not start this agentwatch as it would be written now"
 WRONG = ["agentwatch", "/x/bin/python -I -S /x/agentwatch/__main__.py /x", "/bin/sh -m agentwatch"]
 
 
-def test_doctor_says_what_an_older_version_lacks(tmp_path: Path) -> None:
+def test_doctor_says_what_an_older_version_lacks(tmp_path):
     put(tmp_path, {**CLAUDE, "CLAUDE.md": "<!-- agentwatch: begin -->\nOld.\n<!-- agentwatch: end -->\n"})
     hooks = programs(Settings())["claude-code"].files[1].ours["hooks"]
     put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": hooks["SubagentStop"]}})})
@@ -164,7 +160,7 @@ def test_doctor_says_what_an_older_version_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", WRONG)
-def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path: Path, started: Path, start: str) -> None:
+def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path, started, start):
     put(tmp_path, old_setup(start))
     entry = f"[mcp_servers.agentwatch]\ncommand = {json.dumps(start.split(maxsplit=1)[0])}\n"
     put(started, {".codex/config.toml": f"{entry}args = {json.dumps([*start.split()[1:], 'mcp'])}\n"})

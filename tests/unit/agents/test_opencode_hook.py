@@ -1,11 +1,8 @@
 """The process of OpenCode's and Kilo's plugin for each request: it is offered, and answered by the operator alone."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +44,12 @@ def told(workspace: Path, asked: dict[str, Any] = BASH, **changes: Any) -> dict[
 class Held:
     """A process that holds a request, as the plugin starts it."""
 
-    def __init__(self, first: object) -> None:
+    def __init__(self, first: object):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
         self.process = subprocess.Popen([*launcher(), "hook", "--plugin"], **pipes)  # type: ignore[call-overload]
         self.say(first)
 
-    def say(self, line: object) -> None:
+    def say(self, line: object):
         self.process.stdin.write(json.dumps(line) + "\n")
 
     def reads(self) -> Any:
@@ -67,7 +64,7 @@ class Held:
 class Operator:
     """The desk of a workspace, and what its screen sees."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path):
         self.workspace, self.store = workspace, RequestStore(workspace)
         self.open: list[Held] = []
 
@@ -85,13 +82,13 @@ class Operator:
             time.sleep(0.02)
         raise AssertionError((self.store.read(), self.store.problems))
 
-    def decides(self, request: Request, action: Action, params: Params | None = None, note: str = "") -> None:
+    def decides(self, request: Request, action: Action, params: Params | None = None, note: str = ""):
         desk = DecisionService(self.workspace)
         desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note)
 
 
 @pytest.fixture
-def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+def operator(tmp_path, monkeypatch):
     for variable, name in (("HOME", "home"), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(variable, str(tmp_path / name))
     monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
@@ -120,9 +117,7 @@ GIVEN = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Ans
     ],
     ids=["allow", "deny", "answer"],
 )
-def test_the_program_gets_the_answer_to_its_very_request(
-    operator: Operator, asked: dict[str, Any], action: Action, params: Params | None, reply: dict[str, Any]
-) -> None:
+def test_the_program_gets_the_answer_to_its_very_request(operator, asked, action, params, reply):
     held = operator.holds(told(operator.workspace, asked))
     request = operator.sees()
     about = ("Which store?\nWhich checks?", "call_2") if asked is QUESTION else ("touch x", "call_1")
@@ -136,7 +131,7 @@ def test_the_program_gets_the_answer_to_its_very_request(
     assert held.close() == (0, "")
 
 
-def test_a_denial_that_would_end_more_is_asked_anew(operator: Operator) -> None:
+def test_a_denial_that_would_end_more_is_asked_anew(operator):
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
     held.say({"others": 1})
@@ -150,9 +145,7 @@ def test_a_denial_that_would_end_more_is_asked_anew(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("result", "stage"), [("elsewhere", RequestStage.ELSEWHERE), ("gone", RequestStage.GONE), ("", RequestStage.GONE)]
 )
-def test_what_the_program_ends_itself_is_no_longer_offered(
-    operator: Operator, result: str, stage: RequestStage
-) -> None:
+def test_what_the_program_ends_itself_is_no_longer_offered(operator, result, stage):
     held = operator.holds(told(operator.workspace))
     request = operator.sees()
     if result:
@@ -167,7 +160,7 @@ def read_of(**changes: Any) -> tuple[str, list[str]]:
     return request.shown, list(map(str, request.beside))
 
 
-def test_the_patch_the_path_or_the_arguments_are_shown() -> None:
+def test_the_patch_the_path_or_the_arguments_are_shown():
     edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
     changed = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
     assert read_of(**edit, call=changed) == ("/w/a.txt\n-a\n+b\n", ["replaceAll: true"])
@@ -183,7 +176,7 @@ def test_the_patch_the_path_or_the_arguments_are_shown() -> None:
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
 
 
-def test_no_value_passes_for_another_field_or_the_command() -> None:
+def test_no_value_passes_for_another_field_or_the_command():
     call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
     assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
     assert read_of(metadata={"command": "make"}, call={"command": "rm -rf ~"}) == (
@@ -196,7 +189,7 @@ def test_no_value_passes_for_another_field_or_the_command() -> None:
     assert read_of(**edit) == ('"a\\n+b"\n+c', [])
 
 
-def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:
+def test_a_call_of_which_nothing_is_told_is_not_answered_here():
     asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
     request = request_told(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")

@@ -1,7 +1,5 @@
 """OpenCode's and Kilo's plugin: what it does inside the program, with thousands of requests, answers and accidents."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -20,7 +18,7 @@ PLUGIN = Path(agentwatch.__file__).parent / "agents" / "hook" / "opencode.js"
 ROUNDS = os.environ.get("AGENTWATCH_PLUGIN", "1000")
 
 
-def test_what_init_names_is_the_file_that_is_shipped() -> None:
+def test_what_init_names_is_the_file_that_is_shipped():
     (file,) = programs(Settings())["opencode"].files
     assert PLUGIN.as_uri() in str(file.ours)
     assert PLUGIN.is_file()
@@ -28,7 +26,7 @@ def test_what_init_names_is_the_file_that_is_shipped() -> None:
 
 @pytest.mark.skipif(NODE is None, reason="there is no node to run a plugin with")
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_a_request_gets_the_answer_that_was_given_to_it_or_none(seed: str) -> None:
+def test_a_request_gets_the_answer_that_was_given_to_it_or_none(seed):
     """Requests come and go, ids come again, processes die or talk nonsense, lists fail, others answer first: the
     program is told nothing else than was said for that very request, no process is left, and nothing is thrown."""
     assert NODE is not None

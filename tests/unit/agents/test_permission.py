@@ -1,7 +1,5 @@
 """A PermissionRequest from its payload to what is printed: by whom it can be answered, and when nothing is."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -26,7 +24,7 @@ from tests.unit.agents.asking import Story, call, child
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
 
 
-def ask(call: HookCall, workspace: Path) -> None:
+def ask(call: HookCall, workspace: Path):
     """As `agentwatch hook` does."""
     if is_shown(state_directory(workspace)):
         requests.ask(call, workspace, load())
@@ -35,7 +33,7 @@ def ask(call: HookCall, workspace: Path) -> None:
 class Asking(Scene):
     """The same, with the hook in a thread."""
 
-    def __init__(self, root: Path, printed: Callable[[], str]) -> None:
+    def __init__(self, root: Path, printed: Callable[[], str]):
         super().__init__(root)
         self.story = Story(root / "home" / "session.jsonl")
         self.printed = printed
@@ -57,7 +55,7 @@ class Asking(Scene):
     def stage(self, request: Request) -> RequestStage:
         return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
-    def await_call(self, request: Request, call_id: str) -> None:
+    def await_call(self, request: Request, call_id: str):
         """Until the hook has found the call."""
         end = time.monotonic() + 30
         while (known := self.store.find(request.request_id)) is not None and known.call_id != call_id:
@@ -71,14 +69,14 @@ class Asking(Scene):
 
 
 @pytest.fixture
-def scene(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
+def scene(tmp_path, capfd, monkeypatch):
     live_apart(tmp_path, monkeypatch)
     made = Asking(tmp_path, lambda: capfd.readouterr().out)
     with made.screen:
         yield made
 
 
-def test_what_is_allowed_is_printed_once_and_noted(scene: Asking) -> None:
+def test_what_is_allowed_is_printed_once_and_noted(scene):
     scene.story.called("toolu_1")
     with scene.asked() as request:
         assert (request.shown, request.call_id, request.stage) == ("make seeds", "toolu_1", RequestStage.OFFERED)
@@ -89,7 +87,7 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Asking) -> None:
     assert ended.by == operator_name()
 
 
-def test_a_call_that_is_written_late_delays_no_request(scene: Asking) -> None:
+def test_a_call_that_is_written_late_delays_no_request(scene):
     with scene.asked() as request:
         assert request.call_id is None
         scene.story.called("toolu_1")
@@ -98,14 +96,14 @@ def test_a_call_that_is_written_late_delays_no_request(scene: Asking) -> None:
     assert (scene.told(), scene.stage(request)) == (ALLOWED, RequestStage.DELIVERED)
 
 
-def test_it_ends_at_once_when_the_screen_goes(scene: Asking) -> None:
+def test_it_ends_at_once_when_the_screen_goes(scene):
     with scene.asked() as request:
         scene.screen.close()
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.GONE
 
 
-def test_it_ends_when_the_program_has_its_answer(scene: Asking) -> None:
+def test_it_ends_when_the_program_has_its_answer(scene):
     scene.story.called("toolu_1")
     with scene.asked() as request:
         scene.story.came("toolu_1")
@@ -115,7 +113,7 @@ def test_it_ends_when_the_program_has_its_answer(scene: Asking) -> None:
     assert len(scene.store.read()) == 1, "one that is answered already is not offered"
 
 
-def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Asking) -> None:
+def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene):
     bound(1.5)
     with scene.asked(scene.call(**child())) as request:
         assert request.prompt_hidden
@@ -129,7 +127,7 @@ def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Asking) -> None
     assert scene.told() == ALLOWED
 
 
-def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene: Asking) -> None:
+def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene):
     bound(1.5)
     with scene.asked(scene.call(**child())) as first:
         pass
@@ -145,7 +143,7 @@ def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene: Asking) -> No
 
 
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
-def test_what_cannot_be_offered_is_left_to_the_program(scene: Asking, given: object) -> None:
+def test_what_cannot_be_offered_is_left_to_the_program(scene, given):
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")

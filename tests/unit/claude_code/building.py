@@ -35,7 +35,7 @@ def indented(text: str, agent_id: str) -> str:
 class Log:
     """One transcript. `agent` is None for the session's own."""
 
-    def __init__(self, store: Store, path: Path, agent: str | None, version: str) -> None:
+    def __init__(self, store: Store, path: Path, agent: str | None, version: str):
         self.path = path
         self.lines: list[bytes] = []
         self._store = store
@@ -43,7 +43,7 @@ class Log:
         self._version = version
         self._messages = 0
 
-    def record(self, kind: str, /, **keys: object) -> None:
+    def record(self, kind: str, /, **keys: object):
         """Any record, with what all records have."""
         common: dict[str, object] = {"isSidechain": self._agent is not None}
         if self._agent is not None:
@@ -54,24 +54,24 @@ class Log:
         common |= {"cwd": str(self._store.cwd), "sessionId": SESSION, "version": self._version}
         self.lines.append(json.dumps(common, separators=(",", ":")).encode() + b"\n")
 
-    def asked(self, text: str, **keys: object) -> None:
+    def asked(self, text: str, **keys: object):
         """The agent is given something to do."""
         self.record("user", message={"role": "user", "content": text}, **keys)
 
-    def said(self, text: str, stop: str | None = "end_turn", **keys: object) -> None:
+    def said(self, text: str, stop: str | None = "end_turn", **keys: object):
         """The model answers with a text."""
         self.answered([{"type": "text", "text": text}], stop, **keys)
 
-    def used(self, tool: str, tool_use_id: str, stop: str | None = "tool_use", **given: object) -> None:
+    def used(self, tool: str, tool_use_id: str, stop: str | None = "tool_use", **given: object):
         """The model uses a tool."""
         self.answered([{"type": "tool_use", "id": tool_use_id, "name": tool, "input": given}], stop)
 
-    def delegated(self, tool_use_id: str, prompt: str, agent_type: str = "general-purpose", **given: object) -> None:
+    def delegated(self, tool_use_id: str, prompt: str, agent_type: str = "general-purpose", **given: object):
         """The model hands work out."""
         given = {"description": f"do {tool_use_id}", "prompt": prompt, "subagent_type": agent_type} | given
         self.used("Agent", tool_use_id, **given)
 
-    def answered(self, blocks: list[dict[str, object]], stop: str | None, **keys: object) -> None:
+    def answered(self, blocks: list[dict[str, object]], stop: str | None, **keys: object):
         """One message of the model."""
         self._messages += 1
         message = {
@@ -85,19 +85,19 @@ class Log:
         }
         self.record("assistant", message=message, **keys)
 
-    def got(self, tool_use_id: str, text: str, *, error: bool = False, **result: object) -> None:
+    def got(self, tool_use_id: str, text: str, *, error: bool = False, **result: object):
         """The result of a tool; `result` is its structured form."""
         block: dict[str, object] = {"tool_use_id": tool_use_id, "type": "tool_result"}
         block |= {"content": [{"type": "text", "text": text}]} | ({"is_error": True} if error else {})
         keys = {"toolUseResult": result} if result else {}
         self.record("user", message={"role": "user", "content": [block]}, **keys)
 
-    def launched(self, tool_use_id: str, agent_id: str) -> None:
+    def launched(self, tool_use_id: str, agent_id: str):
         """A background agent was begun."""
         text = f"Async agent launched successfully.\nagentId: {agent_id} (internal ID)"
         self.got(tool_use_id, text, isAsync=True, status="async_launched", agentId=agent_id)
 
-    def returned(self, tool_use_id: str, agent_id: str, text: str) -> None:
+    def returned(self, tool_use_id: str, agent_id: str, text: str):
         """A foreground agent has ended."""
         content = [{"type": "text", "text": text}]
         self.got(tool_use_id, indented(text, agent_id), status="completed", agentId=agent_id, content=content)
@@ -106,7 +106,7 @@ class Log:
 class Store:
     """A store of one workspace in a directory of the test. Nothing is written before `save`."""
 
-    def __init__(self, root: Path, cwd: Path | None = None) -> None:
+    def __init__(self, root: Path, cwd: Path | None = None):
         self.workspace = root / "work"
         self.home = root / "claude"
         self.cwd = cwd if cwd is not None else self.workspace
@@ -127,7 +127,7 @@ class Store:
         self._time += timedelta(seconds=1)
         return self._time.isoformat().replace("+00:00", "Z")
 
-    def set_back(self, by: timedelta) -> None:
+    def set_back(self, by: timedelta):
         """Somebody sets the clock."""
         self._time -= by
 
@@ -151,7 +151,7 @@ class Store:
         """What is to be on disk in the end."""
         return {log.path: b"".join(log.lines) for log in self.logs} | self.metas
 
-    def save(self) -> None:
+    def save(self):
         for path, data in self.files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)

@@ -1,9 +1,6 @@
 """A session whose program waits for the person at its terminal."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +9,17 @@ from tests.unit.claude_code.building import BEGIN, SESSION, Store, meta, registe
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path):
     return Store(tmp_path)
 
 
-def wait(store: Store) -> None:
+def wait(store: Store):
     """The program, which runs in this very process, waits."""
     times = {"statusUpdatedAt": BEGIN.timestamp() * 1000, "startedAt": BEGIN.timestamp() * 1000}
     register(store.home, os.getpid(), status="waiting", waitingFor="permission prompt", **times)
 
 
-def handed_out(store: Store, *agents: str) -> None:
+def handed_out(store: Store, *agents: str):
     """Agents in the background that use a tool; the session's own turn is over."""
     main = store.session()
     main.asked("Go.")
@@ -40,7 +37,7 @@ def waiting(runs: dict[str, Run]) -> dict[str, str]:
     return {name: run.waiting for name, run in runs.items() if run.waiting}
 
 
-def test_a_session_waits_for_a_permission_until_it_is_answered(store: Store) -> None:
+def test_a_session_waits_for_a_permission_until_it_is_answered(store):
     main = store.session()
     main.asked("Go.")
     main.used("Bash", "u1", command="touch made.txt\ntouch other.txt", description="x")
@@ -55,13 +52,13 @@ def test_a_session_waits_for_a_permission_until_it_is_answered(store: Store) -> 
         assert reader.read(60.0) == []
 
 
-def test_the_only_agent_that_may_ask_does(store: Store) -> None:
+def test_the_only_agent_that_may_ask_does(store):
     handed_out(store, "a1")
     wait(store)
     assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
 
 
-def test_where_several_may_ask_the_session_does(store: Store) -> None:
+def test_where_several_may_ask_the_session_does(store):
     handed_out(store, "a1", "a2")
     wait(store)
     run = store.runs()[SESSION]

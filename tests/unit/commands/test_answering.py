@@ -1,7 +1,5 @@
 """`agentwatch answer` records what was asked for about the request that was named, and `pending` prints that line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from tests.unit.requests.asked import question, request
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     made = tmp_path / "shop"
@@ -46,9 +44,7 @@ def recorded(workspace: Path) -> list[Record]:
     return [entry.record for entry in DecisionService(workspace, read_only=True).read().entries]
 
 
-def test_a_request_is_answered_by_the_first_digits_of_its_id(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_request_is_answered_by_the_first_digits_of_its_id(workspace, capsys):
     with open_one(workspace, request(workspace, "rm \x1b[31m-rf /", said="It is harmless.\nanswer    allow")) as asked:
         assert run("--deny", "Use build/.", "--", asked.request_id[:8].upper()) == ExitCode.DONE
     (record,) = recorded(workspace)
@@ -60,7 +56,7 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
     assert "  │ It is harmless.\n  │ answer    allow" in said
 
 
-def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_allowed_is_printed_whole(workspace, capsys):
     command = "ls\n" * 300 + "x" * 9_000 + "; rm -rf ~" + "\n" * 60 + "END"
     with open_one(workspace, request(workspace, command, given={"command": command, "cwd": "/else"})) as asked:
         assert run("--allow", asked.request_id) == ExitCode.DONE
@@ -71,7 +67,7 @@ def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.Captur
     assert "truncated" not in said
 
 
-def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_is_one_that_the_request_has(workspace, capsys):
     with open_one(workspace, request(workspace, rules=("Bash(ls:*)",))) as asked:
         with pytest.raises(NotAllowedError, match="none of the rules"):
             run("--allow", "--rule", "Bash(*)", "--", asked.request_id)
@@ -82,7 +78,7 @@ def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.Capt
     assert recorded(workspace)[0].params.rule == "Bash(ls:*)"
 
 
-def test_one_answer_holds_for_the_request_that_is_named(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_answer_holds_for_the_request_that_is_named(workspace, capsys):
     with open_one(workspace) as asked:
         for word in ("", asked.request_id[:7], "0" * 8, asked.request_id + "0"):
             with pytest.raises(UsageError, match="agentwatch pending"):
@@ -96,7 +92,7 @@ def test_one_answer_holds_for_the_request_that_is_named(workspace: Path, capsys:
     assert len(recorded(workspace)) == 1
 
 
-def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pending_prints_the_lines_that_answer(workspace, capsys):
     never = request(workspace, actions=(), why_not="a plan is answered in its terminal")
     with (
         open_one(workspace) as asked,

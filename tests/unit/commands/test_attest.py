@@ -1,7 +1,5 @@
 """`agentwatch attest` signs what is seen, `verify` holds it against what is there, and `report` names it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from tests.unit.agents.documents import packet, returned
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
@@ -32,7 +30,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def bundle(workspace: Path, tmp_path: Path) -> Path:
+def bundle(workspace, tmp_path):
     assert run(["attest", "--all", str(workspace), "-o", str(tmp_path / "all.intoto.jsonl")]) == 0
     return tmp_path / "all.intoto.jsonl"
 
@@ -44,9 +42,7 @@ def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
 
 
 @pytest.mark.parametrize("instead", ["nothing", "a pipe", "a link"])
-def test_a_document_that_cannot_be_compared_is_no_success(
-    workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], instead: str
-) -> None:
+def test_a_document_that_cannot_be_compared_is_no_success(workspace, bundle, tmp_path, capsys, instead):
     document = workspace / "b.return.md"
     document.rename(tmp_path / "elsewhere.md")
     if instead == "a pipe":
@@ -58,12 +54,12 @@ def test_a_document_that_cannot_be_compared_is_no_success(
     assert "✗ subject: “b.return.md” cannot be compared: it is not here any more, or cannot be read" in out
 
 
-def lie(workspace: Path) -> None:
+def lie(workspace: Path):
     text = returned("SUCCESS").replace("files_created:\n- (none)", "files_created:\n- none.md")
     (workspace / "a.return.md").write_text(text, "utf-8")
 
 
-def test_the_verifier_in_the_manual_refuses_another_key(workspace: Path, tmp_path: Path) -> None:
+def test_the_verifier_in_the_manual_refuses_another_key(workspace, tmp_path):
     lie(workspace)
     bundle = tmp_path / "all.intoto.jsonl"
     assert run(["attest", "--all", str(workspace), "-o", str(bundle)]) == 0

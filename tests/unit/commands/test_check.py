@@ -1,7 +1,5 @@
 """`agentwatch check` and `agentwatch rules`: what they print and how they end."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -21,12 +19,12 @@ def check(paths: list[str], output: str = "text") -> int:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, text: str):
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(text, encoding="utf-8")
 
@@ -42,7 +40,7 @@ CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report
 
 
 @pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)
-def test_the_schema_of_a_contract_has_a_valid_example(contract: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_schema_of_a_contract_has_a_valid_example(contract, capsys):
     assert run(["schema", contract]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
@@ -51,12 +49,12 @@ def test_the_schema_of_a_contract_has_a_valid_example(contract: str, capsys: pyt
     assert (reading.contract, reading.findings) == (contract, ())
 
 
-def test_the_contract_without_a_schema_has_an_example() -> None:
+def test_the_contract_without_a_schema_has_an_example():
     manual = Path(agentwatch.__file__).parent / "manual" / "contracts.md"
     assert re.findall("```markdown\n(.*?)```", manual.read_text("utf-8"), re.DOTALL) == [EXAMPLES["return-format"]]
 
 
-def test_another_report_is_checked_only_beside_a_handoff(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_report_is_checked_only_beside_a_handoff(workspace, capsys):
     write("jest.report.json", '{"status": "passed"}')
     assert check(["."], "json") == 0
     assert files_of(capsys.readouterr().out) == []
@@ -65,7 +63,7 @@ def test_another_report_is_checked_only_beside_a_handoff(workspace: Path, capsys
     assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["jest.handoff.json", "jest.report.json"]
 
 
-def test_a_missing_artifact_is_an_error_unless_archived(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_artifact_is_an_error_unless_archived(workspace, capsys):
     artifacts = [{"type": "plan", "path": "specs/7_x/plans/p.md", "summary": "the plan"}]
     write("specs/7_x/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
     assert check(["specs"]) == 1
@@ -85,7 +83,7 @@ def test_a_missing_artifact_is_an_error_unless_archived(workspace: Path, capsys:
     assert check(["."]) == 0
 
 
-def test_paths_are_those_of_the_git_repository(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_those_of_the_git_repository(workspace, monkeypatch):
     artifacts = [{"type": "plan", "path": "docs/p.md", "summary": "the plan"}]
     write("repo/specs/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
     write("elsewhere/a", "")

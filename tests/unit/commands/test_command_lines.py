@@ -1,20 +1,15 @@
 """Command lines: the help of every command, what a shell is offered for the last word, and an early interrupt."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 from agentwatch.cli import run
 from tests.unit.agents.documents import packet
 
 
-def test_an_early_interrupt_ends_without_a_word(tmp_path: Path) -> None:
+def test_an_early_interrupt_ends_without_a_word(tmp_path):
     program = (
         "import sys\n"
         "class Interrupts:\n"
@@ -32,9 +27,7 @@ HOSTILE = ["a\nb", "a\x1b]0;x\x07", "a\u202eb", "a\tb", "--yes", "-x", " a", "a\
 TYPED = [["", ""], ["\0"], ["decide", "\ud800"], ["--", "--", "--"], ["tree", "'"], ["\\"]]
 
 
-def test_an_id_that_no_shell_could_take_is_not_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_id_that_no_shell_could_take_is_not_offered(tmp_path, monkeypatch, capsys):
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.chdir(tmp_path)
@@ -49,7 +42,7 @@ def test_an_id_that_no_shell_could_take_is_not_offered(
             assert capsys.readouterr().err == ""
 
 
-def test_completion_ends_by_itself_where_looking_takes_long() -> None:
+def test_completion_ends_by_itself_where_looking_takes_long():
     program = (
         "import time\nfrom agentwatch.cli import completion, run\n"
         "completion._SECONDS = 0.01\ncompletion._look_up = lambda _: time.sleep(600)\n"

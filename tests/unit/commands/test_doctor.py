@@ -1,18 +1,12 @@
 """The doctor finds state and keys where agents write, and claims no more than it has checked."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from agentwatch.cli import start
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
-def test_what_lies_in_or_leads_through_the_workspace_is_bad(
-    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_lies_in_or_leads_through_the_workspace_is_bad(variable, tmp_path, monkeypatch, capsys):
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     workspace.mkdir()
     outside.mkdir()

@@ -1,9 +1,6 @@
 """`agentwatch fleet` and `agentwatch doctor --nats`, against a real nats-server."""
 
-from __future__ import annotations
-
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,7 @@ from tests.broker import Broker, needed
 
 
 @pytest.fixture
-def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+def keys(tmp_path, monkeypatch):
     """An operator's, who trusts one host."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "kim"))
     monkeypatch.delenv("NATS_CREDS", raising=False)
@@ -32,7 +29,7 @@ def host_keys(tmp_path: Path) -> Keys:
 
 
 @pytest.fixture
-def broker(tmp_path: Path, keys: Keys, capsys: pytest.CaptureFixture[str]) -> Iterator[Broker]:
+def broker(tmp_path, keys, capsys):
     """A server with the accounts that are printed for these keys."""
     assert run(["fleet", "config"]) == 0
     text = capsys.readouterr().out
@@ -41,9 +38,7 @@ def broker(tmp_path: Path, keys: Keys, capsys: pytest.CaptureFixture[str]) -> It
     broker.stop()
 
 
-def test_the_configuration_is_one_that_the_server_takes(
-    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_configuration_is_one_that_the_server_takes(keys, tmp_path, capsys):
     assert run(["fleet", "config"]) == 0
     text = capsys.readouterr().out
     (tmp_path / "fleet.conf").write_text(text)
@@ -58,9 +53,7 @@ def test_the_configuration_is_one_that_the_server_takes(
 OWN = "      { nkey: UD3AH3KSJ2ZAN7SLQTEQEFA4QRQJKXZP5TSHIEL2F5W3NGF3GOZMGX57 }  # my laptop"
 
 
-def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(
-    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(keys, tmp_path, capsys):
     needed()
     file, second = tmp_path / "fleet.conf", Keys(tmp_path / "second" / "agentwatch").create().public
 
@@ -88,9 +81,7 @@ def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
-def test_init_makes_the_store_and_makes_it_right(
-    broker: Broker, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_init_makes_the_store_and_makes_it_right(broker, keys, tmp_path, capsys, monkeypatch):
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: there is none" in capsys.readouterr().out
     with monkeypatch.context() as changed:

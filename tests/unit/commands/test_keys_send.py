@@ -1,10 +1,5 @@
 """`agentwatch keys send`: hosts behind a real sshd trust the operator's key, or it is said why they do not."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from agentwatch.cli.keys import send
@@ -14,20 +9,20 @@ from tests.unit.remote.sshd import Sshd, needs_sshd
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
+def sshd(tmp_path):
     running = Sshd(tmp_path / "there")
     yield running
     running.stop()
 
 
 @pytest.fixture
-def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+def keys(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "kim"))
     return Keys()
 
 
 @needs_sshd
-def test_hosts_trust_the_key_that_it_makes(sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
     address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
     assert send(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
@@ -40,9 +35,7 @@ def test_hosts_trust_the_key_that_it_makes(sshd: Sshd, keys: Keys, capsys: pytes
 
 
 @needs_sshd
-def test_a_host_that_cannot_be_told_is_named(
-    sshd: Sshd, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_host_that_cannot_be_told_is_named(sshd, keys, tmp_path, capsys):
     bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
     try:
         program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")

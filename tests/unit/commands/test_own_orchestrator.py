@@ -1,14 +1,12 @@
 """The orchestrator that the manual shows, as it stands there: it hands out, waits, and does what is decided."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,7 +34,7 @@ Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(tmp_path, monkeypatch):
     """Begins another process of the orchestrator in the workspace, which is the current directory."""
     place, programs = tmp_path / "shop", tmp_path / "bin"
     programs.mkdir()
@@ -63,7 +61,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         end(one)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]):
     process.kill()
     process.wait()
 
@@ -87,7 +85,7 @@ def until_asks(state: str, count: int) -> str:
             return str(asking[0]["ask"])
 
 
-def test_the_orchestrator_of_the_manual_carries_out_each_once(start: Start) -> None:
+def test_the_orchestrator_of_the_manual_carries_out_each_once(start):
     first = start()
     assert "Which port?" in until_asks("blocked", 1)
     end(first)

@@ -1,14 +1,12 @@
 """A command that is printed means the task, the action and the question that it was printed for, whatever agents call
 their tasks, what they say in them, and where the workspace lies."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -101,9 +99,7 @@ def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
 )
 @given(seed=st.integers(0, 2**64))
 @pytest.mark.slow
-def test_nothing_foreign_changes_what_a_printed_line_means(
-    shell: str, command: str, printed: Printed, ways: Sequence[str], seed: int
-) -> None:
+def test_nothing_foreign_changes_what_a_printed_line_means(shell, command, printed, ways, seed):
     random = Random(seed)
     with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
         workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")

@@ -1,9 +1,6 @@
 """Whatever cannot be read, every command says so: in words, in JSON and in its exit code."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ from tests.homes import live_in
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     """A workspace with one task, which was handed off, of a user who has no programs."""
     live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
@@ -35,9 +32,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("decisions", "STATE/decisions", True),
     ],
 )
-def test_every_face_says_what_it_could_not_see(
-    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, path: str, *, is_closed: bool
-) -> None:
+def test_every_face_says_what_it_could_not_see(workspace, capsys, source, path, *, is_closed):
     def asked(*words: str) -> tuple[int, str, str]:
         return run([*words, str(workspace)]), *capsys.readouterr()
 

@@ -1,11 +1,9 @@
 """Every rule with one way to break it, alone, in a document that is valid otherwise."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tests.unit.contracts.documents import (
     FAILURE,
@@ -64,7 +62,7 @@ def _text(name: str, base: str, *rows: tuple[str, str, str, str | int]) -> list[
     return [Case(rule, name, base, swap(old, new), at) for rule, old, new, at in rows]
 
 
-_ELSEWHERE: Final = (
+_ELSEWHERE = (
     *("file:a.md", "$HOME/a.md", "$env:HOME/a.md", "~/a.md", "https://host.test/a.md", "C:\\a.md", "C:a.md"),
     *("a/../../b.md", "\\\\host\\a.md", "%TEMP%\\a.md"),
 )
@@ -74,19 +72,19 @@ def _todos(*rows: tuple[str, str, str, str | int]) -> list[Case]:
     return _text("north.todos.md", TODOS, *rows)
 
 
-_PACKET_TEXT: Final = text_of(PACKET)
-NOT_FINISHED: Final = (
+_PACKET_TEXT = text_of(PACKET)
+NOT_FINISHED = (
     *("token_limit_exceeded", "changes_requested", "corrupted", "reverted", "deadlocked", "human_required"),
     *("approval_required", "escalated", "postponed", "truncated", "quota_reached", "submitted", "compromised"),
     *("aborted_and_documented", "timed_out_and_recorded", "unresolved_documented", "rejected_reviewed"),
     *("errors_generated", "not_yet_created", "completed_with_errors", "unwritten", "created_nothing"),
 )
-_LONG: Final = "Nine rows are filled. " * 23
-_STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
+_LONG = "Nine rows are filled. " * 23
+_STAGE = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
 
 
-_MORE: Final = '"next_steps": "Buy the seeds."'
-DOCUMENT: Final = [
+_MORE = '"next_steps": "Buy the seeds."'
+DOCUMENT = [
     *_text(
         "north.return.json",
         text_of(SUBAGENT),
@@ -123,7 +121,7 @@ DOCUMENT: Final = [
     Case("DOC014", "north.handoff.md", _PACKET_TEXT, lambda text: f"<task>\n```json\n{text}```\n</task>\n", 1),
 ]
 
-HANDOFF: Final = _json(
+HANDOFF = _json(
     "north.handoff.json",
     PACKET,
     ("HOF002", put("task_id", None), '"task_id"'),
@@ -151,7 +149,7 @@ HANDOFF.append(
     )
 )
 
-CHECKLIST: Final = _todos(
+CHECKLIST = _todos(
     ("TOD001", "- [ ] PLAN: Count the seeds", "- PLAN: Count the seeds", "Count"),
     ("TOD009", "- [ ] PLAN: Count the seeds", "Count the seeds", "Count"),
     *(("TOD001", "- [ ] PLAN: Count the seeds", f"{mark} Count the seeds", "Count") for mark in ("[ ]", "-[ ]", "[x]")),
@@ -169,7 +167,7 @@ CHECKLIST: Final = _todos(
     ("TOD008", "- [ ] PLAN: Count", "3. [ ] PLAN: Count", "Count"),
 )
 
-STATUS: Final = [
+STATUS = [
     *_text(
         "north.return.md",
         RETURN,
@@ -282,7 +280,7 @@ STATUS: Final = [
     ),
 ]
 
-SUBAGENT_RETURN: Final = [
+SUBAGENT_RETURN = [
     *_json(
         "north.return.json",
         SUBAGENT,
@@ -319,7 +317,7 @@ SUBAGENT_RETURN: Final = [
     ),
 ]
 
-RETURN_META: Final = [
+RETURN_META = [
     *_json(
         "garden/.return-meta.json",
         META,
@@ -347,7 +345,7 @@ RETURN_META: Final = [
     ),
 ]
 
-REPORT_CONTRACT: Final = _json(
+REPORT_CONTRACT = _json(
     "north.report.json",
     REPORT,
     ("REP004", put("report_metadata.agent_name", None), '"agent_name"'),
@@ -375,7 +373,7 @@ REPORT_CONTRACT: Final = _json(
     ("REP051", put("report_metadata.attempt", True), '"attempt"'),
 )
 
-TABLES: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parent / "rows.json").read_text("utf-8"))
+TABLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "rows.json").read_text("utf-8"))
 """The contracts in JSON: an example, and each way to break one of its fields as rule, kind, path, line and value."""
 
 
@@ -387,5 +385,5 @@ def _of_table(table: dict[str, Any]) -> list[Case]:
     ]
 
 
-_WRITTEN: Final = [*DOCUMENT, *HANDOFF, *CHECKLIST, *STATUS, *SUBAGENT_RETURN, *RETURN_META, *REPORT_CONTRACT]
-CASES: Final = [*_WRITTEN, *(case for table in TABLES for case in _of_table(table))]
+_WRITTEN = [*DOCUMENT, *HANDOFF, *CHECKLIST, *STATUS, *SUBAGENT_RETURN, *RETURN_META, *REPORT_CONTRACT]
+CASES = [*_WRITTEN, *(case for table in TABLES for case in _of_table(table))]

@@ -1,7 +1,5 @@
 """One valid document of each contract, and short ways to break a copy of it."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

@@ -1,11 +1,9 @@
 """The table of the documents' normative sentences: what it names is there, and an error breaks a must, nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -13,13 +11,13 @@ from tests.goldens.documents import adapter
 from tests.goldens.documents.table import THEMES, cases_of
 from tests.goldens.trees.test_trees import topics
 
-_TABLE: Final = Path(__file__).parent / "normative.md"
-_UNIT: Final = Path(__file__).parents[1]
-_GOLDENS: Final = _UNIT.parent / "goldens"
-_RULES: Final = {rule["id"]: rule for rule in adapter.rules() if not rule["id"].startswith(("SRC", "DEC"))}
-_DOCUMENTS: Final = {"handoff-packet", "return-format", "subagent-return", "report-contract", "error-propagation"}
-_CLAIMS: Final = json.loads((_GOLDENS / "verdicts" / "files_data.json").read_text(encoding="utf-8"))
-_CASES: Final = {
+_TABLE = Path(__file__).parent / "normative.md"
+_UNIT = Path(__file__).parents[1]
+_GOLDENS = _UNIT.parent / "goldens"
+_RULES = {rule["id"]: rule for rule in adapter.rules() if not rule["id"].startswith(("SRC", "DEC"))}
+_DOCUMENTS = {"handoff-packet", "return-format", "subagent-return", "report-contract", "error-propagation"}
+_CLAIMS = json.loads((_GOLDENS / "verdicts" / "files_data.json").read_text(encoding="utf-8"))
+_CASES = {
     *(f"{theme}#{case.id}" for theme in THEMES for case in cases_of(theme)),
     *(f"{topic}#{name}".replace(" ", "_") for one in topics() for topic, name, _ in one.values),
     *(f"files#{name}".replace(" ", "_") for name in _CLAIMS),
@@ -59,10 +57,10 @@ def _rows() -> list[Row]:
     return rows
 
 
-ROWS: Final = _rows()
+ROWS = _rows()
 
 
-def test_every_document_is_in_the_table_with_its_sentences() -> None:
+def test_every_document_is_in_the_table_with_its_sentences():
     counts = {document: sum(row.document == document for row in ROWS) for document in _DOCUMENTS}
     assert min(counts.values()) >= 30, counts
     assert sum(counts.values()) >= 230, counts
@@ -70,7 +68,7 @@ def test_every_document_is_in_the_table_with_its_sentences() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.document}: {row.sentence}")
-def test_what_holds_a_sentence_is_there_and_as_severe_as_it(row: Row) -> None:
+def test_what_holds_a_sentence_is_there_and_as_severe_as_it(row):
     assert row.level in ("must", "should", "may", "says")
     assert row.proofs or row.note, "a sentence that nothing holds says why"
     severities = {_RULES[rule]["severity"] for rule in row.rules}
@@ -85,7 +83,7 @@ def test_what_holds_a_sentence_is_there_and_as_severe_as_it(row: Row) -> None:
         assert re.search(rf"^def {name}\(", source, re.MULTILINE), test
 
 
-def test_every_rule_holds_a_sentence_and_every_error_a_must() -> None:
+def test_every_rule_holds_a_sentence_and_every_error_a_must():
     assert {rule for row in ROWS for rule in row.rules} == _RULES.keys()
     of_musts = {rule for row in ROWS if row.level == "must" for rule in row.rules}
     assert {rule for rule in _RULES if _RULES[rule]["severity"] == "error"} <= of_musts

@@ -1,11 +1,9 @@
 """Whatever is written, reading it ends, gives the same each time, and leaves findings that can be shown."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +25,7 @@ from tests.unit.contracts.documents import (
     text_of,
 )
 
-NAMES: Final = (
+NAMES = (
     "x.json",
     "x.md",
     "x.return.json",
@@ -36,10 +34,10 @@ NAMES: Final = (
     "a/.return-meta.json",
     "handoffs/x.md",
 )
-JSON_BASES: Final = (PACKET, SUBAGENT, SUBAGENT_FAILED, META, REPORT)
-RETURNS: Final = (RETURN, FAILURE, PARTIAL)
-TEXT_BASES: Final = (*RETURNS, TODOS, f"```json\n{text_of(PACKET)}```\n\n{TODOS}")
-ODD: Final = (
+JSON_BASES = (PACKET, SUBAGENT, SUBAGENT_FAILED, META, REPORT)
+RETURNS = (RETURN, FAILURE, PARTIAL)
+TEXT_BASES = (*RETURNS, TODOS, f"```json\n{text_of(PACKET)}```\n\n{TODOS}")
+ODD = (
     *("completed", "researched", "", "..", "/a", "\x1b[0m", "\ud800", "{x}", "## Status", "state: ERROR", "- state: x"),
     *(
         "```",
@@ -121,7 +119,7 @@ any_text = st.text(st.characters()) | st.text('#`~{}[]":, \n\r-*statusevidn_:0',
 
 @pytest.mark.parametrize("texts", [any_text, mutated_objects(), mutated_texts()], ids=range(3))
 @given(data=st.data())
-def test_any_text_is_read_without_an_error(texts: st.SearchStrategy[str], data: st.DataObject) -> None:
+def test_any_text_is_read_without_an_error(texts, data):
     text = data.draw(texts)
     for name in NAMES:
         check(text, name)
@@ -133,7 +131,7 @@ def test_any_text_is_read_without_an_error(texts: st.SearchStrategy[str], data: 
     st.text(alphabet='{}[]",:0123456789.eE+-tfnrualse \n\\', max_size=40)
     | st.builds(json.dumps, anything, indent=st.sampled_from([None, 2]))
 )
-def test_what_is_json_is_what_the_parser_says(text: str) -> None:
+def test_what_is_json_is_what_the_parser_says(text):
     try:
         json.loads(text)
     except ValueError:
@@ -146,7 +144,7 @@ def test_what_is_json_is_what_the_parser_says(text: str) -> None:
 
 
 @pytest.mark.parametrize("document", JSON_BASES)
-def test_keys_written_in_escapes_are_those_keys(document: dict[str, Any]) -> None:
+def test_keys_written_in_escapes_are_those_keys(document):
     text = escaped = json.dumps(document)
     for key in document:
         escaped = escaped.replace(f'"{key}":', '"' + "".join(f"\\u{ord(letter):04x}" for letter in key) + '":')
@@ -156,7 +154,7 @@ def test_keys_written_in_escapes_are_those_keys(document: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("document", [*JSON_BASES, *RETURNS])
-def test_a_document_cut_anywhere_is_unknown_or_broken(document: dict[str, Any] | str) -> None:
+def test_a_document_cut_anywhere_is_unknown_or_broken(document):
     whole = document if isinstance(document, str) else text_of(document).rstrip()
     end = whole.index("files_modified:") if isinstance(document, str) else len(whole)
     found = [check(whole[:length], "odd.md" if isinstance(document, str) else "odd.json") for length in range(end)]
@@ -170,14 +168,14 @@ def test_a_document_cut_anywhere_is_unknown_or_broken(document: dict[str, Any] |
 
 
 @pytest.mark.parametrize("document", RETURNS)
-def test_a_return_that_breaks_off_between_its_parts_is_being_written(document: str) -> None:
+def test_a_return_that_breaks_off_between_its_parts_is_being_written(document):
     for part in ("## Deliverables", "## Evidence", "## Runtime Attestation", "files_created:", "files_modified:", None):
         cut = check(document[: document.index(part) if part else None], "x.return.md")
         assert cut is not None
         assert cut.complete == (part is None), part
 
 
-def test_a_thousand_findings_are_counted_and_not_listed() -> None:
+def test_a_thousand_findings_are_counted_and_not_listed():
     document = check(text_of(put("artifacts", [{"type": "x", "path": 1}] * 900)(SUBAGENT)), "x.json")
     rules = rules_of(document)
     assert {rules.count(rule) for rule in ("SUB016", "SUB019", "SUB021")} == {20}
@@ -204,7 +202,7 @@ def test_a_thousand_findings_are_counted_and_not_listed() -> None:
     ],
     ids=range(20),
 )
-def test_a_megabyte_of_anything_is_read(text: str) -> None:
+def test_a_megabyte_of_anything_is_read(text):
     for name in ("x.todos.md", "x.return.json", "x.return.md"):
         check(text, name)
     check(text, "", embedded=True)

@@ -1,26 +1,23 @@
 """Each rule, broken alone, gives exactly its own finding at its own line; and the catalogue is whole."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import Final
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import read_document
 from tests.goldens.documents import adapter
-from tests.unit.contracts.cases import CASES, TABLES, Case
+from tests.unit.contracts.cases import CASES, TABLES
 from tests.unit.contracts.documents import line_with
 
-RULES: Final = {rule["id"]: rule for rule in adapter.rules()}
-SHOWN_ELSEWHERE: Final = ("DOC010", "SRC", "LNK", "DEC")
+RULES = {rule["id"]: rule for rule in adapter.rules()}
+SHOWN_ELSEWHERE = ("DOC010", "SRC", "LNK", "DEC")
 """How rules begin that no document breaks by itself: tests of files, trees, runs and decisions show them."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_rule_broken_alone_gives_only_its_finding(case: Case) -> None:
+def test_a_rule_broken_alone_gives_only_its_finding(case):
     valid, broken = (read_document(text, case.name, embedded=case.embedded) for text in (case.valid_text, case.text))
     assert valid is not None
     assert broken is not None
@@ -31,16 +28,16 @@ def test_a_rule_broken_alone_gives_only_its_finding(case: Case) -> None:
     assert "{" not in broken.findings[0].message, "a placeholder was left open"
 
 
-def test_every_rule_is_broken_by_a_case() -> None:
+def test_every_rule_is_broken_by_a_case():
     assert {case.rule for case in CASES} == {rule for rule in RULES if not rule.startswith(SHOWN_ELSEWHERE)}
 
 
-OF_TABLES: Final = {each["name"]: each for each in TABLES}
-IN_TABLES: Final = [case for case in CASES if case.name in OF_TABLES and not case.rule.startswith(("DOC", "HOF061"))]
+OF_TABLES = {each["name"]: each for each in TABLES}
+IN_TABLES = [case for case in CASES if case.name in OF_TABLES and not case.rule.startswith(("DOC", "HOF061"))]
 
 
 @pytest.mark.parametrize("case", IN_TABLES, ids=lambda case: case.id)
-def test_the_schema_refuses_errors_of_fields_alone(case: Case) -> None:
+def test_the_schema_refuses_errors_of_fields_alone(case):
     each = OF_TABLES[case.name]
     valid = Draft202012Validator(adapter.schema(each["contract"])).is_valid
     assert valid(json.loads(case.valid_text))
@@ -50,17 +47,17 @@ def test_the_schema_refuses_errors_of_fields_alone(case: Case) -> None:
 
 
 @pytest.mark.parametrize("contract", [each["contract"] for each in TABLES])
-def test_the_schema_is_one_of_its_draft(contract: str) -> None:
+def test_the_schema_is_one_of_its_draft(contract):
     Draft202012Validator.check_schema(adapter.schema(contract))
 
 
-def test_ids_are_stable_in_form_and_grouped_by_contract() -> None:
+def test_ids_are_stable_in_form_and_grouped_by_contract():
     assert all(re.fullmatch(r"(?:DOC|HOF|TOD|RET|ERR|SUB|MET|REP|SRC|LNK|DEC)\d{3}", rule) for rule in RULES)
     grouped = {(rule["id"][:3], rule["contract"]) for rule in RULES.values()}
     assert len(grouped) == len({group for group, _ in grouped})
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_rule_says_everything_that_explaining_needs(rule: dict[str, str]) -> None:
+def test_a_rule_says_everything_that_explaining_needs(rule):
     assert all(rule[field].strip() for field in ("section", "title", "message", "why"))
     assert rule["message"][-1] in ".;"

@@ -1,7 +1,5 @@
 """An operator with keys and a ledger, and decisions as that operator makes them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable
@@ -40,7 +38,7 @@ def at(moment: datetime) -> time_machine.travel:
 class Quick(Disk):
     """Syncs nothing: in a test there is no power failure, and hundreds of syncs take minutes on a busy disk."""
 
-    def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+    def fsync(self, descriptor: int):  # type: ignore[override]
         os.fstat(descriptor)
 
 
@@ -57,7 +55,7 @@ class Operator:
     key: SigningKey = field(init=False)
     ledger: Ledger = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.workspace.mkdir(parents=True, exist_ok=True)
         self.keys = Keys(self.configuration, QUICK)
         self.key = self.keys.load() if self.keys.directory.exists() else self.keys.create()
@@ -112,7 +110,7 @@ class Operator:
         asked = self.draft(task_id, **changes)
         return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)
 
-    def trust_kim(self) -> None:
+    def trust_kim(self):
         with at(NOON):
             self.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
 

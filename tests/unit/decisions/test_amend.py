@@ -1,7 +1,5 @@
 """Documents that a decision hands on: valid by its contract, and changed only where it must be."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -50,7 +48,7 @@ def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [NAME, "x.handoff.md"])
-def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
+def test_an_amended_handoff_is_valid_and_says_what_is_new(name):
     text = text_of(PACKET) if name == NAME else FENCED
     after = amend(text, name)
     assert problems(after, name) == []
@@ -63,7 +61,7 @@ def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
 
 
 @pytest.mark.parametrize("notes", [[], None, "no list", ["one", "two"]])
-def test_notes_of_any_shape_get_the_new_ones(notes: Any) -> None:
+def test_notes_of_any_shape_get_the_new_ones(notes):
     before = {key: value for key, value in PACKET.items() if key != "attempt"} | {"notes": notes}
     after = amend(json.dumps(before))
     assert problems(after) == []
@@ -71,12 +69,12 @@ def test_notes_of_any_shape_get_the_new_ones(notes: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no packet", "[]", text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'])
-def test_without_a_sound_packet_it_is_said(text: str) -> None:
+def test_without_a_sound_packet_it_is_said(text):
     with pytest.raises(AmendError, match="write a new one"):
         amend(text)
 
 
-def test_an_edited_handoff_is_checked() -> None:
+def test_an_edited_handoff_is_checked():
     good = amend(text_of(PACKET))
     assert problems("# Nothing", "x.md") == ["it is no handoff packet any more"]
     assert len(problems(good[:-30])) == 1
@@ -91,7 +89,7 @@ def station() -> Task:
     return failed(2, code="E_LINE_FAULT")
 
 
-def test_the_fitter_gets_a_packet_that_names_what_it_restores() -> None:
+def test_the_fitter_gets_a_packet_that_names_what_it_restores():
     task = station()
     text = fitter_packet(task, decision_id=ID, note="The press jams.")
     reading = read_document(text, NAME)
@@ -106,7 +104,7 @@ def test_the_fitter_gets_a_packet_that_names_what_it_restores() -> None:
     assert handoff_problems(task, subject, NAME, text, mode="fitter") == []
 
 
-def test_the_final_report_is_a_valid_return() -> None:
+def test_the_final_report_is_a_valid_return():
     proposal = final_report(station(), note="The budget is spent.\nStop.", operator="ada")
     text = proposal.text
     assert proposal.problems(text) == []
@@ -120,7 +118,7 @@ def test_the_final_report_is_a_valid_return() -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-def test_no_text_breaks_the_final_report(task_id: str, note: str, operator: str, code: str) -> None:
+def test_no_text_breaks_the_final_report(task_id, note, operator, code):
     told = Told()
     task = told.attempt(1, returned())
     task.task_id = task_id or "x"

@@ -1,7 +1,5 @@
 """The answer to a request of a program: signed as any decision, read by nobody but who holds the request."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -21,7 +19,7 @@ from agentwatch.delegation.events import Decided, Gone, Unreadable
 from agentwatch.delegation.request import RequestKind
 from tests.unit.decisions.made import HANDOFF, NOON, at, record
 from tests.unit.decisions.test_record import KEYS
-from tests.unit.requests.asked import ANSWERED, Place, place, question, request
+from tests.unit.requests.asked import ANSWERED, place, question, request
 
 __all__ = ["place"]
 
@@ -44,7 +42,7 @@ def answer(**changes: Any) -> Record:
     return record(**(values | changes))
 
 
-def test_an_answer_names_the_request_and_its_exact_input() -> None:
+def test_an_answer_names_the_request_and_its_exact_input():
     document = json.loads(answer().to_bytes())
     assert list(document) == [*KEYS, "request"]
     assert document["request"] == {**asdict(ASKED), "kind": "permission"}
@@ -69,7 +67,7 @@ def test_an_answer_names_the_request_and_its_exact_input() -> None:
         {"request": replace(ASKED, nonce="\ud800")},
     ],
 )
-def test_an_answer_that_is_not_one_throughout_is_refused(changes: dict[str, Any]) -> None:
+def test_an_answer_that_is_not_one_throughout_is_refused(changes):
     asked = changes.get("request", ASKED)
     if asked is not None and "decision_id" not in changes and changes.get("version") != 1:
         with suppress(RecordError):
@@ -79,7 +77,7 @@ def test_an_answer_that_is_not_one_throughout_is_refused(changes: dict[str, Any]
         answer(**changes)
 
 
-def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
+def test_neither_kind_of_record_takes_the_keys_of_the_other():
     for document in (
         record().document() | {"request": None},
         record().document() | {"params": record().document()["params"] | {"rule": None}},
@@ -90,7 +88,7 @@ def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
             parse(json.dumps(document, separators=(",", ":")).encode())
 
 
-def test_an_answer_holds_ten_minutes_or_until_the_request_ends(place: Place) -> None:
+def test_an_answer_holds_ten_minutes_or_until_the_request_ends(place):
     with at(NOON):
         assert place.answer(request(place.workspace, asked_at=0.0)).record.expires_at == "2030-01-01T12:10:00Z"
         until = NOON.timestamp() + 5.5
@@ -98,7 +96,7 @@ def test_an_answer_holds_ten_minutes_or_until_the_request_ends(place: Place) -> 
     assert made.record.expires_at == "2030-01-01T12:00:06Z"
 
 
-def test_agents_are_not_told_of_answers(place: Place) -> None:
+def test_agents_are_not_told_of_answers(place):
     asked = request(place.workspace)
     made = place.answer(asked)
     reader = Reader(place.workspace, state=place.state, configuration=place.configuration, environment={})
@@ -117,7 +115,7 @@ def test_agents_are_not_told_of_answers(place: Place) -> None:
     assert len(place.desk().mirror().foreign) == 1
 
 
-def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None:
+def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
     asked = request(place.workspace)
     clerk = DecisionWatcher(place.desk())
 
@@ -140,7 +138,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None
     assert list(place.workspace.iterdir()) == []
 
 
-def test_nobody_answers_what_nobody_waits_for(place: Place) -> None:
+def test_nobody_answers_what_nobody_waits_for(place):
     with pytest.raises(RequestGoneError, match="its holder has ended"):
         place.answer(request(place.workspace), gone="its holder has ended")
     with pytest.raises(RequestGoneError, match="its time is over"):
@@ -159,9 +157,7 @@ def test_nobody_answers_what_nobody_waits_for(place: Place) -> None:
         ({"rules": ("Bash(ls)",)}, Action.ALLOW, Params(rule="Bash(*)"), "", "none of the rules"),
     ],
 )
-def test_a_request_says_which_answers_it_takes(
-    place: Place, *, changes: dict[str, Any], action: Action, params: Params, note: str, words: str
-) -> None:
+def test_a_request_says_which_answers_it_takes(place, *, changes, action, params, note, words):
     asked = request(place.workspace, **changes)
     assert words in (refusal(asked, action, params, note) or "")
     with pytest.raises(DecisionError):
@@ -179,7 +175,7 @@ def test_a_request_says_which_answers_it_takes(
         ((*ANSWERED.answers, Answer("Which checks?", " ")), "empty"),
     ],
 )
-def test_each_question_is_answered_as_it_was_asked(place: Place, answers: tuple[Answer, ...], words: str) -> None:
+def test_each_question_is_answered_as_it_was_asked(place, answers, words):
     asked = question(place.workspace)
     assert refusal(asked, Action.ANSWER, ANSWERED) is None
     assert words in (refusal(asked, Action.ANSWER, Params(answers=answers)) or "")
@@ -187,7 +183,7 @@ def test_each_question_is_answered_as_it_was_asked(place: Place, answers: tuple[
     assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")
 
 
-def test_a_forged_decision_is_told_as_long_as_it_is_there(place: Place) -> None:
+def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
     clerk, mirror = DecisionWatcher(place.desk()), place.workspace / ".agentwatch" / "decisions"
     clerk.look()
     mirror.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,6 @@
 """Keys: the own one private, whole, and replaced without losing the past; those of others trusted from a moment on."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,7 +20,7 @@ KIMS = KIM.public
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Keys:
+def keys(tmp_path):
     return Keys(tmp_path / "configuration")
 
 
@@ -38,7 +35,7 @@ def trust_kim(keys: Keys) -> Path:
     return keys.directory / "operators" / f"{KIMS.keyid}.pub"
 
 
-def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
+def test_only_the_user_can_read_the_key_whatever_the_umask(keys):
     before = os.umask(0)
     try:
         keys.create()
@@ -48,7 +45,7 @@ def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
     assert [path.name for path in sorted(keys.directory.iterdir())] == [PRIVATE, PUBLIC]
 
 
-def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
+def test_a_passphrase_can_be_set_changed_and_taken_away(keys):
     made = keys.create("sésame")
     assert "is encrypted" in (keys.why_encrypted() or "")
     # A signature can be verified without it.
@@ -65,7 +62,7 @@ def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_a_key_nothing_is_signed_or_trusted(keys: Keys) -> None:
+def test_without_a_key_nothing_is_signed_or_trusted(keys):
     for _ in range(2):
         assert (keys.trust(), keys.is_in_sight()) == (Trust(), False)
         for ask in (keys.load, keys.show, keys.rotate):
@@ -74,7 +71,7 @@ def test_without_a_key_nothing_is_signed_or_trusted(keys: Keys) -> None:
         keys.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys: Keys) -> None:
+def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys):
     old = keys.create().public
     assert keys.is_in_sight()
     (keys.directory / PRIVATE).unlink()
@@ -86,7 +83,7 @@ def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys: Keys) -> None:
     assert [key.public for key in keys.trust().keys] == [old, new]
 
 
-def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
+def test_a_key_that_was_replaced_is_trusted_until_then(keys):
     first = keys.create().public
     with at(NOON):
         second = keys.rotate().public
@@ -100,7 +97,7 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
     trust.require(third.keyid, "2099-01-01T00:00:00Z")
 
 
-def test_a_clock_that_was_set_back_keeps_their_order(keys: Keys) -> None:
+def test_a_clock_that_was_set_back_keeps_their_order(keys):
     made = [keys.create().public]
     # In one second, and in the one before: the order of the keys is that of their rotations.
     for now in (NOON, NOON, NOON - HOUR):
@@ -110,7 +107,7 @@ def test_a_clock_that_was_set_back_keeps_their_order(keys: Keys) -> None:
     assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
-def test_a_writer_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
+def test_a_writer_killed_between_the_two_files_is_made_up_for(keys):
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
     assert keys.show() == made.public == keys.trust().keys[-1].public
@@ -124,7 +121,7 @@ def test_a_writer_killed_between_the_two_files_is_made_up_for(keys: Keys) -> Non
     assert keys.trust() == Trust((TrustedKey(made.public),))
 
 
-def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys: Keys) -> None:
+def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys):
     keys.create("sesame")
     replaced = list[object]()
 
@@ -136,13 +133,13 @@ def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys: Keys) -> No
     assert [keys.show()] == replaced
 
 
-def test_of_two_that_make_the_first_key_both_get_the_same(keys: Keys) -> None:
+def test_of_two_that_make_the_first_key_both_get_the_same(keys):
     assert signs_alike(keys.create(), keys.create())
     assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_key_that_others_can_read_is_refused_with_the_remedy(keys: Keys, mode: int) -> None:
+def test_a_key_that_others_can_read_is_refused_with_the_remedy(keys, mode):
     keys.create()
     (keys.directory / PRIVATE).chmod(mode)
     with pytest.raises(KeyProblemError, match=f"mode {mode:o}.*chmod 600.*rotate"):
@@ -150,7 +147,7 @@ def test_a_key_that_others_can_read_is_refused_with_the_remedy(keys: Keys, mode:
 
 
 @pytest.mark.parametrize("which", ["keys", "configuration", "another user"])
-def test_a_directory_that_others_can_write_is_refused(keys: Keys, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+def test_a_directory_that_others_can_write_is_refused(keys, monkeypatch, which):
     keys.create()
     if which == "another user":
         monkeypatch.setattr(os, "geteuid", lambda: 4_242)
@@ -161,7 +158,7 @@ def test_a_directory_that_others_can_write_is_refused(keys: Keys, monkeypatch: p
             ask()
 
 
-def test_a_damaged_key_or_one_of_another_kind_is_refused(keys: Keys) -> None:
+def test_a_damaged_key_or_one_of_another_kind_is_refused(keys):
     keys.create()
     path = keys.directory / PRIVATE
     other = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -171,7 +168,7 @@ def test_a_damaged_key_or_one_of_another_kind_is_refused(keys: Keys) -> None:
             keys.load()
 
 
-def test_a_key_directory_that_cannot_be_used_is_told(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_directory_that_cannot_be_used_is_told(keys, monkeypatch):
     keys.create()
     broken = Keys(keys.directory / PRIVATE)
     for ask in (broken.create, broken.load, broken.trust):
@@ -184,12 +181,12 @@ def test_a_key_directory_that_cannot_be_used_is_told(keys: Keys, monkeypatch: py
 
 
 @pytest.mark.parametrize("text", ["", "ed25519:" + "A" * 44, "ed25519:" + "A" * 42 + "B=", "A" * 64])
-def test_a_public_key_has_one_form(text: str) -> None:
+def test_a_public_key_has_one_form(text):
     with pytest.raises(KeyProblemError, match="looks like"):
         parse_public(text)
 
 
-def test_keys_are_given_for_signing_or_for_asking(keys: Keys) -> None:
+def test_keys_are_given_for_signing_or_for_asking(keys):
     own, other = TrustedKey(keys.create().public), TrustedKey(Keys(keys.directory / "other").create().public)
     assert given(f" {own.public.text},{other.public.text}\n") == Trust((own, other))
     assert given("  ") == Trust()
@@ -204,7 +201,7 @@ def test_keys_are_given_for_signing_or_for_asking(keys: Keys) -> None:
 # Those of others
 
 
-def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys: Keys) -> None:
+def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
     place, kim = trust_kim(keys), TrustedKey(KIMS, None, "kim", "2030-01-01T12:00:00Z")
     assert (keys.others(Role.OPERATOR), keys.others(Role.HOST)) == ([kim], [])
     assert place.read_text() == f"{KIMS.text}\nname kim\ntrusted 2030-01-01T12:00:00Z\n"
@@ -215,7 +212,7 @@ def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys: Keys) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " kim", "k\x1bm", "k" * 61, "kim\nx"])
-def test_a_name_is_a_word_or_two(keys: Keys, name: str) -> None:
+def test_a_name_is_a_word_or_two(keys, name):
     with pytest.raises(KeyProblemError, match="a word or two"):
         keys.trust_other(Role.OPERATOR, KIMS, name)
     assert introduced(f"kim={KIMS.text}") == ("kim", KIMS)
@@ -223,7 +220,7 @@ def test_a_name_is_a_word_or_two(keys: Keys, name: str) -> None:
         introduced("kim")
 
 
-def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys: Keys) -> None:
+def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys):
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")
@@ -238,7 +235,7 @@ def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys: Keys) -> Non
         keys.trust_other(Role.OPERATOR, KIMS, "kim")
 
 
-def test_trust_ends_once_and_can_begin_again(keys: Keys) -> None:
+def test_trust_ends_once_and_can_begin_again(keys):
     with pytest.raises(KeyMissingError, match="never trusted"):
         keys.distrust_other(Role.OPERATOR, KIMS)
     trust_kim(keys)
@@ -265,7 +262,7 @@ def test_trust_ends_once_and_can_begin_again(keys: Keys) -> None:
         lambda path: path.rename(path.with_suffix(".old")),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_no_key(keys: Keys, spoil: Callable[[Path], None]) -> None:
+def test_a_file_that_is_none_of_ours_is_no_key(keys, spoil):
     keys.create()
     place = trust_kim(keys)
     good = place.read_text()
@@ -280,7 +277,7 @@ def test_a_file_that_is_none_of_ours_is_no_key(keys: Keys, spoil: Callable[[Path
 
 
 @pytest.mark.parametrize("which", ["file", "directory"])
-def test_keys_that_others_could_have_written_are_refused(keys: Keys, which: str) -> None:
+def test_keys_that_others_could_have_written_are_refused(keys, which):
     place = trust_kim(keys)
     (place if which == "file" else place.parent).chmod(0o722)
     with pytest.raises(KeyProblemError, match="others can write into operators"):

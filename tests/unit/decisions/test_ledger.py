@@ -1,7 +1,5 @@
 """The ledger: once, in order, on disk, delivered, and in words where it cannot be."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading
@@ -23,7 +21,7 @@ MIRROR = Path(".agentwatch") / "decisions"
 
 
 @pytest.fixture
-def operator(tmp_path: Path) -> Operator:
+def operator(tmp_path):
     return Operator(tmp_path)
 
 
@@ -31,7 +29,7 @@ def tasks(chain: Chain) -> list[str]:
     return [entry.record.task_id for entry in chain.entries]
 
 
-def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
+def test_decisions_are_numbered_chained_and_private(operator):
     for task in ("a", "b", "c"):
         assert operator.decide(task).fresh
     chain = operator.chain()
@@ -49,7 +47,7 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     "changes",
     [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
 )
-def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[str, Any]) -> None:
+def test_a_second_opinion_is_told_what_holds(operator, changes):
     first = operator.decide("a")
     with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
         operator.decide("a", **changes)
@@ -58,7 +56,7 @@ def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[s
         operator.decide("b", Action.ESCALATE)
 
 
-def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
+def test_the_return_is_hashed_while_nobody_else_can_decide(operator):
     waiting: list[threading.Thread] = []
 
     def returned() -> str | None:
@@ -73,7 +71,7 @@ def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -
     assert tasks(operator.chain()) == ["a", "b"]
 
 
-def test_what_is_no_decision_is_told_and_stops_writing(operator: Operator) -> None:
+def test_what_is_no_decision_is_told_and_stops_writing(operator):
     (operator.state / "decisions").mkdir(0o700, parents=True)
     (operator.ledger.directory / "notes\x1b[31m.txt").write_text("x")
     (problem,) = operator.chain().problems
@@ -86,7 +84,7 @@ def test_what_is_no_decision_is_told_and_stops_writing(operator: Operator) -> No
         operator.decide("b")
 
 
-def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operator) -> None:
+def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator):
     for task in ("a", "b", "c", "d"):
         operator.decide(task)
     files, aside = operator.files(), operator.ledger.directory / "aside"
@@ -107,14 +105,14 @@ def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operato
     assert sorted(path.name for path in aside.iterdir()) == [f"{file.name}.{number}" for file, number in endings]
 
 
-def test_a_key_that_nobody_trusts_writes_nothing(operator: Operator) -> None:
+def test_a_key_that_nobody_trusts_writes_nothing(operator):
     with pytest.raises(LedgerError, match="agentwatch keys"):
         operator.ledger.append(operator.draft(), KIM, operator.trust, lambda: RETURN)
     assert operator.files() == []
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
-def test_a_ledger_that_is_open_to_others_is_refused(operator: Operator, mode: int) -> None:
+def test_a_ledger_that_is_open_to_others_is_refused(operator, mode):
     operator.decide("a")
     operator.ledger.directory.chmod(mode)
     with pytest.raises(LedgerError, match=f"mode {mode:o}.*chmod 700"):
@@ -122,7 +120,7 @@ def test_a_ledger_that_is_open_to_others_is_refused(operator: Operator, mode: in
     assert tasks(operator.chain()) == ["a"]
 
 
-def test_a_lock_that_is_never_given_back_is_told(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
     operator.decide("a")
     monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.01)
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
@@ -137,7 +135,7 @@ def failing(**calls: int) -> Disk:
     disk = Quick()
     for name, number in calls.items():
 
-        def fail(*_arguments: object, number: int = number, **_named: object) -> None:
+        def fail(*_arguments: object, number: int = number, **_named: object):
             raise OSError(number, os.strerror(number))
 
         setattr(disk, name, fail)
@@ -156,7 +154,7 @@ def failing(**calls: int) -> Disk:
         ("link", errno.EIO, "check the disk"),
     ],
 )
-def test_what_fails_is_told_with_what_to_do(tmp_path: Path, call: str, number: int, words: str) -> None:
+def test_what_fails_is_told_with_what_to_do(tmp_path, call, number, words):
     operator = Operator(tmp_path, failing(**{call: number}))
     with pytest.raises(NotRecordedError, match=f"not recorded: .*{words}, then decide again"):
         operator.decide("a")
@@ -168,7 +166,7 @@ def behind(then: Callable[[Disk], object]) -> Disk:
     """A disk on which a link is made and then reported as failed; `then` changes the disk behind it."""
     disk = Quick()
 
-    def link(*arguments: Any, **named: Any) -> None:
+    def link(*arguments: Any, **named: Any):
         QUICK.link(*arguments, **named)
         then(disk)
         raise OSError(errno.EIO, "Input/output error")
@@ -177,7 +175,7 @@ def behind(then: Callable[[Disk], object]) -> Disk:
     return disk
 
 
-def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path: Path) -> None:
+def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
     """As on a network file system whose answer was lost: the ledger is read again before anything is said."""
     operator = Operator(tmp_path, behind(lambda _: None))
     recorded = operator.decide("a")
@@ -186,7 +184,7 @@ def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path: Path) -> N
     assert tasks(operator.chain()) == ["a"]
 
 
-def test_what_nobody_can_tell_is_said_to_be_so(tmp_path: Path) -> None:
+def test_what_nobody_can_tell_is_said_to_be_so(tmp_path):
     blind = failing(stat=errno.EIO).stat
     operator = Operator(tmp_path, behind(lambda disk: setattr(disk, "stat", blind)))
     with pytest.raises(UncertainError, match=r"nobody can tell .* decide the same again: it counts once"):
@@ -206,14 +204,14 @@ def opening(path: Path, then: Callable[[], object]) -> Disk:
     return Opening()
 
 
-def test_a_file_that_goes_while_it_is_opened_is_not_there(operator: Operator) -> None:
+def test_a_file_that_goes_while_it_is_opened_is_not_there(operator):
     operator.decide("a")
     (first,) = operator.files()
     going = Ledger(operator.state, operator.workspace_id, opening(first, first.unlink))
     assert going.read(operator.trust) == Chain()
 
 
-def test_a_ledger_that_cannot_be_read_is_told(operator: Operator) -> None:
+def test_a_ledger_that_cannot_be_read_is_told(operator):
     entry = operator.decide("a").entry
     blind = Ledger(operator.state, operator.workspace_id, failing(listdir=errno.EACCES))
     for ask in (blind.read, blind.set_aside):
@@ -224,7 +222,7 @@ def test_a_ledger_that_cannot_be_read_is_told(operator: Operator) -> None:
         operator.ledger.bytes_of(entry)
 
 
-def test_what_is_refused_is_written_down_unless_it_is_recorded(operator: Operator) -> None:
+def test_what_is_refused_is_written_down_unless_it_is_recorded(operator):
     written = list[str]()
     operator.trust_kim()
     text, trust = operator.signed(), operator.trust
@@ -233,7 +231,7 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(operator: Operato
     assert operator.ledger.refuse(text, trust, lambda: written.append("again")) == made.entry
     assert written == ["refused"]
 
-    def fail() -> None:
+    def fail():
         raise OSError(errno.ENOSPC, "no space left")
 
     with pytest.raises(LedgerError, match="no space left; free space"):
@@ -251,9 +249,7 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(operator: Operato
         (lambda one, copy: one.files()[0].unlink(), "cannot be used: No such file or directory"),
     ],
 )
-def test_what_cannot_be_delivered_waits_with_a_reason(
-    operator: Operator, spoil: Callable[[Operator, Path], None], words: str
-) -> None:
+def test_what_cannot_be_delivered_waits_with_a_reason(operator, spoil, words):
     decision_id = operator.decide("a").record.decision_id
     chain = operator.chain()
     spoil(operator, operator.workspace / MIRROR / f"{decision_id}.json")

@@ -1,7 +1,5 @@
 """Which decisions error-propagation allows, and why not."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -35,7 +33,7 @@ def returned(state: str = "ERROR", code: str = "E_X", recommended: str = "yes", 
 class Told:
     """A tree that is told of one task `x`, attempt by attempt."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seen, self.tree = Workspace(), Tree()
 
     def tell(self, *events: Event) -> Task:
@@ -99,13 +97,13 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_allowed_and_every_refusal_has_a_reason(name: str) -> None:
+def test_what_is_allowed_and_every_refusal_has_a_reason(name):
     task, expected = CASES[name]
     assert allowed(task) == expected
     assert all(why_not(task, action) != "" for action in OF_ATTEMPTS)
 
 
-def test_one_retry_and_with_a_mitigation_a_second() -> None:
+def test_one_retry_and_with_a_mitigation_a_second():
     twice, thrice = failed(2), failed(3)
     assert "a material mitigation earns one more" in (why_not(twice, RETRY) or "")
     assert RETRY in allowed(twice, mitigation=MITIGATION)
@@ -127,7 +125,7 @@ def called(told: Told, task: Task) -> Task:
     return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter)))
 
 
-def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
+def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended():
     told = Told()
     told.attempt(1, returned(code="E_LINE_FAULT"))
     task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
@@ -141,7 +139,7 @@ def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
     assert RETRY not in allowed(task) | allowed(task, mitigation=MITIGATION)
 
 
-def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:
+def test_advice_and_repeated_failures_warn_and_do_not_forbid():
     advised, same, told = failed(recommended="no"), failed(2), Told()
     assert [*warnings(advised, RETRY)] == ["the child advises against a retry"]
     assert [*warnings(advised, ESCALATE)] == []
@@ -163,12 +161,12 @@ def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:
         (ACCEPT, Params(), " \n", "say why the return is good enough"),
     ],
 )
-def test_what_must_come_along_is_asked_for(action: Action, params: Params, note: str, words: str) -> None:
+def test_what_must_come_along_is_asked_for(action, params, note, words):
     task = Told().attempt(1, returned("SUCCESS").replace("summary: It is so.\n", ""))
     assert words in (refusal(task, action, params, note) or "")
 
 
-def test_what_the_contracts_point_to() -> None:
+def test_what_the_contracts_point_to():
     assert suggested(failed()) is RETRY
     assert suggested(failed(2)) is ESCALATE
     assert suggested(blocked()) is RESPOND
@@ -181,7 +179,7 @@ def test_what_the_contracts_point_to() -> None:
     assert ABORT in allowed(told.tree.tasks["x"])
 
 
-def test_what_waits_in_its_own_session_is_answered_there() -> None:
+def test_what_waits_in_its_own_session_is_answered_there():
     where = {"source": "agents", "session_id": "x", "parent_session": "root", "place": "/store"}
     waits = Run(**where, state=RunState.WORKING, started_at=1.0, updated_at=2.0, waiting="a permission")  # type: ignore[arg-type]
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))

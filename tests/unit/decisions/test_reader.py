@@ -1,7 +1,5 @@
 """The agents' side: verified or not yet, from the ledger or from the mirror, and never a guess."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable
@@ -25,7 +23,7 @@ PUBLIC = "AGENTWATCH_PUBLIC_KEY"
 
 
 @pytest.fixture
-def operator(tmp_path: Path) -> Operator:
+def operator(tmp_path):
     return Operator(tmp_path)
 
 
@@ -60,14 +58,14 @@ def denied(operator: Operator) -> Disk:
     return Denied()
 
 
-def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
+def test_a_ledger_that_may_not_be_read_is_hidden(operator):
     made = decide(operator, "a")
     found = inside(operator, state=operator.state, disk=denied(operator)).find(Question("a"))
     assert (found.record, found.place) == (made, MIRROR)
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "never there"])
-def test_beside_the_key_nothing_holds_without_the_ledger(operator: Operator, how: str) -> None:
+def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
     """The operator can decide the opposite by then: what lies in the workspace is what an agent kept of it."""
     decide(operator, "a")
     changes: dict[str, Any] = {"disk": denied(operator)} if how == "closed" else {}
@@ -80,7 +78,7 @@ def test_beside_the_key_nothing_holds_without_the_ledger(operator: Operator, how
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
 
 
-def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> None:
+def test_what_was_carried_out_to_its_end_answers_no_more(operator):
     called = decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter")).decision_id
     question = Question("a", 1, (RETURN,), over=frozenset({called}))
     readers = outside(operator), inside(operator)
@@ -93,21 +91,21 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> 
     assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
 
 
-def test_a_program_is_told_of_its_own_task_of_a_shared_id(operator: Operator) -> None:
+def test_a_program_is_told_of_its_own_task_of_a_shared_id(operator):
     made = decide(operator, "a#codex")
     found = [outside(operator).find(Question("a", program=name)).record for name in ("codex", "qwen-code", "")]
     assert found == [made, None, None]
 
 
 @pytest.mark.parametrize(("task", "is_final", "holds"), [("a", True, True), ("a", False, False), ("b", True, False)])
-def test_only_an_abort_answers_the_final_report(operator: Operator, task: str, is_final: bool, holds: bool) -> None:
+def test_only_an_abort_answers_the_final_report(operator, task, is_final, holds):
     decide(operator, "a", action=Action.ABORT)
     decide(operator, "b")
     found = outside(operator).find(Question(task, 1, ("0" * 64,), is_final=is_final))
     assert (found.record is not None) is holds
 
 
-def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:
+def test_without_a_key_nothing_can_be_told(operator):
     decide(operator, "a")
     blind = inside(operator, environment={})
     assert blind.find(Question("a")).refused
@@ -117,7 +115,7 @@ def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:
     assert (found.decided, found.refused, PUBLIC in found.detail) == (None, (), True)
 
 
-def test_hidden_keys_do_not_hide_those_that_were_given(operator: Operator) -> None:
+def test_hidden_keys_do_not_hide_those_that_were_given(operator):
     made = decide(operator, "a")
     operator.keys.directory.chmod(0o777)
     assert outside(operator).find(Question("a")).refused
@@ -125,7 +123,7 @@ def test_hidden_keys_do_not_hide_those_that_were_given(operator: Operator) -> No
     assert given.find(Question("a")).record == made
 
 
-def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator) -> None:
+def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
     made, mounted, nowhere = decide(operator, "a"), operator.root / "mounted", operator.root / "nowhere"
     operator.workspace.rename(mounted)
     found = []
@@ -136,7 +134,7 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator) 
     assert (found[0].decided, bool(found[0].refused), found[1].record) == (None, True, made)
 
 
-def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
+def test_a_workspace_that_cannot_be_read_is_told(operator):
     decide(operator, "a")
     (operator.workspace / ".agentwatch").rename(operator.root / "elsewhere")
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
@@ -148,7 +146,7 @@ def waited(reader: Reader, seconds: float, at: dict[float, Callable[[], object]]
     """The outcome of a wait for the task `a`, and after how long, when these things happen meanwhile."""
     now = 0.0
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: float):
         nonlocal now
         assert 0 < seconds <= 0.2
         now += seconds
@@ -159,7 +157,7 @@ def waited(reader: Reader, seconds: float, at: dict[float, Callable[[], object]]
 
 
 @pytest.mark.parametrize("side", [outside, inside])
-def test_waiting_ends_with_the_decision_and_with_no_fake(operator: Operator, side: Callable[..., Reader]) -> None:
+def test_waiting_ends_with_the_decision_and_with_no_fake(operator, side):
     decide(operator, "other")
     fake = operator.workspace / PLACE / f"{operator.subject('a').decision_id}.json"
     happens = {1.0: lambda: fake.write_text("{}"), 4.0: lambda: decide(operator, "a")}
@@ -168,14 +166,14 @@ def test_waiting_ends_with_the_decision_and_with_no_fake(operator: Operator, sid
     assert 4 <= seconds < 4.5
 
 
-def test_a_time_out_is_neither_an_approval_nor_a_refusal(operator: Operator) -> None:
+def test_a_time_out_is_neither_an_approval_nor_a_refusal(operator):
     decide(operator, "other")
     for limit in (3, 0):
         found, seconds = waited(outside(operator), limit, {})
         assert (found.decided, found.refused, seconds) == (None, (), pytest.approx(limit))
 
 
-def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path: Path) -> None:
+def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path):
     (tmp_path / ".agentwatch").touch()
     reader = Reader(tmp_path, "wait", state=tmp_path / ".agentwatch" / "state", configuration=tmp_path)
     made = record(params=Params(handoff="{}"))
@@ -184,7 +182,7 @@ def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path: Path) 
     reader.mark(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
 
 
-def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator: Operator) -> None:
+def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator):
     assert question_about(Tree(), "x", None) == Question("x")
     assert question_about(Tree(), "x", 3) == Question("x", 3)
     old = decide(operator, "a", expires_at=NOON - timedelta(days=3_650))

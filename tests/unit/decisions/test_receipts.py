@@ -1,11 +1,8 @@
 """How far a decision has got: told once, by whom and when, and claims told apart from what was seen."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -25,20 +22,20 @@ NOW = "2030-01-01T12:00:00Z"
 
 
 @pytest.fixture(autouse=True)
-def _noon() -> Iterator[None]:
+def _noon():
     with at(NOON):
         yield
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path):
     place = tmp_path / "workspace"
     place.mkdir()
     return place
 
 
 @pytest.fixture
-def book(workspace: Path) -> ReceiptBook:
+def book(workspace):
     return ReceiptBook(workspace, workspace.parent / "state", QUICK)
 
 
@@ -68,7 +65,7 @@ def sandboxed(workspace: Path) -> ReceiptBook:
     return ReceiptBook(workspace, state, Sandbox())
 
 
-def test_the_first_to_tell_a_stage_is_believed(book: ReceiptBook, workspace: Path) -> None:
+def test_the_first_to_tell_a_stage_is_believed(book, workspace):
     for stage in (Stage.ACTED, Stage.DELIVERED):
         book.mark(ID, stage, "agentwatch", since=NOW)
     book.mark(ID, "read.wait", "orchestrator", since=NOW)
@@ -85,7 +82,7 @@ def test_the_first_to_tell_a_stage_is_believed(book: ReceiptBook, workspace: Pat
     assert names == [f"{ID}.{kind}.json" for kind in ("acted", "delivered", "read.mcp", "read.wait")]
 
 
-def test_an_agent_claims_and_what_was_seen_comes_first(book: ReceiptBook, workspace: Path) -> None:
+def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
     inside = sandboxed(workspace)
     inside.mark(ID, "read.wait", "agent", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp(), "agent", claimed=True)
@@ -113,15 +110,13 @@ def test_an_agent_claims_and_what_was_seen_comes_first(book: ReceiptBook, worksp
         ("unknown", {"by": "x", "at": NOW}, Stage.RECORDED),
     ],
 )
-def test_what_agents_write_is_that_they_have_read(
-    book: ReceiptBook, workspace: Path, kind: str, content: Any, stage: Stage
-) -> None:
+def test_what_agents_write_is_that_they_have_read(book, workspace, kind, content, stage):
     claims_of(workspace, **{kind: json.dumps(content)})
     assert told(book)[-1].stage is stage
     assert told(book)[-1].taken_by == ("agent" if kind == "claim" and stage is Stage.READ else "")
 
 
-def test_what_is_decided_anew_has_its_own_receipts(book: ReceiptBook) -> None:
+def test_what_is_decided_anew_has_its_own_receipts(book):
     """The id is the same: whoever read, acted on or claimed the decision that has expired did so with that one."""
     later = NOON + timedelta(days=8)
     anew = record(created_at=written(later))
@@ -136,7 +131,7 @@ def test_what_is_decided_anew_has_its_own_receipts(book: ReceiptBook) -> None:
     assert {(one.stage, one.at) for one in receipts} == {(stage, later.timestamp()) for stage in Stage}
 
 
-def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace: Path) -> None:
+def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", QUICK, read_only=True)
     with pytest.raises(ReceiptError, match="told to write nothing"):
         book.mark(ID, Stage.READ, "x", inside=True, since=NOW)
@@ -146,7 +141,7 @@ def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace: Path) 
     assert list(workspace.iterdir()) == []
 
 
-def test_a_link_in_the_place_of_the_claims_is_not_followed(book: ReceiptBook, workspace: Path) -> None:
+def test_a_link_in_the_place_of_the_claims_is_not_followed(book, workspace):
     outside = workspace.parent / "outside"
     outside.mkdir()
     (outside / f"{ID}.acted.json").write_text("{}")
@@ -158,14 +153,14 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(book: ReceiptBook, wo
     assert len(list(outside.iterdir())) == 1
 
 
-def test_where_nothing_can_be_written_it_is_said(workspace: Path) -> None:
+def test_where_nothing_can_be_written_it_is_said(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", failing(mkdir=errno.EROFS))
     for stage in (Stage.READ, CLAIM):
         with pytest.raises(ReceiptError, match=r"the decision holds.*make it writable"):
             book.mark(ID, stage, "agent", since=NOW)
 
 
-def test_exactly_one_claims(book: ReceiptBook) -> None:
+def test_exactly_one_claims(book):
     with ThreadPoolExecutor(16) as pool:
         claims = list(pool.map(lambda number: book.mark(ID, CLAIM, f"agent {number}", since=NOW), range(64)))
     (winner,) = [one for one in claims if one.won]
@@ -174,7 +169,7 @@ def test_exactly_one_claims(book: ReceiptBook) -> None:
     assert told(book)[-1].stage is Stage.READ
 
 
-def test_one_inside_a_sandbox_and_one_outside_never_both_win(book: ReceiptBook, workspace: Path) -> None:
+def test_one_inside_a_sandbox_and_one_outside_never_both_win(book, workspace):
     inside = sandboxed(workspace)
     assert inside.mark(ID, CLAIM, "inside", since=NOW) == Claim(won=True, by="inside", at=NOW)
     assert book.mark(ID, CLAIM, "outside", since=NOW) == Claim(won=False, by="inside", at=NOW)
@@ -183,13 +178,13 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(book: ReceiptBook, 
     assert not inside.mark(other, CLAIM, "inside", since=NOW).won
 
 
-def test_nobody_wins_where_an_agent_has_taken_both_names(book: ReceiptBook, workspace: Path) -> None:
+def test_nobody_wins_where_an_agent_has_taken_both_names(book, workspace):
     old = json.dumps({"by": "x", "at": "2030-01-01T11:00:00Z"})
     claims_of(workspace, **{"claim": old, "claim.20300101t120000z": old})
     assert not book.mark(ID, CLAIM, "one", since=NOW).won
 
 
-def test_without_a_workspace_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
+def test_without_a_workspace_the_state_directory_decides(book, workspace):
     (workspace / ".agentwatch").write_text("in the way")
     assert book.mark(ID, CLAIM, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
     assert book.mark(ID, CLAIM, "two", since=NOW) == Claim(won=False, by="one", at=NOW)

@@ -1,7 +1,5 @@
 """The record of a decision: one spelling, and nothing else is read."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -37,12 +35,12 @@ KEYS = [
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_the_id_is_that_of_the_design() -> None:
+def test_the_id_is_that_of_the_design():
     spelled = f'["w","größe",2,null,"{RETURN}"]'
     assert Subject("w", "größe", 2, None, RETURN).decision_id == hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
 
-def test_a_decision_after_the_fitter_says_after_which() -> None:
+def test_a_decision_after_the_fitter_says_after_which():
     before = record()
     subject = Subject(before.workspace_id, "a.b", 1, HANDOFF, RETURN, before.decision_id)
     again = record(decision_id=subject.decision_id, after=before.decision_id)
@@ -56,7 +54,7 @@ def test_a_decision_after_the_fitter_says_after_which() -> None:
 
 
 @given(TEXTS, TEXTS, st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1))
-def test_what_was_written_is_read_again(note: str, task_id: str, answers: list[tuple[str | None, str]]) -> None:
+def test_what_was_written_is_read_again(note, task_id, answers):
     made = record(
         task_id=task_id or "a",
         note=note,
@@ -88,7 +86,7 @@ def values(made: Any) -> dict[str, Any]:
         (Action.RESPOND, Params(answers=(Answer(None, "\ud800"),)), "half a character"),
     ],
 )
-def test_a_parameter_that_does_not_fit_the_action_is_refused(action: Action, params: Params, words: str) -> None:
+def test_a_parameter_that_does_not_fit_the_action_is_refused(action, params, words):
     with pytest.raises(RecordError, match=words):
         record(action=action, params=params).to_bytes()
 
@@ -113,7 +111,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_a_field_that_is_not_what_it_must_be_is_refused(field: str, value: object) -> None:
+def test_a_field_that_is_not_what_it_must_be_is_refused(field, value):
     with pytest.raises(RecordError):
         parse(compact(record().document() | {field: value}))
 
@@ -122,12 +120,12 @@ def compact(document: object) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def test_a_later_version_is_told_from_a_broken_record() -> None:
+def test_a_later_version_is_told_from_a_broken_record():
     with pytest.raises(RecordError, match=r"version .* update agentwatch"):
         parse(b'{"version":7,"something":"new"}')
 
 
-def test_a_record_that_is_too_large_is_neither_written_nor_read() -> None:
+def test_a_record_that_is_too_large_is_neither_written_nor_read():
     fits = record(params=Params(handoff="x" * (LARGEST - 1_000)))
     assert parse(fits.to_bytes()) == fits
     with pytest.raises(RecordError, match="shorten the handoff"):
@@ -136,12 +134,12 @@ def test_a_record_that_is_too_large_is_neither_written_nor_read() -> None:
         parse(b" " * (LARGEST_SIGNED + 1))
 
 
-def test_half_a_character_in_a_task_id_is_refused_in_words() -> None:
+def test_half_a_character_in_a_task_id_is_refused_in_words():
     with pytest.raises(RecordError, match="half a character"):
         _ = Subject("w", "\ud800", 1, None, None).decision_id
 
 
-def test_a_record_holds_until_it_expires() -> None:
+def test_a_record_holds_until_it_expires():
     made, end = record(expires_at="2030-01-08T12:00:00Z"), time_of("2030-01-08T12:00:00Z")
     assert [made.is_expired(one) for one in (end - timedelta(seconds=1), end)] == [False, True]
     assert written(datetime(2030, 1, 1, 21, 0, 0, 999_999, timezone(timedelta(hours=9)))) == "2030-01-01T12:00:00Z"
@@ -166,7 +164,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("digest", STORED)
-def test_a_record_of_before_is_the_same_to_the_byte(digest: str) -> None:
+def test_a_record_of_before_is_the_same_to_the_byte(digest):
     """And so is the signed file around it."""
     text = STORED[digest]
     made = parse(text.encode())

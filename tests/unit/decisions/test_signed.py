@@ -1,12 +1,9 @@
 """Requests signed on another machine: read by the host that they name, and believed inside of its record only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +34,7 @@ ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Operator:
+def host(tmp_path):
     """Where the agents run. It trusts kim."""
     host = Operator(tmp_path)
     host.trust_kim()
@@ -70,7 +67,7 @@ def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | C
 # The request
 
 
-def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
+def test_a_decision_is_no_request_and_a_request_is_no_decision(host):
     request, _ = read_request(host.signed(), host.trust)
     with pytest.raises(EnvelopeError, match="form"):
         read_request(seal(request.to_bytes(), KIM).decode(), host.trust)
@@ -93,7 +90,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_what_is_signed_and_no_request_is_refused(host: Operator, name: str) -> None:
+def test_what_is_signed_and_no_request_is_refused(host, name):
     before = read_request(host.signed(), host.trust)[0].to_bytes()
     after = SPOILED[name](before)
     assert after != before
@@ -101,7 +98,7 @@ def test_what_is_signed_and_no_request_is_refused(host: Operator, name: str) -> 
         read_request(seal(after, KIM, REQUEST_TYPE).decode(), host.trust)
 
 
-def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
+def test_nothing_is_signed_that_a_host_would_not_read(host):
     with pytest.raises(RecordError):
         host.signed(record_by=NOON - timedelta(seconds=1))
     with pytest.raises(RecordError, match="holds no more"):
@@ -111,7 +108,7 @@ def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
 # The record of the host
 
 
-def test_a_record_holds_what_was_signed(host: Operator) -> None:
+def test_a_record_holds_what_was_signed(host):
     made = host.decide_from_afar().record
     document = json.loads(made.to_bytes())
     assert list(document) == [*KEYS, "signed_request"]
@@ -136,7 +133,7 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_what_the_host_signs_counts_only_as_the_operator_said(host: Operator, name: str) -> None:
+def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
     """Even the key of the host cannot say in the name of an operator what that operator did not."""
     change, kind, words = INSIDE[name]
     made = kept(host, **change(host))
@@ -153,7 +150,7 @@ def test_what_the_host_signs_counts_only_as_the_operator_said(host: Operator, na
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_was_signed_cannot_be_left_out(host: Operator, version: int) -> None:
+def test_what_was_signed_cannot_be_left_out(host, version):
     """A record of version 3 is none of an earlier one with a key more or less."""
     spelled = kept(host).to_bytes()
     with pytest.raises(RecordError):
@@ -166,7 +163,7 @@ def test_what_was_signed_cannot_be_left_out(host: Operator, version: int) -> Non
 # Trust that is taken back
 
 
-def test_what_was_recorded_before_a_key_was_distrusted_stays(host: Operator) -> None:
+def test_what_was_recorded_before_a_key_was_distrusted_stays(host):
     made = host.decide_from_afar()
     with at(NOON):
         host.keys.distrust_other(Role.OPERATOR, KIM.public)

@@ -1,7 +1,5 @@
 """Statements: an in-toto Statement in a DSSE envelope to everybody, and in one spelling to us."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -66,7 +64,7 @@ def changed(**predicate: Any) -> bytes:
     return seal(json.dumps(document).encode(), KEY, STATEMENT_TYPE)
 
 
-def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
+def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto():
     made, data = tree(), sealed()
     envelope = Envelope.from_dict(json.loads(data))
     assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
@@ -116,6 +114,6 @@ def respelled(data: bytes) -> bytes:
     ],
     ids=count(),
 )  # fmt: skip
-def test_what_is_refused_says_why(data: bytes, words: str) -> None:
+def test_what_is_refused_says_why(data, words):
     with pytest.raises(DecisionError, match=re.escape(words)):
         verified(data, TRUST)

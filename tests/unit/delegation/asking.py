@@ -1,7 +1,5 @@
 """Requests of programs, their runs and decisions, as sources would give them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """Short ways to write observations down."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
@@ -30,7 +28,7 @@ BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
 class Recorder:
     """Gives out observations with rising `seq`, one second apart."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seq = 0
 
     def seen(self, path: str, document: Fields, *findings: Finding) -> Seen:

@@ -1,8 +1,5 @@
 """What is put aside asks nothing for as long as it stays as it is, and what is looked at is not new."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -46,7 +43,7 @@ def stands(tree: Tree, task_id: str = "a") -> tuple[bool, bool, bool]:
     return task.needs_operator, task.acknowledged, task.snoozed
 
 
-def test_what_is_acknowledged_asks_nothing_and_keeps_its_question() -> None:
+def test_what_is_acknowledged_asks_nothing_and_keeps_its_question():
     _, tree = failing()
     lead = tree.tasks["lead"]
     assert lead.below is not None
@@ -69,16 +66,14 @@ def test_what_is_acknowledged_asks_nothing_and_keeps_its_question() -> None:
         (lambda _: UNREADABLE, ASKS),
     ],
 )
-def test_a_change_of_the_question_or_its_return_asks_again(
-    change: Callable[[Recorder], Event], expected: tuple[bool, bool, bool]
-) -> None:
+def test_a_change_of_the_question_or_its_return_asks_again(change, expected):
     record, tree = failing()
     tree.apply(note(tree))
     tree.apply(change(record))
     assert stands(tree) == expected
 
 
-def test_that_a_claim_is_false_is_a_change_and_which_one_is_none() -> None:
+def test_that_a_claim_is_false_is_a_change_and_which_one_is_none():
     record = Recorder()
     done = record.seen("a.return.md", replace(returned("completed", task_id="a"), review_reason="look"))
     tree = tree_of([record.seen("a.handoff.json", handoff("a")), done])
@@ -87,7 +82,8 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none() -> None:
     assert stands(tree) == ASKS
     tree.apply(note(tree))
     since = tree.tasks["a"].since
-    tree.apply(record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted"))
+    again = record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted")
+    tree.apply(again._replace(at=tree.checked_at(done, again.claims, again.at)))
     assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
     # That it is true again is a change, too: it is new, and as old as that.
     last = record.checked("a.return.md", done.digest, "verified")
@@ -95,7 +91,7 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none() -> None:
     assert (stands(tree), tree.tasks["a"].since, tree.tasks["a"].seen) == (ASKS, last.at, False)
 
 
-def test_a_snooze_ends_by_time_and_goes_on_when_the_clock_goes_back() -> None:
+def test_a_snooze_ends_by_time_and_goes_on_when_the_clock_goes_back():
     _, tree = failing()
     tree.apply(note(tree, until=3_800.0))
     assert (stands(tree), tree.tasks["a"].snoozed_until) == (SNOOZED, 3_800.0)
@@ -107,7 +103,7 @@ def test_a_snooze_ends_by_time_and_goes_on_when_the_clock_goes_back() -> None:
 
 
 @pytest.mark.parametrize("until", [None, 9_000.0])
-def test_a_snooze_ends_with_a_change(until: float | None) -> None:
+def test_a_snooze_ends_with_a_change(until):
     record, tree = failing()
     tree.apply(note(tree, until=until))
     tree.apply(Tick(6, 8_999.0))
@@ -123,7 +119,7 @@ def decide(tree: Tree, action: Action, **more: object) -> Decided:
     return decided("a", action, 1_900.0, return_sha256=digest, **more)
 
 
-def test_an_expired_decision_asks_again_whatever_was_acknowledged() -> None:
+def test_an_expired_decision_asks_again_whatever_was_acknowledged():
     _, tree = failing()
     tree.apply(note(tree))
     tree.apply(decide(tree, Action.RETRY, expires_at=2_100.0))
@@ -132,7 +128,7 @@ def test_an_expired_decision_asks_again_whatever_was_acknowledged() -> None:
     assert stands(tree) == ASKS
 
 
-def test_a_session_that_waits_once_more_for_the_same_asks_again() -> None:
+def test_a_session_that_waits_once_more_for_the_same_asks_again():
     waits = child("s1", waiting="a permission: Bash")
     tree = tree_of(ran(waits))
     tree.apply(note(tree, "s1"))
@@ -142,7 +138,7 @@ def test_a_session_that_waits_once_more_for_the_same_asks_again() -> None:
     assert stands(tree, "s1") == ASKS
 
 
-def test_the_history_counts_what_was_never_acknowledged() -> None:
+def test_the_history_counts_what_was_never_acknowledged():
     tree = tree_of(failure(Recorder()), history_before=5_000.0)
     task = tree.tasks["a"]
     assert (task.past, tree.past_questions()) == (True, [task])
@@ -153,7 +149,7 @@ def test_the_history_counts_what_was_never_acknowledged() -> None:
 # What is new
 
 
-def test_what_was_there_at_the_first_look_is_not_new() -> None:
+def test_what_was_there_at_the_first_look_is_not_new():
     record, tree = failing()
     assert (tree.tasks["a"].seen, tree.unseen) == (True, []), "where nobody looks, nothing is new"
     assert tree.apply(Looked(0, 1_003.0)) == {"lead", "a"}
@@ -163,7 +159,7 @@ def test_what_was_there_at_the_first_look_is_not_new() -> None:
     assert tree.unseen == ["c", "b"]
 
 
-def test_what_was_looked_at_is_new_again_when_it_changes() -> None:
+def test_what_was_looked_at_is_new_again_when_it_changes():
     record, tree = failing(Looked(0, 1_000.0))
     assert tree.unseen == ["a"]
     tree.apply(Noted(0, 2_000.0, "a", Aside(seen=mark_of(tree.tasks["a"]))))
@@ -173,13 +169,13 @@ def test_what_was_looked_at_is_new_again_when_it_changes() -> None:
         assert tree.unseen == unseen
 
 
-def test_what_was_put_aside_or_decided_is_not_new() -> None:
+def test_what_was_put_aside_or_decided_is_not_new():
     for make in (note, lambda tree: note(tree, until=1.0), lambda tree: decide(tree, Action.ABORT)):
         _, tree = failing(Looked(0, 1_000.0))
         tree.apply(make(tree))
         assert tree.unseen == []
 
 
-def test_a_mark_is_short_text_whatever_the_task_says() -> None:
+def test_a_mark_is_short_text_whatever_the_task_says():
     said = replace(FAILED, error_message="\ud800" * 10_000)
     assert len(mark_of(tree_of([Recorder().seen("a.return.md", said)]).tasks["a"])) < 40

@@ -1,9 +1,5 @@
 """A decision changes what a task waits for, and binds only the attempt and the return that it was made about."""
 
-from __future__ import annotations
-
-from typing import Final
-
 import pytest
 from tests.unit.delegation.events import BROKEN, Recorder, decided, handoff, outline, returned, tree_of
 
@@ -13,13 +9,13 @@ from agentwatch.delegation.events import Decided, Event, Seen, Tick
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 
-READ: Final = (Receipt(Stage.RECORDED, 1_010.0), Receipt(Stage.READ, 1_011.0))
+READ = (Receipt(Stage.RECORDED, 1_010.0), Receipt(Stage.READ, 1_011.0))
 
 
 class Failed(Recorder):
     """A task that was handed off and returned."""
 
-    def __init__(self, outcome: str = "failed", **more: object) -> None:
+    def __init__(self, outcome: str = "failed", **more: object):
         super().__init__()
         self.handed = self.seen("a.handoff.json", handoff("a"))
         self.result = self.seen("a.return.md", returned(outcome, **more))
@@ -44,7 +40,7 @@ def stages(task: Task) -> list[Stage | None]:
     return [one.decision.receipt.stage if one.decision else None for one in task.attempts]
 
 
-def test_what_an_abort_above_ended_is_so_since_the_abort() -> None:
+def test_what_an_abort_above_ended_is_so_since_the_abort():
     made = Failed()
     blocked = made.seen("b.return.md", returned("blocked", task_id="a.b"))
     failed = made.seen("c.return.md", returned("failed", task_id="a.c"))
@@ -54,14 +50,14 @@ def test_what_an_abort_above_ended_is_so_since_the_abort() -> None:
     assert {task.since for task in tree.tasks.values()} == {1_010.0}
 
 
-def test_a_decision_may_be_known_before_the_files_are() -> None:
+def test_a_decision_may_be_known_before_the_files_are():
     made = Failed()
     assert tree_of([made.decided(), *made.events]).tasks["a"].state is State.RETRYING
 
 
 @pytest.mark.parametrize("action", OF_ATTEMPTS)
 @pytest.mark.parametrize("receipts", [READ[:1], READ, (*READ[:1], READ[1]._replace(claimed=True))])
-def test_a_decision_whose_time_is_over_binds_nobody(receipts: tuple[Receipt, ...], action: Action) -> None:
+def test_a_decision_whose_time_is_over_binds_nobody(receipts, action):
     made = Failed()
     decision = made.decided(action, expires_at=2_000.0, receipts=receipts)
     broken = made.result._replace(findings=(BROKEN,))
@@ -86,7 +82,7 @@ def test_a_decision_whose_time_is_over_binds_nobody(receipts: tuple[Receipt, ...
         ("failed", Action.ESCALATE, 1, 0),
     ],
 )
-def test_a_retry_is_used_from_when_it_is_decided(outcome: str, action: Action, remaining: int, after: int) -> None:
+def test_a_retry_is_used_from_when_it_is_decided(outcome, action, remaining, after):
     made = Failed(outcome)
     tree = tree_of([*made.events, made.decided(action)])
     assert tree.tasks["a"].retry.remaining == remaining
@@ -94,7 +90,7 @@ def test_a_retry_is_used_from_when_it_is_decided(outcome: str, action: Action, r
     assert tree.tasks["a"].retry.remaining == after
 
 
-def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
+def test_a_retry_in_a_rewritten_return_is_used_up_once():
     made = Failed()
     events = [*made.events, made.read(), made.again("failed")]
     assert tree_of(events).tasks["a"].retry.remaining == 0
@@ -104,9 +100,7 @@ def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
 
 @pytest.mark.parametrize(("action", "remaining"), [(Action.RETRY, 0), (Action.RESPOND, 1)])
 @pytest.mark.parametrize("stated", [None, 1, 2])
-def test_a_return_rewritten_after_a_read_decision_is_the_next_attempt(
-    action: Action, remaining: int, stated: int | None
-) -> None:
+def test_a_return_rewritten_after_a_read_decision_is_the_next_attempt(action, remaining, stated):
     made = Failed("blocked")
     done = made.again("completed", attempt=stated)
     task = tree_of([*made.events, made.read(action), done]).tasks["a"]
@@ -118,7 +112,7 @@ def test_a_return_rewritten_after_a_read_decision_is_the_next_attempt(
     assert [one.state for one in unread.attempts] == [State.BLOCKED] * (stated == 2) + [State.COMPLETED]
 
 
-def test_an_abort_ends_what_is_open_below_also_what_comes_later() -> None:
+def test_an_abort_ends_what_is_open_below_also_what_comes_later():
     made = Failed()
     others = [made.seen(f"{one}.handoff.json", handoff(one)) for one in ("a.b", "a.b.c", "q", "q.r")]
     tree = tree_of([*made.events, *others, made.seen("d.return.md", returned("failed", task_id="a.d"))])
@@ -137,7 +131,7 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_later() -> None:
     assert outline(tree)[:3] == ["a working", "  a.b working", "    a.b.c submitted"]
 
 
-def test_a_child_that_fails_again_in_the_same_words_asks_again() -> None:
+def test_a_child_that_fails_again_in_the_same_words_asks_again():
     made = Failed()
     touched, failed_again, touched_again = (
         made.result._replace(seq=seq, at=at) for seq, at in ((7, 1_009.5), (8, 1_020.0), (9, 1_030.0))
@@ -154,7 +148,7 @@ def test_a_child_that_fails_again_in_the_same_words_asks_again() -> None:
     assert late.tasks["a"].attempt == 2, "in whatever order it is known"
 
 
-def test_what_a_session_corrects_after_it_was_sent_on_is_of_that_attempt() -> None:
+def test_what_a_session_corrects_after_it_was_sent_on_is_of_that_attempt():
     made = Failed(session_id="command")
     again = [made.again(outcome, session_id="command") for outcome in ("blocked", "completed")]
     task = tree_of([*made.events, made.read(), *again]).tasks["a"]
@@ -162,7 +156,7 @@ def test_what_a_session_corrects_after_it_was_sent_on_is_of_that_attempt() -> No
 
 
 @pytest.mark.parametrize(("written", "attempts"), [(1_001.5, 1), (1_003.0, 2)])
-def test_a_handoff_written_before_the_return_is_no_attempt(written: float, attempts: int) -> None:
+def test_a_handoff_written_before_the_return_is_no_attempt(written, attempts):
     recorder = Recorder()
     given = recorder.seen("a.handoff.json", handoff("a"))
     failed = recorder.seen("a.return.md", returned("failed"))

@@ -1,7 +1,5 @@
 """A process that is gone while its task works: which tasks ask, and until when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -32,7 +30,7 @@ def again(session: str, state: RunState = RunState.WORKING, **more: object) -> E
     return ran(child(session, state, **more), seq=99)[0]  # type: ignore[arg-type]
 
 
-def test_a_child_asks_until_its_process_or_a_sign_of_life_comes_back() -> None:
+def test_a_child_asks_until_its_process_or_a_sign_of_life_comes_back():
     tree = watched(*ran(ROOT, child("one")))
     assert asks(tree) == {}
     tree.apply(again("one", process_gone=True))
@@ -49,20 +47,20 @@ def test_a_child_asks_until_its_process_or_a_sign_of_life_comes_back() -> None:
 
 
 @pytest.mark.parametrize("gone", [False, None])
-def test_a_long_quiet_test_run_asks_nothing(gone: bool | None) -> None:
+def test_a_long_quiet_test_run_asks_nothing(gone):
     testing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
     tree = watched(*ran(ROOT, child("one", process_gone=gone, doing=testing)), at=120.0 + 86_400.0)
     assert (tree.tasks["one"].stale, asks(tree)) == (True, {})
 
 
 @pytest.mark.parametrize(("at", "asking"), [(170.0, True), (181.0, False)])
-def test_a_file_written_long_after_the_process_is_a_sign_of_life(at: float, asking: bool) -> None:
+def test_a_file_written_long_after_the_process_is_a_sign_of_life(at, asking):
     note = Seen(5, at, "one.md", "f", returned("working", task_id="one"))
     tree = watched(*ran(ROOT, child("one", process_gone=True)), note, at=190.0)
     assert tree.tasks["one"].needs_operator == asking
 
 
-def test_a_closed_session_asks_for_itself_and_for_what_is_open_below() -> None:
+def test_a_closed_session_asks_for_itself_and_for_what_is_open_below():
     tree = watched(*ran(CLOSED, child("one", RunState.ENDED)))
     assert asks(tree)["root"] == "process gone: resume the session in its own program, or abort?"
     tree.apply(again("one", process_gone=True), again("two", process_gone=True))
@@ -79,7 +77,7 @@ def test_a_closed_session_asks_for_itself_and_for_what_is_open_below() -> None:
     assert asks(tree) == {"one": GONE}
 
 
-def test_what_can_be_decided_about_a_process_that_is_gone() -> None:
+def test_what_can_be_decided_about_a_process_that_is_gone():
     tree = watched(*ran(CLOSED, child("one", process_gone=True)))
     root, one = tree.tasks["root"], tree.tasks["one"]
 
@@ -95,19 +93,19 @@ def test_what_can_be_decided_about_a_process_that_is_gone() -> None:
     assert (one.state, asks(tree), tree.totals.stale) == ("canceled", {}, 0), "the abort of the session ends it, too"
 
 
-def test_without_a_retry_left_it_offers_none() -> None:
+def test_without_a_retry_left_it_offers_none():
     tree = watched(*ran(ROOT, child("one", process_gone=True)), max_retries=0)
     assert asks(tree) == {"one": "process gone: escalate or abort?"}
     assert policy.suggested(tree.tasks["one"]) is Action.ESCALATE
 
 
-def test_a_process_gone_long_before_it_was_watched_asks_nothing() -> None:
+def test_a_process_gone_long_before_it_was_watched_asks_nothing():
     tree = watched(*ran(ROOT, child("one", process_gone=True)), at=9_999.0, history_before=1_000.0)
     assert (tree.tasks["one"].past, tree.tasks["one"].question, asks(tree)) == (True, None, {})
     assert tree.totals.stale == 0
 
 
-def test_one_that_is_snoozed_asks_again_when_its_time_has_come() -> None:
+def test_one_that_is_snoozed_asks_again_when_its_time_has_come():
     tree = watched(*ran(ROOT, child("one", process_gone=True)))
     mark = mark_of(tree.tasks["one"])
     tree.apply(Noted(9, 131.0, "one", Aside(Put(mark, 131.0, snoozed=True, until=500.0))))

@@ -1,7 +1,5 @@
 """The tree is a function of what was observed, however the observations of different files are interleaved."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import zip_longest
@@ -263,14 +261,14 @@ def applied(events: list[Event]) -> Tree:
 
 
 @given(histories, st.lists(st.integers(0, 12), max_size=14))
-def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int]) -> None:
+def test_any_interleaving_gives_the_same_tree(steps, order):
     events = record(steps)
     expected = tree_document(applied(events), "/w")
     assert tree_document(applied(interleaved(events, order)), "/w") == expected
 
 
 @given(histories)
-def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(steps: list[Step]) -> None:
+def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(steps):
     events = record(steps)
     tree = Tree(Rules(history_before=LINE))
     tree.apply(*events)
@@ -278,7 +276,7 @@ def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_
 
 
 @given(histories, st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
-def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | None]) -> None:
+def test_every_sum_equals_a_fresh_count(steps, ticks):
     tree = Tree(Rules(history_before=LINE, stale_after=3.0))
     for event, tick in zip_longest(record(steps), ticks):
         if event is not None:
@@ -314,7 +312,7 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
 
 
 @given(histories)
-def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
+def test_apply_names_every_task_that_looks_different(steps):
     tree = Tree(Rules(history_before=LINE))
     before: dict[str, object] = {}
     for event in record(steps):
@@ -329,7 +327,7 @@ def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
 
 
 @given(st.lists(drawn_steps, max_size=14))
-def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> None:
+def test_a_tree_that_remembers_keeps_what_every_file_said(steps):
     events = record(steps)
     recorder = Recorder()
     recorder.seq = len(events)
@@ -342,7 +340,7 @@ def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> 
 
 
 @given(histories, st.data())
-def test_rules_and_losses_judge_all_that_came_before(steps: list[Step], data: st.DataObject) -> None:
+def test_rules_and_losses_judge_all_that_came_before(steps, data):
     events, end = record(steps), Tick(99, 1_100.0)
     stale, line = data.draw(st.sampled_from([1.0, 600.0])), data.draw(st.sampled_from([float("-inf"), 1_004.0]))
     rules = Rules(data.draw(st.booleans()), stale, data.draw(st.integers(0, 2)), history_before=line)
@@ -354,7 +352,7 @@ def test_rules_and_losses_judge_all_that_came_before(steps: list[Step], data: st
     assert changed.totals == meant.totals
 
 
-def test_a_long_chain_in_any_order_counts_all_that_is_below() -> None:
+def test_a_long_chain_in_any_order_counts_all_that_is_below():
     see, tree = Recorder().seen, Tree()
     chain = [see(f"{n}.json", handoff(f"n{n}", parent_task_id=f"n{n - 1}" if n else None)) for n in range(3_000)]
     tree.apply(*Random(5).sample(chain, len(chain)))
@@ -366,7 +364,7 @@ def test_a_long_chain_in_any_order_counts_all_that_is_below() -> None:
     assert len(tree.roots) == 3_000, "a cycle is not followed"
 
 
-def test_a_batch_keeps_a_deleted_copy_with_the_file_that_it_became() -> None:
+def test_a_batch_keeps_a_deleted_copy_with_the_file_that_it_became():
     # The content of each file, in this order; none where it goes.
     cases: dict[str, list[tuple[str, Fields | None]]] = {
         "a copy is named": [("x", handoff(None)), ("y", handoff(None)), ("x", None), ("y", handoff("a"))],

@@ -1,7 +1,5 @@
 """Several trees as one: every task under a key of its own, each tree below a top row."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 from functools import cached_property
@@ -26,7 +24,7 @@ def shop(*more: str) -> Tree:
     return tree_of([*handed, see("b.md", returned("failed", task_id="a.b"))])
 
 
-def test_the_same_id_in_two_trees_is_two_tasks_below_two_top_rows() -> None:
+def test_the_same_id_in_two_trees_is_two_tasks_below_two_top_rows():
     joined, one, two = JoinedTree(MARK), shop(), shop("c")
     first, _ = joined.show(one, name="one", workspace="/w/one")
     second, _ = joined.show(two, name="two", workspace="/w/two")
@@ -47,7 +45,7 @@ def test_the_same_id_in_two_trees_is_two_tasks_below_two_top_rows() -> None:
     assert (joined.roots, joined.totals.tasks, gone & joined.tasks.keys()) == ([second], 3, set())
 
 
-def test_a_copy_in_another_worktree_is_one_open_question() -> None:
+def test_a_copy_in_another_worktree_is_one_open_question():
     joined, others = JoinedTree(MARK), [shop(), shop(), shop("c")]
     for number, tree in enumerate(others):
         tree.apply(Ruled(0, 0.0, Rules(history_before=9e9)))
@@ -55,7 +53,7 @@ def test_a_copy_in_another_worktree_is_one_open_question() -> None:
     assert [task.own_id for task in joined.past_questions()] == ["a.b", "a.b"]
 
 
-def test_only_what_has_changed_is_made_anew() -> None:
+def test_only_what_has_changed_is_made_anew():
     joined, tree = JoinedTree(MARK), shop("c")
     scope, _ = joined.show(tree, name="one")
     before = joined.tasks[f"{scope}c"]
@@ -71,12 +69,12 @@ def test_only_what_has_changed_is_made_anew() -> None:
 
 
 OF_ONE = {"apply", "add", "settle", "former_places", "decisions", "holds_until", "over", "requests", "requests_of"} | {
-    "was_checked"
+    "checked_at"
 }
 """Who watches or prints several workspaces asks each tree for these."""
 
 
-def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
+def test_one_tree_alone_shows_what_it_shows_by_itself():
     """Whatever faces ask of a tree is answered alike: a method that looks elsewhere has to be one of both."""
     tree, joined = shop("c", "d"), JoinedTree(MARK)
     tree.apply(requested(request()), decided(request()))
@@ -106,7 +104,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
 
 
 @pytest.mark.parametrize("task_id", [f"{MARK}1/a", f"{MARK}", "\0", "/"])
-def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id: str) -> None:
+def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id):
     """The mark is made of chance: here it is known, and still only a scope that there is names a tree."""
     joined = JoinedTree("\0other.")
     joined.show(shop(), name="one")
@@ -114,14 +112,14 @@ def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id: str) ->
     assert (joined.place(task_id) or ())[1:] == (task_id,)
 
 
-def test_what_is_silent_and_used_in_all_trees_is_counted_together() -> None:
+def test_what_is_silent_and_used_in_all_trees_is_counted_together():
     joined = JoinedTree(MARK)
     for _ in range(2):
         joined.show(tree_of([*ran(ROOT, child("one", tokens=7)), Tick(9, 9_999.0)]), name="one")
     assert (joined.totals.stale, joined.totals.tokens) == (4, 14)
 
 
-def test_a_top_row_heeds_only_what_is_not_past() -> None:
+def test_a_top_row_heeds_only_what_is_not_past():
     see, joined = Recorder(), JoinedTree(MARK)
     failed = see.seen("old.md", returned("failed", task_id="old"))
     tree = tree_of([failed, see.seen("new.json", handoff("new"))], history_before=1_001.5)
@@ -137,7 +135,7 @@ def test_a_top_row_heeds_only_what_is_not_past() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(("handoff", "failed", "completed", "gone")))))
-def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps: list[tuple[str, str]]) -> None:
+def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps):
     see, tree, joined = Recorder(), Tree(Rules(history_before=1_004.5)), JoinedTree(MARK)
     scope, _ = joined.show(tree, name="one")
     for name, what in steps:
@@ -154,7 +152,7 @@ def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps: list[tuple[str,
         assert (one, joined.roots, joined.totals) == (other, anew.roots, anew.totals)
 
 
-def test_another_tree_takes_the_place_of_one_under_the_same_keys() -> None:
+def test_another_tree_takes_the_place_of_one_under_the_same_keys():
     joined, before, after, anew = JoinedTree(MARK), shop("c"), shop("d"), JoinedTree(MARK)
     scope, _ = joined.show(before, name="one")
     keys = joined.update(scope, after, {*before.tasks, *after.tasks})

@@ -1,7 +1,5 @@
 """Nothing is known of a workspace whose host cannot be reached: what was at work is unknown, what asks still does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.unit.delegation.events import ROOT, Recorder, child, handoff, meta, outline, ran, returned, todos, tree_of
@@ -31,7 +29,7 @@ def shop() -> list[Event]:
     ]
 
 
-def test_what_was_at_work_is_unknown_and_what_has_ended_stays() -> None:
+def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
     tree = tree_of(shop())
     before, known = outline(tree), {task.task_id: task.state for task in tree.tasks.values()}
     assert tree.apply(LOST) >= {"a", "a.b", "a.c", "a.e"}
@@ -43,7 +41,7 @@ def test_what_was_at_work_is_unknown_and_what_has_ended_stays() -> None:
     assert outline(tree) == before
 
 
-def test_it_says_since_when_and_what_it_was() -> None:
+def test_it_says_since_when_and_what_it_was():
     tree = tree_of([*shop(), LOST, Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
     assert a.since == LOST.at, "a second loss is no news"
@@ -57,7 +55,7 @@ def test_it_says_since_when_and_what_it_was() -> None:
     assert unknown.look.word == "unknown"
 
 
-def test_nothing_turns_silent_or_gone_while_it_is_lost() -> None:
+def test_nothing_turns_silent_or_gone_while_it_is_lost():
     doing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
     tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], stale_after=60.0)
     tree.apply(Lost(10, 131.0), Tick(11, 9_999.0))
@@ -71,7 +69,7 @@ def test_nothing_turns_silent_or_gone_while_it_is_lost() -> None:
     assert (one.ask, one.state) == (asked, State.UNKNOWN), "what was gone before goes on asking"
 
 
-def test_what_asks_goes_on_asking_behind_those_in_reach() -> None:
+def test_what_asks_goes_on_asking_behind_those_in_reach():
     joined = JoinedTree("/")
     joined.show(tree_of([*shop(), LOST]))
     joined.show(tree_of(shop()), name="other")
@@ -79,7 +77,7 @@ def test_what_asks_goes_on_asking_behind_those_in_reach() -> None:
     assert joined.queue[1] == "a.e"
 
 
-def test_an_idle_session_and_a_mere_name_follow_what_is_below() -> None:
+def test_an_idle_session_and_a_mere_name_follow_what_is_below():
     see = Recorder().seen
     idle = replace(ROOT, state=RunState.ENDED, ended_at=125.0)
     path = see("j/.return-meta.json", meta("working", "orchestrator", "plan", "planner"))

@@ -1,7 +1,5 @@
 """Requests of programs: their ids, on which task they stand, how far they have got, and what that does to the task."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest
@@ -12,7 +10,7 @@ from tests.unit.delegation.events import handoff, message, tree_of
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
 from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
-from agentwatch.delegation.request import Given, Permit, Permitter, Request, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import Given, Permitter, RequestStage, input_text, request_id_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
 
@@ -68,15 +66,13 @@ def stands(task: Task) -> tuple[list[RequestStage], State, str | None]:
         ),
     ],
 )
-def test_a_request_blocks_its_task_until_it_is_answered_or_gone(
-    events: list[Event], expected: tuple[list[RequestStage], State, str | None], why: str
-) -> None:
+def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, expected, why):
     task = task_of(ran(session()), *events)
     assert stands(task) == expected
     assert task.why.startswith(why)
 
 
-def test_an_ask_names_what_is_given_besides_before_a_long_command() -> None:
+def test_an_ask_names_what_is_given_besides_before_a_long_command():
     beside = (Given("cwd", '"/x"'), Given('"a\u202e"', "1"))
     task = task_of(ran(session()), requested(request(command="x" * 500, beside=beside)))
     assert (task.ask or "").startswith('allow? Bash + cwd, "a<U+202E>"  xxx')
@@ -86,12 +82,12 @@ def test_an_ask_names_what_is_given_besides_before_a_long_command() -> None:
     assert len(ask) < 200
 
 
-def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end() -> None:
+def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end():
     task = task_of(ran(session()), requested(request(command="./x `id`\u00a0# note\nrm -rf ~\r")))
     assert in_line(task, task.ask or "") == "allow? Bash  ./x `id`<U+00A0># note␊rm -rf ~␍"
 
 
-def test_a_session_that_is_not_known_is_a_task_named_by_program() -> None:
+def test_a_session_that_is_not_known_is_a_task_named_by_program():
     tree = tree_of([requested(request())])
     task = tree.tasks["s1"]
     assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
@@ -103,14 +99,14 @@ def test_a_session_that_is_not_known_is_a_task_named_by_program() -> None:
     assert (tree.tasks, tree.request(GONE.request_id)) == ({}, None)
 
 
-def test_a_decision_about_a_request_is_no_decision_of_the_task() -> None:
+def test_a_decision_about_a_request_is_no_decision_of_the_task():
     before = task_of(ran(session()))
     task = task_of(ran(session()), requested(request()), decided(request()))
     assert (task.attempt, task.retry, task.decision, task.binding) == (1, before.retry, None, None)
     assert [attempt.decisions for attempt in task.attempts] == [()]
 
 
-def test_an_answer_that_expired_undelivered_can_be_given_anew() -> None:
+def test_an_answer_that_expired_undelivered_can_be_given_anew():
     tree = tree_of([ran(session()), requested(request()), decided(request(), expires_at=1_500.0), Tick(5, 1_499.0)])
     assert tree.tasks["s1"].ask is None
     assert tree.apply(Tick(6, 1_500.0)) == {"s1"}
@@ -147,9 +143,7 @@ LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
         (ALLOW, Stage.RECORDED, permit(by=Permitter.PERSON), ELSEWHERE, LOST),
     ],
 )
-def test_the_records_of_the_program_tell_if_our_answer_was_carried_out(
-    action: Action | None, stage: Stage, recorded: Permit, expected: RequestStage, later: list[Event]
-) -> None:
+def test_the_records_of_the_program_tell_if_our_answer_was_carried_out(action, stage, recorded, expected, later):
     events: list[Event] = [ran(session(recorded)), requested(request())]
     if action is not None:
         events.append(decided(request(), action, stage, note="Use build/." if action is DENY else ""))
@@ -164,11 +158,11 @@ def test_the_records_of_the_program_tell_if_our_answer_was_carried_out(
         ([request(call_id="toolu_3")], {"n1": OFFERED}),
     ],
 )
-def test_each_record_is_of_one_request(requests: list[Request], expected: dict[str, RequestStage]) -> None:
+def test_each_record_is_of_one_request(requests, expected):
     assert stages(task_of(ran(session(permit())), *map(requested, requests))) == expected
 
 
-def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
+def test_of_two_requests_of_one_call_the_record_is_of_the_last():
     # OpenCode asks for a directory outside, then for the command, both with the id of the call.
     first = request(1, stage=DELIVERED, ended_at=1_111.0, call_id="toolu_1")
     second = request(2, asked_at=1_112.0, stage=DELIVERED, ended_at=1_114.0, call_id="toolu_1")
@@ -179,7 +173,7 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
     assert found == {"n1": (DELIVERED, True), "n2": (ACTED, False)}
 
 
-def test_what_ends_soon_comes_first_and_then_the_newest() -> None:
+def test_what_ends_soon_comes_first_and_then_the_newest():
     asked = {1: 1_100.0, 5: 1_200.0, 2: 1_105.0}
     offered = [request(number, asked_at=at) for number, at in asked.items()]
     offered += [request(4, asked_at=1_080.0, until=4_680.0), request(3, asked_at=1_090.0, until=1_110.0)]
@@ -192,7 +186,7 @@ def test_what_ends_soon_comes_first_and_then_the_newest() -> None:
     assert tree.queue == ["s3", "s1", "s2"]
 
 
-def test_a_new_request_asks_again_after_one_was_put_aside() -> None:
+def test_a_new_request_asks_again_after_one_was_put_aside():
     tree = tree_of([ran(session()), requested(request())])
     tree.apply(Noted(4, 1_150.0, "s1", Aside(Put(mark_of(tree.tasks["s1"]), 1_150.0))))
     assert tree.tasks["s1"].acknowledged
@@ -201,7 +195,7 @@ def test_a_new_request_asks_again_after_one_was_put_aside() -> None:
     assert (tree.tasks["s1"].acknowledged, tree.tasks["s1"].ask) == (False, "allow? Bash  npm test")
 
 
-def test_an_open_request_is_no_history_however_old_its_session() -> None:
+def test_an_open_request_is_no_history_however_old_its_session():
     old = ran(session())
     assert tree_of([old], history_before=10_000.0).tasks["s1"].past
     assert not tree_of([old, requested(request())], history_before=10_000.0).tasks["s1"].past
@@ -210,21 +204,21 @@ def test_an_open_request_is_no_history_however_old_its_session() -> None:
 # Ids
 
 
-def test_equal_inputs_have_one_spelling_whatever_the_order_of_keys() -> None:
+def test_equal_inputs_have_one_spelling_whatever_the_order_of_keys():
     one, two = input_text({"b": 1, "a": "ä"}), input_text({"a": "ä", "b": 1})
     assert one == two == ('{"a":"ä","b":1}', hashlib.sha256('{"a":"ä","b":1}'.encode()).hexdigest())
     assert input_text({"a": "1"}) != input_text({"a": 1})
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800", {"a": {1}}, {1: 0, "a": 0}, 100_000])
-def test_an_input_without_a_spelling_is_refused(value: object) -> None:
+def test_an_input_without_a_spelling_is_refused(value):
     for _ in range(value if isinstance(value, int) else 0):
         value = [value]
     with pytest.raises(ValueError, match=r"JSON|surrogate"):
         input_text(value)
 
 
-def test_the_id_of_a_request_depends_on_each_of_its_parts() -> None:
+def test_the_id_of_a_request_depends_on_each_of_its_parts():
     parts = ["workspace", "claude", "session", "nonce", "0" * 64]
     ids = {request_id_of(*parts), request_id_of("workspac", "eclaude", *parts[2:])}
     ids |= {request_id_of(*parts[:place], parts[place] + "1", *parts[place + 1 :]) for place in range(5)}
@@ -232,5 +226,5 @@ def test_the_id_of_a_request_depends_on_each_of_its_parts() -> None:
     assert all(len(one) == 32 and set(one) <= set("0123456789abcdef") for one in ids)
 
 
-def test_every_action_is_of_an_attempt_or_of_a_request() -> None:
+def test_every_action_is_of_an_attempt_or_of_a_request():
     assert tuple(Action) == OF_ATTEMPTS + OF_REQUESTS

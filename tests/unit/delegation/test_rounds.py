@@ -1,7 +1,5 @@
 """A child that is sent on in its own session: which of its rounds are attempts of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -62,7 +60,7 @@ OVER = [*ran(child((PARENT, FAILED), (HOOK, DONE)))]
 
 
 @pytest.mark.parametrize("asker", [HOOK, PARENT])
-def test_a_retry_in_the_same_session_is_an_attempt(asker: StartedBy) -> None:
+def test_a_retry_in_the_same_session_is_an_attempt(asker):
     tree = tree_of([*ran(child((PARENT, FAILED), (asker, DONE))), RETRIED])
     task = tree.tasks["a"]
     first, second = task.attempts
@@ -75,7 +73,7 @@ def test_a_retry_in_the_same_session_is_an_attempt(asker: StartedBy) -> None:
     assert [run and run["tokens"] for run in runs] == [None, 900], "the store counts the session, and it counts once"
 
 
-def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew() -> None:
+def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew():
     events = [*ran(child((PARENT, FAILED), (HOOK, FAILED))), RETRIED]
     task = task_of(*events)
     assert (task.attempt, task.state, task.binding, task.needs_operator) == (2, State.FAILED, None, True)
@@ -94,7 +92,7 @@ def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew() -> None:
         [decision(FAILED, 117.0, attempt=2)],
     ],
 )
-def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided: list[Event]) -> None:
+def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided):
     assert [number for number, _ in attempts(*OVER, *decided)] == [1]
 
 
@@ -121,25 +119,23 @@ def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided: list[Ev
         ),
     ],
 )
-def test_which_rounds_are_attempts(
-    rounds: list[tuple[StartedBy, Message | None]], decided: Event | None, expected: list[tuple[int, State]]
-) -> None:
+def test_which_rounds_are_attempts(rounds, decided, expected):
     assert attempts(*ran(child(*rounds)), *([decided] if decided else [])) == expected
 
 
-def test_a_child_that_works_on_its_retry_works_on_its_second_attempt() -> None:
+def test_a_child_that_works_on_its_retry_works_on_its_second_attempt():
     run = child((PARENT, FAILED), (HOOK, None), state=RunState.WORKING)
     assert attempts(*ran(run), RETRIED) == [ONE, (2, State.WORKING)]
 
 
-def test_an_answer_to_a_blocked_child_begins_an_attempt_that_is_no_retry() -> None:
+def test_an_answer_to_a_blocked_child_begins_an_attempt_that_is_no_retry():
     answered = decision(BLOCKED, 117.0, Action.RESPOND)
     task = task_of(*ran(child((PARENT, BLOCKED), (HOOK, BLOCKED))), answered)
     assert [one.state for one in task.attempts] == [State.BLOCKED] * 2
     assert (task.retry.remaining, task.needs_operator) == (1, True)
 
 
-def test_a_number_that_a_later_round_is_handed_is_that_of_its_attempt() -> None:
+def test_a_number_that_a_later_round_is_handed_is_that_of_its_attempt():
     run = child((PARENT, message(returned("partial"), at=120.0)), (PARENT, DONE))
     last = replace(run.rounds[1], prompt=message(handoff("a", attempt=3)))
     task = task_of(*ran(replace(run, rounds=(run.rounds[0], last))))
@@ -147,7 +143,7 @@ def test_a_number_that_a_later_round_is_handed_is_that_of_its_attempt() -> None:
     assert not task.attempts[1].again
 
 
-def test_attempts_of_several_sessions_stand_in_the_order_they_began() -> None:
+def test_attempts_of_several_sessions_stand_in_the_order_they_began():
     first = child((PARENT, FAILED), (HOOK, FAILED), (PARENT, DONE))
     beside = replace(child((PARENT, FAILED), session="s2"), started_at=125.0, rounds=())
     for runs in ((first, beside), (beside, first)):
@@ -158,7 +154,7 @@ def test_attempts_of_several_sessions_stand_in_the_order_they_began() -> None:
 
 @pytest.mark.parametrize("session", [None, "command"])
 @pytest.mark.parametrize("amended", [False, True])
-def test_a_child_that_writes_its_return_into_a_file_is_retried(session: str | None, *, amended: bool) -> None:
+def test_a_child_that_writes_its_return_into_a_file_is_retried(session, *, amended):
     """The session that a return names covers a whole command; its store knows the child by another."""
     record = Recorder()
     failed, completed = (returned(outcome, session_id=session) for outcome in ("failed", "completed"))
@@ -174,7 +170,7 @@ def test_a_child_that_writes_its_return_into_a_file_is_retried(session: str | No
     assert [one.run and one.run.started_at for one in task.attempts] == [110.0, 120.0]
 
 
-def test_the_handoff_written_for_the_retry_is_that_of_the_attempt() -> None:
+def test_the_handoff_written_for_the_retry_is_that_of_the_attempt():
     amended = Recorder().seen("a-2.handoff.json", handoff("a", attempt=2, decision_id="d1"))
     task = task_of(amended, *ran(child((PARENT, FAILED), (PARENT, DONE))), RETRIED)
     handed = task.attempts[1].handoff

@@ -1,7 +1,5 @@
 """Runs of session stores become tasks and attempts, beside what files say of them."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -43,7 +41,7 @@ def rules_of(task: Task) -> list[str]:
     return [placed.rule for placed in task.findings]
 
 
-def test_children_hang_below_the_session_that_asked_in_any_order() -> None:
+def test_children_hang_below_the_session_that_asked_in_any_order():
     runs = ran(ROOT, child("one"), child("deep", parent="one"), child("two", started_at=111.0))
     for order in itertools.permutations(runs):
         tree = tree_of(order)
@@ -56,28 +54,28 @@ def test_children_hang_below_the_session_that_asked_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("prompt", "said", "rules"), [(PACKET, PROSE, ["LNK010"]), (PROSE, PROSE, []), (PACKET, None, [])]
 )
-def test_a_packet_answered_in_prose_is_marked_and_completed(prompt: object, said: object, rules: list[str]) -> None:
+def test_a_packet_answered_in_prose_is_marked_and_completed(prompt, said, rules):
     task = below(replace(ENDED, prompt=prompt, said=said)).tasks["t" if prompt is PACKET else "one"]  # type: ignore[arg-type]
     assert (rules_of(task), task.answers_in_prose) == (rules, bool(rules))
     assert task.state is (State.INVALID if said is None else State.COMPLETED)
 
 
 @pytest.mark.parametrize("state", [RunState.FAILED, RunState.CANCELED])
-def test_a_run_that_was_cut_off_is_not_what_its_return_says(state: RunState) -> None:
+def test_a_run_that_was_cut_off_is_not_what_its_return_says(state):
     written = Recorder().seen("t.return.md", returned("completed", task_id="t"))
     task = tree_of([*ran(ROOT, replace(ENDED, state=state)), written]).tasks["t"]
     assert task.result is not None
     assert task.state is State(state.value)
 
 
-def test_a_return_that_names_another_task_is_a_warning_there() -> None:
+def test_a_return_that_names_another_task_is_a_warning_there():
     for named, rules in ((None, []), ("t", []), ("u", ["LNK008"])):
         said = message(Return(Contract.REPORT_CONTRACT, "completed", Outcome.COMPLETED, task_id=named))
         task = below(replace(ENDED, said=said)).tasks["t"]
         assert (rules_of(task), task.state) == (rules, State.COMPLETED)
 
 
-def test_a_packet_beside_an_example_of_a_return_was_handed_over() -> None:
+def test_a_packet_beside_an_example_of_a_return_was_handed_over():
     example = Document(Return(Contract.REPORT_CONTRACT, "failed", Outcome.FAILED))
     both = replace(PROSE, reading=example, packet=Document(Handoff("t", "Mend it.")))
     tree = below(replace(ENDED, prompt=both, said=both))
@@ -96,7 +94,7 @@ def test_a_packet_beside_an_example_of_a_return_was_handed_over() -> None:
         ([child("one", process_gone=True), replace(ROOT, process_gone=True)], 121.0, [True, True]),
     ],
 )
-def test_silence_and_a_process_that_is_gone_make_stale(runs: list[Run], at: float, stale: list[bool]) -> None:
+def test_silence_and_a_process_that_is_gone_make_stale(runs, at, stale):
     tree = tree_of([*ran(ROOT, *runs), Tick(9, at)])
     assert [task.stale for task, _ in tree.preorder()] == stale
 
@@ -110,12 +108,12 @@ def test_silence_and_a_process_that_is_gone_make_stale(runs: list[Run], at: floa
         ({"updated_at": 800.0}, "it worked when it was last heard of; whether its process still runs is not known"),
     ],
 )
-def test_a_stale_run_says_how_long_it_was_silent(more: dict[str, object], why: str) -> None:
+def test_a_stale_run_says_how_long_it_was_silent(more, why):
     tree = tree_of([*ran(ROOT, child("one", **more)), Tick(9, 120.0 + 720.0)])  # type: ignore[arg-type]
     assert tree_document(tree, "/w")["tasks"][1]["why"] == why
 
 
-def test_an_idle_session_works_while_its_work_in_the_background_does() -> None:
+def test_an_idle_session_works_while_its_work_in_the_background_does():
     works = child("one", background=True)
     tree = tree_of(ran(IDLE, works, child("deep", parent="one")))
     root = tree.tasks["root"]
@@ -129,7 +127,7 @@ def test_an_idle_session_works_while_its_work_in_the_background_does() -> None:
     assert root.state is State.WORKING
 
 
-def test_sessions_come_newest_first_and_children_as_they_began() -> None:
+def test_sessions_come_newest_first_and_children_as_they_began():
     newer = replace(ROOT, session_id="newer", started_at=500.0)
     late, early = (child(name, parent="newer", started_at=at) for name, at in (("late", 520.0), ("early", 510.0)))
     tree = tree_of(ran(late, ROOT))
@@ -138,7 +136,7 @@ def test_sessions_come_newest_first_and_children_as_they_began() -> None:
     assert [task.task_id for task, _ in tree.preorder()] == ["newer", "early", "late", "root"]
 
 
-def test_a_retry_in_a_new_session_is_the_next_attempt_of_its_packet() -> None:
+def test_a_retry_in_a_new_session_is_the_next_attempt_of_its_packet():
     first = child("s1", RunState.ENDED, prompt=PACKET, said=message(returned("failed")))
     second = replace(first, session_id="s2", said=message(returned("completed")), started_at=200.0)
     expected = [(1, "s1", State.FAILED), (2, "s2", State.COMPLETED)]
@@ -148,7 +146,7 @@ def test_a_retry_in_a_new_session_is_the_next_attempt_of_its_packet() -> None:
         assert (task.parent_id, task.state) == ("root", State.COMPLETED)
 
 
-def test_two_programs_that_use_one_task_id_have_two_tasks() -> None:
+def test_two_programs_that_use_one_task_id_have_two_tasks():
     ours = child("s1", prompt=PACKET, started_at=200.0)
     first, theirs = (replace(one, source="others", started_at=90.0) for one in (ROOT, ours))
     events = [Ran(at, 0.0, f"{run.source}:{run.session_id}", run) for at, run in enumerate((ours, theirs, first, ROOT))]
@@ -168,7 +166,7 @@ def test_two_programs_that_use_one_task_id_have_two_tasks() -> None:
     assert "t#agents" not in tree.tasks
 
 
-def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
+def test_a_task_in_a_file_and_in_a_session_is_one_task():
     run = child("s1", RunState.ENDED, prompt=message(handoff("a")), said=message(returned("completed")))
     task = tree_of([Recorder().seen("a.handoff.json", handoff("a")), *ran(ROOT, run)]).tasks["a"]
     (attempt,) = task.attempts
@@ -176,14 +174,14 @@ def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
     assert (task.state, task.findings) == (State.COMPLETED, ())
 
 
-def test_words_without_a_contract_are_no_fault_unless_one_is_demanded() -> None:
+def test_words_without_a_contract_are_no_fault_unless_one_is_demanded():
     run = replace(ENDED, prompt=None)
     assert below(run).tasks["one"].state is State.COMPLETED
     demanded = below(run, demands=True).tasks["one"]
     assert (demanded.state, demanded.needs_operator) == (State.INVALID, True)
 
 
-def test_a_child_that_ends_on_an_early_marker_ended_without_a_result() -> None:
+def test_a_child_that_ends_on_an_early_marker_ended_without_a_result():
     marker = Recorder().seen("x.return.md", returned("working", task_id="t"))
     ended = replace(ENDED, updated_at=marker.at + 9)
 
@@ -202,13 +200,13 @@ def test_a_child_that_ends_on_an_early_marker_ended_without_a_result() -> None:
 
 
 @pytest.mark.parametrize("state", [RunState.CANCELED, RunState.FAILED])
-def test_what_an_aborted_or_failed_child_had_said_is_no_return(state: RunState) -> None:
+def test_what_an_aborted_or_failed_child_had_said_is_no_return(state):
     task = below(child("one", state, said=message(returned("completed")), reason="Task cancelled")).tasks["one"]
     assert (task.state, task.result, task.why) == (state, None, "Task cancelled")
     assert task.needs_operator == (state is RunState.FAILED)
 
 
-def test_what_was_found_about_the_claims_of_a_run_belongs_to_its_task() -> None:
+def test_what_was_found_about_the_claims_of_a_run_belongs_to_its_task():
     tree = below(child("one", RunState.ENDED, said=message(returned("completed"))))
     version = tree.tasks["one"].attempts[0].returned
     assert version is not None
@@ -217,7 +215,7 @@ def test_what_was_found_about_the_claims_of_a_run_belongs_to_its_task() -> None:
     assert (tree.tasks["one"].contradicted, tree.tasks["one"].needs_operator) == (True, True)
 
 
-def test_the_session_of_a_human_asks_nothing_and_its_words_are_no_return() -> None:
+def test_the_session_of_a_human_asks_nothing_and_its_words_are_no_return():
     run = replace(IDLE, said=message(returned("failed")), prompt=message(handoff("x")))
     task = tree_of(ran(run)).tasks["root"]
     assert (task.state, task.needs_operator, task.title) == (State.COMPLETED, False, "the session")
@@ -227,7 +225,7 @@ FRIDAY = 120.0
 """When `child` was last alive."""
 
 
-def test_what_is_history_asks_nothing_until_its_next_sign_of_life() -> None:
+def test_what_is_history_asks_nothing_until_its_next_sign_of_life():
     failed = ran(ROOT, child("one", RunState.FAILED))
     monday = ran(replace(ROOT, session_id="newer", updated_at=9e6))
     assert tree_of([*failed, Tick(9, 9e6), *monday], history_before=FRIDAY).tasks["one"].needs_operator
@@ -240,13 +238,13 @@ def test_what_is_history_asks_nothing_until_its_next_sign_of_life() -> None:
     assert (tree.asking(), tree.past_questions()) == ([task], [])
 
 
-def test_a_program_that_is_known_to_run_is_not_past() -> None:
+def test_a_program_that_is_known_to_run_is_not_past():
     waits = child("two", waiting="an answer: Which one?", process_gone=False)
     lost = replace(waits, session_id="three", process_gone=None)
     assert [task.task_id for task in below(waits, lost, history_before=9e6).asking()] == ["two"]
 
 
-def test_of_two_checklists_that_of_the_run_counts_from_its_next_sign_of_life() -> None:
+def test_of_two_checklists_that_of_the_run_counts_from_its_next_sign_of_life():
     one = child("one", prompt=PACKET, todos=todos("x", "-").items)
     tree = tree_of([*ran(ROOT, one), Recorder().seen("t.todos.md", todos("x", "x"))])
     tree.apply(Recorder().seen("t.handoff.json", handoff("t")))
@@ -256,6 +254,6 @@ def test_of_two_checklists_that_of_the_run_counts_from_its_next_sign_of_life() -
     assert (tree.tasks["t"].progress, tree.tasks["t"].doing) == ((1, 2), doing)
 
 
-def test_a_task_costs_what_a_million_tokens_of_its_model_cost() -> None:
+def test_a_task_costs_what_a_million_tokens_of_its_model_cost():
     tasks = below(child("one", tokens=500_000, model="acme/small"), child("two", tokens=1, model="other")).tasks
     assert [cost_of(tasks[name], {"small": 3.0}) for name in ("one", "two", "root")] == [1.5, None, None]

@@ -1,7 +1,5 @@
 """How a task and the one above it stand, since when, and in which words, as sessions and their requests tell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -69,9 +67,7 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (ENDED, [DONE], [], ("idle", 900), ""),
     ],
 )
-def test_how_a_session_stands_and_since_when(
-    top: Run, below: list[Run], requests: list[Requested], stands: tuple[str, int], words: str
-) -> None:
+def test_how_a_session_stands_and_since_when(top, below, requests, stands, words):
     tree = tree_of([*ran(top, *below), *requests, Tick(20, NOW)])
     task = tree.tasks["root"]
     assert (str(task.shown), task.since) == stands
@@ -82,14 +78,14 @@ def test_how_a_session_stands_and_since_when(
 @pytest.mark.parametrize(
     ("gone", "at", "shown"), [(None, 4_499, "idle"), (None, 4_500, "completed"), (False, 9e6, "idle")]
 )
-def test_a_turn_is_the_operators_while_somebody_may_sit_there(gone: bool | None, at: float, shown: str) -> None:
+def test_a_turn_is_the_operators_while_somebody_may_sit_there(gone, at, shown):
     tree = tree_of([*ran(replace(ENDED, process_gone=gone)), Tick(20, NOW)])
     tree.apply(Tick(21, at))
     task = tree.tasks["root"]
     assert (str(task.shown), task.needs_operator, str(task.state)) == (shown, False, "completed")
 
 
-def test_putting_aside_changes_no_age() -> None:
+def test_putting_aside_changes_no_age():
     tree = tree_of([*ran(HANDS_ON, FAILED), Tick(20, NOW)])
     ages = {task.task_id: task.since for task in tree.tasks.values()}
     tree.apply(Noted(21, NOW, "b", Aside(Put(mark_of(tree.tasks["b"]), NOW))), Tick(22, NOW + 5))
@@ -101,13 +97,13 @@ def task_of(run: Run) -> Task:
     return tree_of([*ran(run), Tick(20, NOW)]).tasks["root"]
 
 
-def test_what_was_killed_took_as_long_as_it_lived() -> None:
+def test_what_was_killed_took_as_long_as_it_lived():
     task = task_of(replace(ROOT, process_gone=True, updated_at=103.0))
     lasted = took(task, task.latest, 90_000.0)
     assert lasted is not None
     assert (lasted.seconds, lasted.so_far) == (3.0, False)
 
 
-def test_other_programs_hear_the_shown_state_in_their_words() -> None:
+def test_other_programs_hear_the_shown_state_in_their_words():
     runs = [HANDS_ON, ENDED, replace(ROOT, process_gone=True)]
     assert [a2a_state(task_of(run)) for run in runs] == ["working", "input-required", "unknown"]

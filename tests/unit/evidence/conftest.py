@@ -1,22 +1,18 @@
 """Workspaces for the tests of evidence."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.unit.evidence.repository import Repository
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Repository:
+def plain(tmp_path):
     """A workspace that is in no git repository."""
     return Repository(tmp_path / "workspace", tmp_path / "home")
 
 
 @pytest.fixture
-def repository(plain: Repository) -> Repository:
+def repository(plain):
     """A git repository with one commit from before the handoff that holds `tracked.md`."""
     plain.init()
     plain.write("tracked.md", "one\n", at=-1_000)

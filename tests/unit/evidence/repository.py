@@ -1,7 +1,5 @@
 """A real git repository for a test, with an identity and a home of its own, and returns to check in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -22,7 +20,7 @@ AFTER = 1_000.0
 class Repository:
     """A workspace under git. Times are seconds after the handoff."""
 
-    def __init__(self, root: Path, home: Path) -> None:
+    def __init__(self, root: Path, home: Path):
         self.root = root
         self.home = home
         root.mkdir(parents=True, exist_ok=True)
@@ -38,21 +36,21 @@ class Repository:
         )
         return done.stdout
 
-    def init(self, *arguments: str) -> None:
+    def init(self, *arguments: str):
         self.git("init", "-q", *arguments)
         self.git("config", "gc.auto", "0")
 
-    def commit(self, at: float = BEFORE) -> None:
+    def commit(self, at: float = BEFORE):
         self.git("add", "-A", at=at)
         self.git("commit", "-q", "--allow-empty", "-m", "x", at=at)
 
-    def write(self, path: str, text: str = "text\n", at: float = AFTER) -> None:
+    def write(self, path: str, text: str = "text\n", at: float = AFTER):
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         self.touch(path, at)
 
-    def touch(self, path: str, at: float) -> None:
+    def touch(self, path: str, at: float):
         os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at), follow_symlinks=False)
 
 

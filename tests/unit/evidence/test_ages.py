@@ -1,7 +1,5 @@
 """How old the work of a workspace is: what was there before anybody watched, and what came while somebody did."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
@@ -25,7 +23,7 @@ NAME = "specs/1_shop/.return-meta.json"
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def state(tmp_path, monkeypatch):
     monkeypatch.setattr(repositories, "HANDED_OFF", HANDED_OFF)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
@@ -57,7 +55,7 @@ def since_handoff(at: float | None) -> float | None:
 
 
 @pytest.mark.parametrize("way", ["clone", "copy", "checkout"])
-def test_a_copy_is_no_sign_of_life(repository: Repository, tmp_path: Path, way: str) -> None:
+def test_a_copy_is_no_sign_of_life(repository, tmp_path, way):
     repository.write(NAME, meta())
     repository.commit(at=50)
     root = repository.root
@@ -74,7 +72,7 @@ def test_a_copy_is_no_sign_of_life(repository: Repository, tmp_path: Path, way: 
     assert (task.state, task.stale, since_handoff(task.updated_at)) == (State.WORKING, True, 50)
 
 
-def test_archived_work_is_as_old_as_its_content(repository: Repository, tmp_path: Path) -> None:
+def test_archived_work_is_as_old_as_its_content(repository, tmp_path):
     repository.write(NAME, meta())
     repository.commit(at=50)
     (repository.root / "specs" / "archive").mkdir()
@@ -86,7 +84,7 @@ def test_archived_work_is_as_old_as_its_content(repository: Repository, tmp_path
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_what_git_does_not_keep_is_as_old_as_its_file(repository: Repository, *, ignored: bool) -> None:
+def test_what_git_does_not_keep_is_as_old_as_its_file(repository, *, ignored):
     repository.write(NAME, meta("implemented"), at=20)
     repository.commit(at=30)
     repository.git("rm", "-q", "--cached", NAME)
@@ -108,15 +106,13 @@ def test_what_git_does_not_keep_is_as_old_as_its_file(repository: Repository, *,
         ({"completed_at": "soon"}, "implemented", 50),
     ],
 )
-def test_a_plausible_time_that_a_return_states_comes_before_git(
-    repository: Repository, tmp_path: Path, keys: dict[str, str], status: str, at: float
-) -> None:
+def test_a_plausible_time_that_a_return_states_comes_before_git(repository, tmp_path, keys, status, at):
     repository.write(NAME, meta(status, **keys))
     repository.commit(at=50)
     assert since_handoff(planner(cloned(repository, tmp_path)).updated_at) == at
 
 
-def watched(root: Path) -> None:
+def watched(root: Path):
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
     recorder = Recorder(root, source.content)
@@ -126,7 +122,7 @@ def watched(root: Path) -> None:
     recorder.close()
 
 
-def test_after_the_first_look_a_return_counts_from_when_seen(repository: Repository) -> None:
+def test_after_the_first_look_a_return_counts_from_when_seen(repository):
     repository.write("specs/0_before/.return-meta.json", meta("blocked").replace("planner", "writer"), at=0)
     repository.commit(at=1)
     watched(repository.root)
@@ -139,7 +135,7 @@ def test_after_the_first_look_a_return_counts_from_when_seen(repository: Reposit
     assert task.ended_at >= before, "nobody puts a failure into the past"
 
 
-def test_a_dead_marker_that_a_checkout_brings_back_does_not_work(repository: Repository) -> None:
+def test_a_dead_marker_that_a_checkout_brings_back_does_not_work(repository):
     watched(repository.root)
     repository.write(NAME, meta())
     repository.commit(at=50)

@@ -1,10 +1,7 @@
 """Rounds of checking in real repositories: many returns, other places and other times."""
 
-from __future__ import annotations
-
 import json
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,6 @@ from tests.unit.evidence.repository import (
     AFTER,
     BEFORE,
     HANDED_OFF,
-    Repository,
     check,
     only,
     request,
@@ -33,16 +29,14 @@ V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
         ({"status": "implemented", "artifacts": [], "files_modified": ["tracked.md"]}, [C]),
     ],
 )
-def test_artifacts_of_the_drifted_dialect(
-    repository: Repository, document: dict[str, object], kinds: list[Verdict]
-) -> None:
+def test_artifacts_of_the_drifted_dialect(repository, document, kinds):
     repository.write("a.md")
     text = json.dumps({**document, "session_id": "s", "agent_type": "a", "delegation_path": ["o", "a"]})
     result = Checker(repository.root).check([request(text, name="x/.return-meta.json")])[0]
     assert [claim.verdict for claim in result.claims] == kinds
 
 
-def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> None:
+def test_a_workspace_below_the_top_of_the_repository(repository):
     repository.write("sub/old.md", at=BEFORE)
     repository.commit(at=BEFORE)
     repository.write("sub/new.md", at=AFTER)
@@ -51,13 +45,13 @@ def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> 
     assert [claim.verdict for claim in result.claims] == [V, C]
 
 
-def test_a_linked_work_tree_is_a_repository_too(repository: Repository, tmp_path: Path) -> None:
+def test_a_linked_work_tree_is_a_repository_too(repository, tmp_path):
     repository.git("worktree", "add", "-q", str(tmp_path / "other"))
     result = check(tmp_path / "other", returned(created=["tracked.md"]))
     assert only(result).detail.startswith("claimed created but tracked before")
 
 
-def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
+def test_too_many_claims_are_cut_and_said_to_be(repository):
     text = returned(created=[f"c{number}.md" for number in range(900)], modified=[f"m{n}.md" for n in range(900)])
     claims = check(repository.root, text).claims
     assert len(claims) == MAX_CLAIMS + 1
@@ -65,7 +59,7 @@ def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
     assert "more than 1000" in claims[-1].detail
 
 
-def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
+def test_a_workspace_that_is_gone_is_said_to_be(plain):
     checker = Checker(plain.root)
     plain.root.rmdir()
     claim = only(checker.check([request(returned(created=["x.md"]))])[0])
@@ -73,7 +67,7 @@ def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
     assert "cannot be looked at" in claim.detail
 
 
-def test_below_the_top_a_branch_is_looked_at_in_the_own_directory(repository: Repository) -> None:
+def test_below_the_top_a_branch_is_looked_at_in_the_own_directory(repository):
     repository.git("checkout", "-q", "-b", "feat")
     repository.write("sub/x.md", at=AFTER)
     repository.commit(at=AFTER)
@@ -86,9 +80,7 @@ def test_below_the_top_a_branch_is_looked_at_in_the_own_directory(repository: Re
 
 @pytest.mark.parametrize("git", [True, False])
 @pytest.mark.parametrize("kind", ["created", "modified"])
-def test_a_file_put_there_with_an_older_time_is_not_called_older(
-    repository: Repository, plain: Repository, kind: str, *, git: bool
-) -> None:
+def test_a_file_put_there_with_an_older_time_is_not_called_older(repository, plain, kind, *, git):
     """By `cp -p` or `mv`: its inode tells, where nobody can set the time back."""
     where, now = repository if git else plain, time.time()
     where.write("x.md", at=now - 5_000 - HANDED_OFF)
@@ -96,13 +88,13 @@ def test_a_file_put_there_with_an_older_time_is_not_called_older(
     assert (claim.verdict, "a copy or a move keeps its time" in claim.detail) == (U, True), claim.detail
 
 
-def test_a_commit_in_the_second_of_the_handoff_decides_nothing(repository: Repository) -> None:
+def test_a_commit_in_the_second_of_the_handoff_decides_nothing(repository):
     repository.write("x.md", at=AFTER)
     repository.commit(at=0)
     assert only(check(repository.root, returned(created=["x.md"]), at=HANDED_OFF + 0.5)).verdict is U
 
 
-def test_a_time_in_whole_seconds_is_compared_in_whole_seconds(repository: Repository) -> None:
+def test_a_time_in_whole_seconds_is_compared_in_whole_seconds(repository):
     repository.write("x.md", at=0)
     assert only(check(repository.root, returned(created=["x.md"]), at=HANDED_OFF + 0.9)).verdict is V
     assert only(check(repository.root, returned(created=["x.md"]), at=HANDED_OFF + 1.1)).verdict is C

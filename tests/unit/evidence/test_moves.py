@@ -1,7 +1,5 @@
 """Finished work that was archived: what was verified stays so, and nothing of it is called a lie."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time
@@ -20,7 +18,7 @@ V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 CLAIMED = "specs/7_api/notes/x.md"
 
 
-def work(repository: Repository) -> None:
+def work(repository: Repository):
     repository.write(CLAIMED, "a line\n" * 20, at=AFTER)
     text = returned(created=[CLAIMED], deliverables=[CLAIMED]).replace("state: ", "task_id: api\nstate: ", 1)
     repository.write("specs/7_api/a.return.md", text, at=AFTER)
@@ -28,7 +26,7 @@ def work(repository: Repository) -> None:
     (repository.root / "docs").mkdir()
 
 
-def test_a_renamed_directory_is_found_by_how_its_return_moved(plain: Repository) -> None:
+def test_a_renamed_directory_is_found_by_how_its_return_moved(plain):
     work(plain)
     (plain.root / "specs" / "7_api").rename(plain.root / "done")
     asked = request(returned(created=[CLAIMED]), name="done/a.return.md")
@@ -42,7 +40,7 @@ def monitored(root: Path) -> Monitor:
     return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True, remembers=True)
 
 
-async def until(updates: AsyncIterator[object], holds: Callable[[], bool]) -> None:
+async def until(updates: AsyncIterator[object], holds: Callable[[], bool]):
     async with asyncio.timeout(20):
         async for _ in updates:
             if holds():
@@ -54,7 +52,7 @@ def claims(monitor: Monitor) -> list[Claim]:
     return [claim for claim in task.claims if claim.kind != "criterion"] if task is not None else []
 
 
-async def test_archiving_while_it_is_watched_accuses_nobody(plain: Repository) -> None:
+async def test_archiving_while_it_is_watched_accuses_nobody(plain):
     work(plain)
     # The same name everywhere, so that the task stays the same when its directory moves.
     (plain.root / "specs/7_api/a.handoff.json").write_text(packet(task_id="api"))
@@ -71,7 +69,7 @@ async def test_archiving_while_it_is_watched_accuses_nobody(plain: Repository) -
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_work_that_was_cleared_away_is_no_lie_at_the_next_start(plain: Repository) -> None:
+async def test_work_that_was_cleared_away_is_no_lie_at_the_next_start(plain):
     work(plain)
     for at in ("before", "after"):
         monitor = monitored(plain.root)

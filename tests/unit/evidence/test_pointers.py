@@ -1,7 +1,5 @@
 """Which words of an evidence bullet are paths."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,19 +38,19 @@ from tests.goldens.verdicts.claude import returned
         ("Ran `grep` in a.py", []),
     ],
 )
-def test_the_paths_of_a_bullet(text: str, paths: list[tuple[str, tuple[int, int] | None]]) -> None:
+def test_the_paths_of_a_bullet(text, paths):
     stated = claims_of(returned(evidence=[text]), "a.return.md")
     assert [(one.claim.path, one.claim.lines) for one in stated if one.is_file] == paths
     assert all(one.is_file or one.claim.detail for one in stated)
 
 
 @pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile", "my file.md"])
-def test_the_absence_of_what_may_be_no_path_is_no_lie(text: str) -> None:
+def test_the_absence_of_what_may_be_no_path_is_no_lie(text):
     (stated,) = claims_of(returned(evidence=[text]), "a.return.md")
     assert (stated.is_file, bool(stated.excuse)) == (True, True)
 
 
 @given(st.text(max_size=300), st.text(max_size=100), st.text(max_size=100))
-def test_any_text_is_read_without_an_error(text: str, path: str, constraint: str) -> None:
+def test_any_text_is_read_without_an_error(text, path, constraint):
     claims_of(text, path, constraint, path)
     claims_of(returned(created=[path], evidence=[text]), "a.return.md", text, "a.handoff.json")

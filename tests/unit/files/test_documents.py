@@ -1,7 +1,5 @@
 """A file that is read again is shown, withheld, taken back, or refused."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -22,7 +20,7 @@ LARGE = "x" * 10_001
 class Clock:
     """Stands in for the module `time`; it moves only when it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.passed = 0.0
         self._began = time.time()
 
@@ -37,7 +35,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(documents_module, "time", clock)
     return clock
@@ -87,7 +85,7 @@ STEPS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.mark.parametrize(("name", "steps"), STEPS.values(), ids=STEPS)
-def test_what_is_told_of_a_file_after_each_step(tmp_path: Path, clock: Clock, name: str, steps: list[Step]) -> None:
+def test_what_is_told_of_a_file_after_each_step(tmp_path, clock, name, steps):
     documents, told = documents_of(tmp_path), []
     for step, _ in steps:
         if step is None:
@@ -102,7 +100,7 @@ def test_what_is_told_of_a_file_after_each_step(tmp_path: Path, clock: Clock, na
     assert not documents.withheld
 
 
-def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path: Path, clock: Clock) -> None:
+def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path, clock):
     write(tmp_path / "a.json", HALF)
     os.utime(tmp_path / "a.json", (100, 100))
     assert read(documents_of(tmp_path), "a.json") == ""
@@ -110,9 +108,7 @@ def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path: Path, clock: C
     assert read(documents_of(tmp_path), "a.json") == "half"
 
 
-def test_a_rewrite_that_restores_size_and_mtime_is_noticed(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, monkeypatch):
     documents = documents_of(tmp_path)
     clock.passed = 1.0
     for text in (A, B):
@@ -123,9 +119,7 @@ def test_a_rewrite_that_restores_size_and_mtime_is_noticed(
     assert read(documents, "a.json") == ""
 
 
-def test_a_file_that_changes_all_the_time_is_told_of_later(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, monkeypatch):
     write(tmp_path / "return.json", A)
     documents, real_read = documents_of(tmp_path), os.read
 
@@ -143,7 +137,7 @@ def test_a_file_that_changes_all_the_time_is_told_of_later(
     assert read(documents, "return.json") == "seen"
 
 
-def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path, monkeypatch):
     write(tmp_path / "x.return.json", A)
     documents, real = documents_of(tmp_path), os.open
     assert read(documents, "x.return.json") == "seen"
@@ -162,7 +156,7 @@ def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path: Path, monkeypa
     assert not documents.unread
 
 
-def test_the_text_of_a_version_is_kept_or_read_from_its_file(tmp_path: Path) -> None:
+def test_the_text_of_a_version_is_kept_or_read_from_its_file(tmp_path):
     documents, digests = documents_of(tmp_path), []
     documents.most_text_bytes = 3 * len(A)
     for name, text in [("a.json", A), ("b.json", B), *(("c.json", packet(str(number))) for number in range(5))]:

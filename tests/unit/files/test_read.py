@@ -1,7 +1,5 @@
 """Reading files that may be anything."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
@@ -40,9 +38,7 @@ def refused(rule: str, match: str | None = None) -> pytest.RaisesExc[FileRefused
         (b"one\ntwo\n\xff\xfethree\n", "one\ntwo\n��three\n", [("SRC006", Severity.WARNING, 3)]),
     ],
 )
-def test_a_file_comes_as_text_with_the_digest_of_its_bytes(
-    tmp_path: Path, data: bytes, text: str, lines: list[object]
-) -> None:
+def test_a_file_comes_as_text_with_the_digest_of_its_bytes(tmp_path, data, text, lines):
     path = tmp_path / "a" / "x.json"
     path.parent.mkdir()
     path.write_bytes(data)
@@ -52,7 +48,7 @@ def test_a_file_comes_as_text_with_the_digest_of_its_bytes(
     assert [(finding.rule, finding.severity, finding.line) for finding in read.findings] == lines
 
 
-def test_a_file_that_is_not_there_is_no_refusal(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_no_refusal(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "x.json").write_text("{}")
@@ -70,12 +66,12 @@ def test_a_file_that_is_not_there_is_no_refusal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../x.json", "a/../../x.json", "/etc/hostname", "", ".", "a//x.json", "x.json/", "x\0.json"]
 )
-def test_a_path_that_is_no_path_below_the_root_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_no_path_below_the_root_is_refused(tmp_path, name):
     with refused(OUTSIDE):
         read_file(tmp_path, name)
 
 
-def make_socket(path: Path) -> None:
+def make_socket(path: Path):
     with socket.socket(socket.AF_UNIX) as server:
         # The name of a socket is limited to about a hundred bytes: bind beside it and move it there.
         here = Path.cwd()
@@ -89,13 +85,13 @@ def make_socket(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"), [(os.mkfifo, "a named pipe"), (make_socket, "a socket"), (Path.mkdir, "a directory")]
 )
-def test_only_regular_files_are_opened(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
+def test_only_regular_files_are_opened(tmp_path, make, words):
     make(tmp_path / "x.return.md")
     with refused(NOT_REGULAR, match=words):
         read_file(tmp_path, "x.return.md")
 
 
-def test_devices_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_are_not_opened(monkeypatch):
     opened: list[str] = []
     real_open = os.open
 
@@ -118,7 +114,7 @@ def test_devices_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
         ("x.json", SYMBOLIC_LINK, Severity.WARNING),
     ],
 )
-def test_a_link_is_refused_unread(tmp_path: Path, target: str, rule: str, severity: Severity) -> None:
+def test_a_link_is_refused_unread(tmp_path, target, rule, severity):
     (root := tmp_path / "root").mkdir()
     for path in (tmp_path / "secret", root / "real.json"):
         path.write_text("{}")
@@ -128,14 +124,14 @@ def test_a_link_is_refused_unread(tmp_path: Path, target: str, rule: str, severi
     assert (caught.value.finding.rule, caught.value.finding.severity) == (rule, severity)
 
 
-def test_a_file_that_says_it_is_empty_is_read_to_the_limit() -> None:
+def test_a_file_that_says_it_is_empty_is_read_to_the_limit():
     # The files of /proc say that they hold 0 bytes.
     assert read_file("/proc", "version").text.startswith("Linux")
     with refused(TOO_LARGE):
         read_file("/proc", "version", max_bytes=5)
 
 
-def test_a_file_that_comes_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_comes_in_pieces_is_whole(tmp_path, monkeypatch):
     text = "".join(f"line {number}\n" for number in range(5_000))
     (tmp_path / "x.md").write_text(text)
     read = os.read
@@ -145,7 +141,7 @@ def test_a_file_that_comes_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytes
         read_file(tmp_path, "x.md", len(text) - 1)
 
 
-def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_file_is_refused_without_reading_it(tmp_path, monkeypatch):
     with (tmp_path / "x.json").open("wb") as file:
         file.truncate(1024**3)
     monkeypatch.setattr(Disk, "read", None)
@@ -154,7 +150,7 @@ def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.usefixtures("without_root_rights")
-def test_permissions_are_respected(tmp_path: Path) -> None:
+def test_permissions_are_respected(tmp_path):
     (tmp_path / "x.json").touch(mode=0)
     (tmp_path / "shut").mkdir()
     (tmp_path / "shut" / "x.json").touch()
@@ -168,7 +164,7 @@ def test_permissions_are_respected(tmp_path: Path) -> None:
         read_file(tmp_path, f"{'n' * 300}/x.json")
 
 
-def on_open(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def on_open(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]):
     """Do something whenever `x.json` is about to be opened."""
     real_open = os.open
 
@@ -184,12 +180,10 @@ def on_open(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     ("number", "rule"),
     [(errno.EIO, NOT_READABLE), (errno.ENFILE, NOT_READABLE), (errno.EMFILE, NOT_READABLE), (errno.ENXIO, CHANGING)],
 )
-def test_errors_of_the_machine_are_refusals_that_may_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, rule: str
-) -> None:
+def test_errors_of_the_machine_are_refusals_that_may_pass(tmp_path, monkeypatch, number, rule):
     (tmp_path / "x.json").touch()
 
-    def fail() -> None:
+    def fail():
         raise OSError(number, os.strerror(number))
 
     on_open(monkeypatch, fail)
@@ -202,13 +196,11 @@ def test_errors_of_the_machine_are_refusals_that_may_pass(
     ("swap", "rule"),
     [(lambda path: path.symlink_to("/etc/hostname"), OUTSIDE), (os.mkfifo, NOT_REGULAR), (make_socket, NOT_REGULAR)],
 )
-def test_a_file_swapped_between_look_and_opening_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], rule: str
-) -> None:
+def test_a_file_swapped_between_look_and_opening_is_refused(tmp_path, monkeypatch, swap, rule):
     path = tmp_path / "x.json"
     path.write_text("{}")
 
-    def exchange() -> None:
+    def exchange():
         if path.is_file() and not path.is_symlink():
             path.unlink()
             swap(path)
@@ -218,7 +210,7 @@ def test_a_file_swapped_between_look_and_opening_is_refused(
         read_file(tmp_path, "x.json")
 
 
-def during_reads(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> None:
+def during_reads(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]):
     """Call `act` with 1, 2, … before each read of a piece of a file."""
     real_read, counts = os.read, iter(range(1, 1_000))
 
@@ -230,13 +222,11 @@ def during_reads(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) 
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
-) -> None:
+def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypatch, is_replaced):
     path, other = tmp_path / "x.json", tmp_path / "y.json"
     path.write_text("old")
 
-    def change(count: int) -> None:
+    def change(count: int):
         if count == 1:
             (other if is_replaced else path).write_text("newer")
             if is_replaced:
@@ -247,7 +237,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     assert (read.text, read.fingerprint[3]) == ("newer", path.stat().st_ino)
 
 
-def test_a_file_that_never_rests_is_refused_for_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_never_rests_is_refused_for_now(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     path.write_text("x")
     during_reads(monkeypatch, lambda count: path.write_text("x" * count))
@@ -256,7 +246,7 @@ def test_a_file_that_never_rests_is_refused_for_now(tmp_path: Path, monkeypatch:
     assert not caught.value.lasting
 
 
-def test_descriptors_are_given_back_whatever_happens(tmp_path: Path) -> None:
+def test_descriptors_are_given_back_whatever_happens(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "good.json").write_text("{}")
     (tmp_path / "a" / "large.json").write_text("x" * 100)

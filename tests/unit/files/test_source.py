@@ -1,7 +1,5 @@
 """A source at work on real files: what it emits, how it is, how it ends; and looking at a workspace once."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
@@ -13,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.errors import WorkspaceError
@@ -37,13 +34,13 @@ from tests.unit.files.watching import (
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     root = tmp_path / "workspace"
     root.mkdir()
     return root
 
 
-def moved_in(path: Path, *texts: str) -> None:
+def moved_in(path: Path, *texts: str):
     """A directory with these files, made elsewhere, takes the place of another."""
     for text in texts:
         write(path.parent.parent / "made" / f"{text}.json", packet(text))
@@ -52,7 +49,7 @@ def moved_in(path: Path, *texts: str) -> None:
     (path.parent.parent / "made").rename(path)
 
 
-def swap_for_link(path: Path) -> None:
+def swap_for_link(path: Path):
     path.rename(path.parent.parent / "behind")
     path.symlink_to(path.parent.parent / "behind")
     (path.parent.parent / "behind" / "x.json").write_text(packet("secret"))
@@ -79,7 +76,7 @@ CHANGES: list[tuple[str, Callable[[Path], object]]] = [
 
 
 @EVERY_WAY
-def test_after_each_change_it_tells_what_is_there(root: Path, settings: Settings) -> None:
+def test_after_each_change_it_tells_what_is_there(root, settings):
     with watching(root, settings) as receiver:
         for what, change in CHANGES:
             change(root)
@@ -89,7 +86,7 @@ def test_after_each_change_it_tells_what_is_there(root: Path, settings: Settings
 
 
 @EVERY_WAY
-def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, settings: Settings) -> None:
+def test_a_half_written_file_that_stays_so_is_shown_as_broken(root, settings):
     with watching(root, settings) as receiver:
         write(root / "x.json", HALF)
         receiver.until_present("x.json")
@@ -102,7 +99,7 @@ GONE = "The workspace is no directory any more: waiting for it to return"
 
 
 @EVERY_WAY
-def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root: Path, settings: Settings) -> None:
+def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root, settings):
     away, other = root.parent / "away", root.parent / "other"
     write(root / "a" / "x.json", packet("x"))
     write(other / "a" / "y.json", packet("y"))
@@ -132,7 +129,7 @@ def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root: Path, settings
             seen.until_present(f"{place}y.json", f"{place}w.json")
 
 
-def test_observations_are_numbered_as_they_were_written(root: Path) -> None:
+def test_observations_are_numbered_as_they_were_written(root):
     for number in range(30):
         write(root / f"{number % 7}" / f"{number}.json", packet(str(number)))
         os.utime(root / f"{number % 7}" / f"{number}.json", (1000 - number // 3, 1000 - number // 3))
@@ -148,7 +145,7 @@ def test_observations_are_numbered_as_they_were_written(root: Path) -> None:
     assert [item.seq for item in receiver.events] == list(range(1, 33))
 
 
-def test_of_many_changes_the_first_written_is_read_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_changes_the_first_written_is_read_first(root, monkeypatch):
     hold, is_held, free, real_wait = *(threading.Event() for _ in range(3)), Watcher.wait
 
     def wait(watcher: Watcher, timeout: float) -> Changes:
@@ -171,9 +168,7 @@ def test_of_many_changes_the_first_written_is_read_first(root: Path, monkeypatch
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_loss_and_a_fault_of_the_watching_are_survived(
-    root: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
-) -> None:
+def test_a_loss_and_a_fault_of_the_watching_are_survived(root, monkeypatch, fails):
     real_wait = Watcher.wait
 
     def wait(watcher: Watcher, timeout: float) -> Changes:
@@ -191,7 +186,7 @@ def test_a_loss_and_a_fault_of_the_watching_are_survived(
     assert told == ({"Watching failed and is tried again (ZeroDivisionError: by zero)"} if fails else set())
 
 
-def test_at_the_limit_of_watches_it_goes_on_by_polling(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_the_limit_of_watches_it_goes_on_by_polling(root, monkeypatch):
     inotify = pytest.importorskip("inotify_simple").INotify
     real = inotify.add_watch
 
@@ -211,7 +206,7 @@ def test_at_the_limit_of_watches_it_goes_on_by_polling(root: Path, monkeypatch: 
     assert all(batch.health.mode != "degraded" for batch in receiver.batches)
 
 
-def test_a_watch_of_the_root_that_died_is_renewed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_of_the_root_that_died_is_renewed(root, monkeypatch):
     inotify = pytest.importorskip("inotify_simple").INotify
     real, kill = inotify.add_watch, list[Callable[[], None]]()
     is_refused = threading.Event()
@@ -237,7 +232,7 @@ def test_a_watch_of_the_root_that_died_is_renewed(root: Path, monkeypatch: pytes
         receiver.until_present("x.json")
 
 
-def test_a_directory_that_cannot_be_listed_keeps_its_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_listed_keeps_its_files(root, monkeypatch):
     write(root / "shut" / "x.json", packet("x"))
     real_open = os.open
     is_shut = threading.Event()
@@ -258,8 +253,8 @@ def test_a_directory_that_cannot_be_listed_keeps_its_files(root: Path, monkeypat
         receiver.until(lambda it: it.mode == "polling")
 
 
-def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
-    def closed(batch: Batch) -> None:
+def test_nobody_listening_any_more_ends_the_source(root):
+    def closed(batch: Batch):
         raise RuntimeError("Event loop is closed")
 
     others, source = threads(), FilesSource(root, read_document=read_document)
@@ -272,7 +267,7 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
 
 
 @EVERY_WAY
-def test_after_stopping_nothing_is_emitted_or_left_open(root: Path, settings: Settings) -> None:
+def test_after_stopping_nothing_is_emitted_or_left_open(root, settings):
     write(root / "x.json", packet("x"))
     before, others, receiver = descriptors(), threads(), Receiver()
     source = FilesSource(root, settings, read_document=read_document)
@@ -288,7 +283,7 @@ def test_after_stopping_nothing_is_emitted_or_left_open(root: Path, settings: Se
 
 
 @pytest.mark.parametrize("during", ["reading", "walk"])
-def test_stopping_interrupts_a_first_look(root: Path, monkeypatch: pytest.MonkeyPatch, during: str) -> None:
+def test_stopping_interrupts_a_first_look(root, monkeypatch, during):
     for number in range(300):
         write(root / f"{number}" / "x.json", packet(str(number)))
     is_busy, scandir = threading.Event(), os.scandir
@@ -313,7 +308,7 @@ def threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}
 
 
-def test_looking_again_tells_what_has_changed(root: Path) -> None:
+def test_looking_again_tells_what_has_changed(root):
     def brief(events: tuple[Event, ...]) -> list[str]:
         return [f"{type(one).__name__} {one.path}" for one in events if isinstance(one, Seen | Gone | Unreadable)]
 
@@ -339,7 +334,7 @@ def test_looking_again_tells_what_has_changed(root: Path) -> None:
     assert batch.health.mode == "live"
 
 
-def test_looking_once_waits_for_a_file_being_written(root: Path) -> None:
+def test_looking_once_waits_for_a_file_being_written(root):
     write(root / "x.json", HALF)
     half_read = threading.Event()
 
@@ -347,7 +342,7 @@ def test_looking_once_waits_for_a_file_being_written(root: Path) -> None:
         half_read.set()
         return read_document(text, path)
 
-    def complete() -> None:
+    def complete():
         assert half_read.wait(PATIENCE)
         write(root / "x.json", packet("x"))
 
@@ -361,6 +356,6 @@ def test_looking_once_waits_for_a_file_being_written(root: Path) -> None:
     assert not seen.incomplete
 
 
-def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path) -> None:
+def test_what_is_no_directory_is_a_workspace_error(tmp_path):
     with pytest.raises(WorkspaceError, match="is no directory"):
         FilesSource(tmp_path / "missing").scan()

@@ -1,10 +1,7 @@
 """Which files of a workspace are found, and how names that are no text are written."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,7 +25,7 @@ from tests.unit.files.watching import candidates, descriptors, write
         ("f.py json a.json.tmp a.jsonl README md a.json~", "none"),
     ],
 )
-def test_documents_are_found_everywhere_by_their_names(tmp_path: Path, files: str, found: str) -> None:
+def test_documents_are_found_everywhere_by_their_names(tmp_path, files, found):
     write(tmp_path / ".gitignore", "*\n")
     for name in files.split():
         write(tmp_path / name, "")
@@ -42,11 +39,11 @@ def test_documents_are_found_everywhere_by_their_names(tmp_path: Path, files: st
         ("package.json a/handoffs/readme.txt handoff.py returns/a/b.json my-todos.json report.json", False),
     ],
 )
-def test_names_of_handoffs_returns_and_todos_look_like_ours(paths: str, are_ours: bool) -> None:
+def test_names_of_handoffs_returns_and_todos_look_like_ours(paths, are_ours):
     assert [looks_like_ours(path) for path in paths.split()] == [are_ours] * len(paths.split())
 
 
-def test_pruned_directories_and_links_are_not_entered(tmp_path: Path) -> None:
+def test_pruned_directories_and_links_are_not_entered(tmp_path):
     for name in DEFAULT_PRUNED:
         write(tmp_path / "a" / name / "x.json", "")
     write(tmp_path / "a" / "y.json", "")
@@ -57,13 +54,13 @@ def test_pruned_directories_and_links_are_not_entered(tmp_path: Path) -> None:
     assert isinstance(refused, OSError)
 
 
-def test_directories_are_pruned_by_name_and_by_pattern() -> None:
+def test_directories_are_pruned_by_name_and_by_pattern():
     names = ("node_modules", "build-x", "cache1", "build", "node_modules2", "cachex")
     is_pruned = pruning(frozenset({"node_modules", "build-*", "cache[0-9]"}))
     assert [name for name in names if is_pruned(name)] == ["node_modules", "build-x", "cache1"]
 
 
-def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path: Path) -> None:
+def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path):
     depth, before = sys.getrecursionlimit() + 100, descriptors()
     write(tmp_path / "d" / "x.json", "")
     for _ in range(depth - 1):
@@ -79,13 +76,13 @@ def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path: Path) -> None
         (tmp_path / "above").rename(tmp_path / "d")
 
 
-def test_a_name_that_is_no_utf8_shows_its_bytes() -> None:
+def test_a_name_that_is_no_utf8_shows_its_bytes():
     assert to_path(os.fsdecode(b"caf\xe9/\xff.json")) == r"caf\xe9/\xff.json"
     assert to_path(r"\xff.json") != to_path(os.fsdecode(b"\xff.json"))
 
 
 @given(st.binary(max_size=20).filter(lambda name: b"\0" not in name) | st.text("\\xf0e", max_size=12).map(str.encode))
-def test_a_path_can_be_encoded_and_leads_back_to_the_name(name: bytes) -> None:
+def test_a_path_can_be_encoded_and_leads_back_to_the_name(name):
     path = to_path(os.fsdecode(name))
     path.encode()
     assert os.fsencode(to_name(path)) == name

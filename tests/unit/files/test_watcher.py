@@ -1,14 +1,12 @@
 """Waiting for events of the system: which are told, and what happens where there are none."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,7 @@ else:
 
 
 @pytest.fixture
-def watcher(tmp_path: Path) -> Iterator[Watcher]:
+def watcher(tmp_path):
     watcher = Watcher(str(tmp_path))
     watcher.watch("")
     yield watcher
@@ -39,7 +37,7 @@ def told(watcher: Watcher) -> set[str]:
     return paths
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str):
     path.with_suffix(".tmp").write_text(text)
     path.with_suffix(".tmp").rename(path)
 
@@ -60,15 +58,13 @@ ACTS: list[tuple[Callable[[Path], object], set[str]]] = [
 ]
 
 
-def test_what_changes_right_in_a_directory_is_told(watcher: Watcher, tmp_path: Path) -> None:
+def test_what_changes_right_in_a_directory_is_told(watcher, tmp_path):
     for act, expected in ACTS:
         act(tmp_path)
         assert told(watcher) == expected
 
 
-def test_a_directory_made_again_or_moved_is_told_under_its_name(
-    watcher: Watcher, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_directory_made_again_or_moved_is_told_under_its_name(watcher, tmp_path, tmp_path_factory):
     aside = tmp_path_factory.mktemp("aside")
     for turn, change in enumerate(("make", "again", "move", "exchange")):
         name = "b" if change == "move" else "a"
@@ -91,7 +87,7 @@ def test_a_directory_made_again_or_moved_is_told_under_its_name(
     assert told(watcher) == set()
 
 
-def test_waking_ends_a_wait_at_once(watcher: Watcher) -> None:
+def test_waking_ends_a_wait_at_once(watcher):
     began = time.monotonic()
     assert watcher.wait(0.0) == watcher.wait(0.01) == Changes()
     watcher.wake()
@@ -102,10 +98,8 @@ def test_waking_ends_a_wait_at_once(watcher: Watcher) -> None:
     thread.join()
 
 
-def test_at_a_limit_of_the_system_it_says_that_events_were_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_arguments: object, **_options: object) -> None:
+def test_at_a_limit_of_the_system_it_says_that_events_were_lost(tmp_path, monkeypatch):
+    def full(*_arguments: object, **_options: object):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(INotify, "__init__", full)
@@ -120,9 +114,7 @@ def test_at_a_limit_of_the_system_it_says_that_events_were_lost(
     watcher.wake()
 
 
-def test_without_inotify_changes_in_watched_directories_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_inotify_changes_in_watched_directories_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(watcher_module, "HAS_INOTIFY", False)
     (tmp_path / "in").mkdir()
     (tmp_path / "pruned").mkdir()

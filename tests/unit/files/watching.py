@@ -61,14 +61,14 @@ OTHER = '{"name": "not ours"}'
 class Receiver:
     """Takes batches, in any thread, and folds them into what is there now."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.batches: list[Batch] = []
         self.events: list[Event] = []
         self.present: dict[str, str] = {}
         """Path to digest."""
         self._changed = threading.Condition()
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: Batch):
         with self._changed:
             self.batches.append(batch)
             for event in batch.events:
@@ -87,12 +87,12 @@ class Receiver:
     def detail(self) -> str:
         return self.batches[-1].health.detail if self.batches else ""
 
-    def until(self, condition: Callable[[Receiver], object]) -> None:
+    def until(self, condition: Callable[[Receiver], object]):
         with self._changed:
             reached = self._changed.wait_for(lambda: condition(self), PATIENCE)
         assert reached, f"never reached; last health {self.batches[-1].health if self.batches else None}"
 
-    def until_present(self, *paths: str) -> None:
+    def until_present(self, *paths: str):
         self.until(lambda receiver: set(receiver.present) == set(paths))
 
     def kinds(self, path: str) -> list[str]:
@@ -128,6 +128,6 @@ def watching(root: Path, settings: Settings | None = None, settle: float = SETTL
         source.stop()
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -1,7 +1,5 @@
 """Observations with texts behind them, as a source makes them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -18,7 +16,7 @@ META = "specs/7_api/.return-meta.json"
 class Workspace:
     """Gives out observations with rising `seq`, one second apart, and keeps their texts."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seq = 0
         self.texts: dict[str, str] = {}
 

@@ -1,7 +1,5 @@
 """What was put aside and looked at: many writers, undo, an older file, and what cannot be written."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ from agentwatch.state import HISTORY
 class Screen:
     """Acknowledgements, and what they come to by what they emit."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path):
         self.at = 1_000_000.0
         self.all = Acknowledgements(state, clock=self.clock)
         self.asides: dict[str, Aside] = {}
@@ -34,7 +32,7 @@ class Screen:
         self.at += 1.0
         return self.at
 
-    def apply(self, events: Sequence[Event]) -> None:
+    def apply(self, events: Sequence[Event]):
         for one in events:
             if isinstance(one, Noted):
                 self.asides[one.path] = one.aside
@@ -46,7 +44,7 @@ class Screen:
         self.apply(self.all.read_changes())
         return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
 
-    def poll(self) -> None:
+    def poll(self):
         """Write what is to be written."""
         self.apply(self.all.poll())
 
@@ -61,7 +59,7 @@ def puts(state: Path) -> dict[str, Put]:
     return {task_id: aside.put for task_id, aside in known(state).items() if aside.put is not None}
 
 
-def test_what_is_put_aside_is_known_everywhere(tmp_path: Path) -> None:
+def test_what_is_put_aside_is_known_everywhere(tmp_path):
     state = tmp_path / "state" / "shop"
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
@@ -86,8 +84,8 @@ steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1
 
 @given(steps)
 def test_two_screens_agree_and_an_undo_restores_exactly(
-    history: list[tuple[int, str, set[str], str]],
-) -> None:
+    history,
+):
     with TemporaryDirectory() as directory:
         state = Path(directory)
         screens = [Screen(state), Screen(state)]
@@ -112,7 +110,7 @@ def test_two_screens_agree_and_an_undo_restores_exactly(
         assert screens[0].known == screens[1].known == known(state)
 
 
-def test_what_cannot_be_written_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
     monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
     screen = Screen(tmp_path)
     with closing(sqlite3.connect(tmp_path / HISTORY, isolation_level=None)) as blocker:
@@ -126,7 +124,7 @@ def test_what_cannot_be_written_is_tried_again(tmp_path: Path, monkeypatch: pyte
     assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
 
 
-def test_a_damaged_history_is_told_and_begun_anew(tmp_path: Path) -> None:
+def test_a_damaged_history_is_told_and_begun_anew(tmp_path):
     (tmp_path / HISTORY).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
     assert all_.read_changes() == []
@@ -152,7 +150,7 @@ OLD: list[object] = [
 ]
 
 
-def test_the_file_of_an_earlier_version_is_taken_over_once(tmp_path: Path) -> None:
+def test_the_file_of_an_earlier_version_is_taken_over_once(tmp_path):
     text = "".join(f"{json.dumps(line)}\n" for line in OLD) + '{"record":"undo","at":3,"undo'
     (tmp_path / OLD_NAME).write_text(text)
     old = {"a": Aside(Put("m1", 6.0)), "b\udc80": Aside(Put("m2", 6.0)), "d": Aside(None, "m4")}

@@ -1,7 +1,5 @@
 """`.agentwatch/errors.json`: once each, bounded, always JSON, and nothing that lies in its place leads anywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -38,7 +36,7 @@ def names(workspace: Path) -> list[str]:
     return sorted(file.name for file in (workspace / ".agentwatch").iterdir())
 
 
-def test_each_entry_is_appended_once(tmp_path: Path) -> None:
+def test_each_entry_is_appended_once(tmp_path):
     other = {**FAILURE, "digest": "b" * 64}
     assert append_errors(tmp_path, [FAILURE, FAILURE]) is None
     assert entries(tmp_path) == [FAILURE]
@@ -51,7 +49,7 @@ def test_each_entry_is_appended_once(tmp_path: Path) -> None:
     assert (tmp_path / ".agentwatch" / "errors.json").stat().st_ino == written.st_ino
 
 
-def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
+def test_the_last_thousand_are_kept(tmp_path):
     many = [{**FAILURE, "task_id": f"task.{number}"} for number in range(MOST_ENTRIES + 5)]
     assert append_errors(tmp_path, many) is None
     assert append_errors(tmp_path, [FAILURE]) is None
@@ -60,7 +58,7 @@ def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
     assert (found[0]["task_id"], found[-1]["task_id"]) == ("task.6", "checkout.api")
 
 
-def test_foreign_texts_are_cut_and_no_time_breaks_anything(tmp_path: Path) -> None:
+def test_foreign_texts_are_cut_and_no_time_breaks_anything(tmp_path):
     long = "x\x1b]52;c;aGk=\x07\u202e\ud800" + "\U0001f600" * 5_000
     seen = Workspace().seen(META, meta("implemented", agent=long), at=1e300)
     broken = tuple(Finding(f"RET{number}", Severity.ERROR, long) for number in range(100))
@@ -86,7 +84,7 @@ def test_foreign_texts_are_cut_and_no_time_breaks_anything(tmp_path: Path) -> No
         b"\xff\xfe\x00",
     ],
 )
-def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path, content):
     place = tmp_path / ".agentwatch"
     place.mkdir()
     (place / "errors.json").write_bytes(content)
@@ -97,7 +95,7 @@ def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize("kind", ["pipe", "full directory", "link", "device"])
-def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path: Path, kind: str) -> None:
+def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path, kind):
     workspace, place = tmp_path / "w", tmp_path / "w" / ".agentwatch"
     place.mkdir(parents=True)
     outside = tmp_path / "outside.json"
@@ -119,7 +117,7 @@ NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such f
 
 
 @pytest.mark.parametrize("status", ["completed", "implemented"])
-def test_a_missing_artifact_is_a_failure_too(status: str) -> None:
+def test_a_missing_artifact_is_a_failure_too(status):
     seen = Workspace().seen(META, meta(status))
     tree = tree_of([seen, Checked(98, 98.0, META, seen.digest, (NOWHERE, NOWHERE))])
     task = tree.tasks["specs/7_api/coder"]
@@ -130,7 +128,7 @@ def test_a_missing_artifact_is_a_failure_too(status: str) -> None:
     assert entries_of(tree.tasks["specs/7_api/coder"]) == []
 
 
-def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
+def test_every_attempt_that_broke_its_contract_is_a_failure():
     workspace = Workspace()
     tree = tree_of(
         [

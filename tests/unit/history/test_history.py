@@ -1,7 +1,5 @@
 """What is recorded comes back, in order, whatever happens to the files of the workspace and to the history itself."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -26,7 +24,7 @@ from tests.unit.history.recorded import META, Workspace, facts, meta, opened, pa
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
+def state(tmp_path):
     return tmp_path / "state"
 
 
@@ -42,7 +40,7 @@ def written(state: Path, count: int = 3) -> Workspace:
     return workspace
 
 
-def run_sql(state: Path, *statements: str) -> None:
+def run_sql(state: Path, *statements: str):
     with closing(sqlite3.connect(state / HISTORY)) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -56,7 +54,7 @@ def is_usable(history: History) -> bool:
     return history.record([last], workspace.text_of) and facts(seen_in(history))[-1] == ("after.json", last.digest)
 
 
-def test_versions_come_back_in_order_with_their_texts(state: Path) -> None:
+def test_versions_come_back_in_order_with_their_texts(state):
     workspace = Workspace()
     finding = Finding("SRC006", Severity.WARNING, "not UTF-8", 3)
     text = meta("implemented", summary="größer \u2028 \x1b[31m 漢字 \U0001f600" * 50)
@@ -73,7 +71,7 @@ def test_versions_come_back_in_order_with_their_texts(state: Path) -> None:
 
 
 @pytest.mark.parametrize("has_texts", [True, False])
-def test_attempts_survive_a_restart_also_without_texts(state: Path, *, has_texts: bool) -> None:
+def test_attempts_survive_a_restart_also_without_texts(state, *, has_texts):
     workspace = Workspace()
     events = [
         workspace.seen(META, meta(status, session))
@@ -91,7 +89,7 @@ def test_attempts_survive_a_restart_also_without_texts(state: Path, *, has_texts
     assert attempts(tree_of([*seen_in(history)])) == attempts(tree_of([*events]))
 
 
-def test_what_comes_back_is_a_version_and_seen_again_is_none(state: Path) -> None:
+def test_what_comes_back_is_a_version_and_seen_again_is_none(state):
     workspace = Workspace()
     texts = meta("partial"), meta("blocked"), meta("partial")
     seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 3.0), strict=True)]
@@ -104,7 +102,7 @@ def test_what_comes_back_is_a_version_and_seen_again_is_none(state: Path) -> Non
     assert [type(one).__name__ for one in history.recall().events] == [*kinds, "Gone"]
 
 
-def test_two_processes_on_one_workspace_record_each_version_once(state: Path) -> None:
+def test_two_processes_on_one_workspace_record_each_version_once(state):
     workspace = Workspace()
     seen = [
         workspace.seen(META, meta("in_progress")),
@@ -120,14 +118,14 @@ def test_two_processes_on_one_workspace_record_each_version_once(state: Path) ->
     assert [type(event) for event in one.recall().events] == [type(event) for event in seen]
 
 
-def test_a_file_keeps_its_first_and_its_last_versions(state: Path) -> None:
+def test_a_file_keeps_its_first_and_its_last_versions(state):
     workspace = Workspace()
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(MAX_VERSIONS + 20)]
     stored = seen_in(recorded(state, *seen, workspace=workspace))
     assert [version.digest for version in stored] == [seen[0].digest, *(one.digest for one in seen[21:])]
 
 
-def test_a_start_drops_the_oldest_texts_and_no_attempt(state: Path) -> None:
+def test_a_start_drops_the_oldest_texts_and_no_attempt(state):
     workspace = Workspace()
     versions = [workspace.seen(META, meta("blocked", f"sess_{number}", "word " * number)) for number in range(60)]
     waiting = workspace.seen("w/.return-meta.json", meta("blocked", "sess_w"))
@@ -140,7 +138,7 @@ def test_a_start_drops_the_oldest_texts_and_no_attempt(state: Path) -> None:
     assert facts(seen_in(history)) == facts([waiting, *versions])
 
 
-def test_only_the_user_may_read_what_is_kept(state: Path) -> None:
+def test_only_the_user_may_read_what_is_kept(state):
     before = os.umask(0)
     try:
         written(state)
@@ -150,7 +148,7 @@ def test_only_the_user_may_read_what_is_kept(state: Path) -> None:
         os.umask(before)
 
 
-def test_all_is_written_once_the_disk_takes_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_is_written_once_the_disk_takes_it(state, monkeypatch):
     monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
     workspace = Workspace()
     history = opened(state)
@@ -162,7 +160,7 @@ def test_all_is_written_once_the_disk_takes_it(state: Path, monkeypatch: pytest.
     assert (history.notice, len(seen_in(history))) == (None, 2)
 
 
-def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("no directory")
     history, workspace = opened(blocked / "state"), Workspace()
@@ -181,7 +179,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"not a database", b"\x00" * 8192])
-def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: bytes) -> None:
+def test_a_file_that_is_no_history_is_set_aside_and_said(state, content):
     state.mkdir()
     (state / HISTORY).write_bytes(content)
     assert seen_in(History(state)) == []
@@ -194,7 +192,7 @@ def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: b
 
 
 @pytest.mark.parametrize(("version", "mode"), [(1, "WAL"), (SCHEMA_VERSION - 1, "DELETE")])
-def test_an_older_schema_is_read_and_migrated(state: Path, version: int, mode: str) -> None:
+def test_an_older_schema_is_read_and_migrated(state, version, mode):
     seen = Workspace().seen(META, meta("partial"))
     state.mkdir()
     run_sql(
@@ -215,7 +213,7 @@ def test_an_older_schema_is_read_and_migrated(state: Path, version: int, mode: s
     assert is_usable(history)
 
 
-def test_the_history_of_a_newer_agentwatch_is_left_alone(state: Path) -> None:
+def test_the_history_of_a_newer_agentwatch_is_left_alone(state):
     written(state)
     run_sql(state, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     before = (state / HISTORY).read_bytes()
@@ -226,7 +224,7 @@ def test_the_history_of_a_newer_agentwatch_is_left_alone(state: Path) -> None:
     assert (state / HISTORY).read_bytes() == before
 
 
-def test_damage_that_shows_while_it_runs_is_set_aside(state: Path) -> None:
+def test_damage_that_shows_while_it_runs_is_set_aside(state):
     written(state)
     history = opened(state)
     run_sql(state, "DROP TABLE observations")
@@ -246,7 +244,7 @@ def test_damage_that_shows_while_it_runs_is_set_aside(state: Path) -> None:
         "UPDATE observations SET path = x'ff'",
     ],
 )
-def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str) -> None:
+def test_a_damaged_value_costs_no_more_than_its_version(state, damage):
     written(state)
     run_sql(state, damage)
     history = opened(state)
@@ -271,7 +269,7 @@ def listing(state: Path) -> dict[str, tuple[bytes, int]]:
     return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}
 
 
-def test_a_reader_leaves_nothing_while_it_is_recorded(state: Path) -> None:
+def test_a_reader_leaves_nothing_while_it_is_recorded(state):
     history, workspace = opened(state), Workspace()
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(30)]
     for number in (10, 20):

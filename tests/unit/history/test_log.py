@@ -1,10 +1,7 @@
 """The story of a workspace in the order in which it happened, and every change of a state in it, one line each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -24,7 +21,7 @@ from tests.unit.delegation.asking import decided, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
 from tests.unit.delegation.events import ROOT as SESSION
 from tests.unit.delegation.events import handoff, returned, tree_of
-from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
+from tests.unit.delegation.test_interleaving import drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
 from tests.unit.sessions.store import NOW, STORY, Store
 
@@ -40,7 +37,7 @@ def told(events: Iterable[Event], now: float = 1_000.0) -> list[str]:
 
 
 @pytest.mark.parametrize("order", [("handoff.json", "return.md"), ("return.md", "handoff.json")])
-def test_files_that_are_deleted_or_renamed_make_no_other_task(order: tuple[str, str]) -> None:
+def test_files_that_are_deleted_or_renamed_make_no_other_task(order):
     workspace = Workspace()
     events: list[Event] = [
         workspace.seen("one/a.handoff.json", packet("x")),
@@ -53,7 +50,7 @@ def test_files_that_are_deleted_or_renamed_make_no_other_task(order: tuple[str, 
     assert told(events) == told([*events, workspace.gone("one/other.return.md")]) == before
 
 
-def test_what_was_gone_at_a_start_delays_nothing() -> None:
+def test_what_was_gone_at_a_start_delays_nothing():
     workspace = Workspace()
     events: list[Event] = [
         workspace.seen("a.handoff.json", packet("a")),
@@ -67,7 +64,7 @@ def test_what_was_gone_at_a_start_delays_nothing() -> None:
 # Lines
 
 
-def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
+def test_what_a_task_does_is_told_once_where_it_is_asked_for():
     make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
     todo = Activity(30.0, ActivityKind.TODO, about="Test")
     again = make._replace(at=20.0, repeats=2)
@@ -88,7 +85,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     assert len(list(state_changes(events, Tree()))) == 1
 
 
-def test_the_log_tells_each_step_of_a_request_once() -> None:
+def test_the_log_tells_each_step_of_a_request_once():
     one = request(command="rm \x1b[31m-r build")
     taken = decided(one, stage=Stage.DELIVERED, at=1_111.0)
     events = [ran_session(session()), requested(one), decided(one), taken, ran_session(session(updated_at=1_115.0), 9)]
@@ -150,7 +147,7 @@ def retry(at: float, returned_at: int, *read: Receipt, expires_at: float | None 
     return Decided(0, at, "d1", decision)
 
 
-def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
+def test_a_task_that_nothing_speaks_of_any_more_goes():
     tree = Tree()
     log = StateChanges(tree)
     assert [one.after for one in log.after(tree.apply(*ran(ROOT)), 1.0) if isinstance(one, StateChange)] == ["working"]
@@ -223,7 +220,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
         ),
     ],
 )
-def test_a_session_is_told_as_it_happened(events: list[Event], lines: list[str]) -> None:
+def test_a_session_is_told_as_it_happened(events, lines):
     assert told(events) == lines
 
 
@@ -235,25 +232,25 @@ def test_a_session_is_told_as_it_happened(events: list[Event], lines: list[str])
         (200.0, ["155 a: failed → retrying 1", "158 a: retrying → failed 1", "160 a: failed → working 2"]),
     ],
 )
-def test_a_decision_stands_before_what_came_of_it(now: float, lines: list[str]) -> None:
+def test_a_decision_stands_before_what_came_of_it(now, lines):
     decision = retry(155.0, 150, expires_at=158.0)
     assert told([decision, *ran(child("a", 160.0, None), FIRST, ROOT)], now)[3:] == lines
 
 
-def test_nothing_is_told_later_than_the_last_sign_of_life() -> None:
+def test_nothing_is_told_later_than_the_last_sign_of_life():
     odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(round_of(9e11, 9e11, "partial"), Turn(9e11)))
     assert [line.split()[0] for line in told(ran(ROOT, odd))] == ["100", *["150"] * 4]
 
 
 @given(st.lists(drawn_steps, max_size=14))
-def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
+def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps):
     events = record(steps)
     of_the_story, of_the_source = tree_of(story(events, 0.0)), tree_of(events)
     assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
 @pytest.mark.parametrize("program", ["claude-code", "codex", "opencode", "roo"])
-def test_every_store_tells_each_attempt_in_order(program: str, tmp_path: Path) -> None:
+def test_every_store_tells_each_attempt_in_order(program, tmp_path):
     store = Store(program, tmp_path)
     try:
         store.finish()

@@ -1,7 +1,5 @@
 """A recording holds what the history holds, and a damaged or hostile one is read as far as it goes."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat
@@ -53,7 +51,7 @@ def changed(path: Path, number: int, line: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("has_texts", [True, False])
-def test_what_is_read_is_what_was_written(tmp_path: Path, *, has_texts: bool) -> None:
+def test_what_is_read_is_what_was_written(tmp_path, *, has_texts):
     workspace, events = session()
     path = exported(tmp_path, None if has_texts else lambda _: None)
     read = read_recording(path)
@@ -79,7 +77,7 @@ def run_of(workspace: Workspace) -> Ran:
     return ran(started(parent_session="s0", updated_at=1_060.0, **more))
 
 
-def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
+def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path):
     workspace = Workspace()
     one = run_of(workspace)
     plain: list[Event] = [
@@ -97,7 +95,7 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) ->
     assert [read.texts.get(digest) for digest in said] == [packet("x"), meta("partial"), None]
 
 
-def test_no_file_is_replaced_and_no_half_of_one_left(tmp_path: Path) -> None:
+def test_no_file_is_replaced_and_no_half_of_one_left(tmp_path):
     def interrupted() -> Iterator[str]:
         yield "{}"
         raise KeyboardInterrupt
@@ -129,7 +127,7 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
         (json.dumps({**SEEN, "text": None, "outline": "--------h{"}), "neither `text` nor `outline`"),
     ],
 )
-def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, words: str) -> None:
+def test_a_bad_line_is_told_with_its_place(tmp_path, line, words):
     path = changed(exported(tmp_path), 3, line)
     with pytest.raises(UsageError, match=words) as error:
         read_recording(path)
@@ -144,13 +142,13 @@ def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, wo
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
     ],
 )
-def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content: str, words: str) -> None:
+def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path, content, words):
     (tmp_path / "r").write_text(content, "utf-8")
     with pytest.raises(UsageError, match=re.escape(words)):
         read_recording(tmp_path / "r")
 
 
-def test_a_version_that_is_nothing_today_stays_what_it_was() -> None:
+def test_a_version_that_is_nothing_today_stays_what_it_was():
     seen = Recorder().seen("a.handoff.json", returned("completed"))
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None

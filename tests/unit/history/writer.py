@@ -3,8 +3,6 @@
 Arguments: the state directory, a number that makes its documents its own, and how many observations make a batch.
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import count
 from pathlib import Path
@@ -14,7 +12,7 @@ from agentwatch.history.store import History
 from tests.unit.history.recorded import Workspace, meta
 
 
-def main(state: Path, name: str, batch: int) -> None:
+def main(state: Path, name: str, batch: int):
     history = History(state, limit=512 * 1024)
     history.begin()
     workspace = Workspace()

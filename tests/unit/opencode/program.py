@@ -1,7 +1,5 @@
 """A stand-in for OpenCode: writes sessions into a database as the program does, every change in its own transaction."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -31,13 +29,13 @@ def open_database(path: Path, journal: str = "wal") -> sqlite3.Connection:
 class Program:
     """One process of the program. `now` is its clock, in milliseconds; it ticks with each change."""
 
-    def __init__(self, database: Path, workspace: Path, *, journal: str = "wal") -> None:
+    def __init__(self, database: Path, workspace: Path, *, journal: str = "wal"):
         self.workspace = workspace
         self.now = NOW
         self._number = 0
         self.connection = open_database(database, journal)
 
-    def close(self) -> None:
+    def close(self):
         self.connection.close()
 
     def session(self, parent: str | None = None, title: str = "A session") -> str:
@@ -57,7 +55,7 @@ class Program:
         """A new part, or a known one as it is from now on."""
         return self._write("part", session, name or self._name("prt"), (message, session), data)
 
-    def remove_message(self, session: str, name: str) -> None:
+    def remove_message(self, session: str, name: str):
         with self._change(session):
             self.connection.execute("DELETE FROM part WHERE message_id = ?", (name,))
             self.connection.execute("DELETE FROM message WHERE id = ?", (name,))

@@ -1,16 +1,10 @@
 """Sessions as the program leaves them, read as runs."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from agentwatch.delegation.run import RunState
-from tests.unit.opencode.program import Program, Reading, fresh
+from tests.unit.opencode.program import Program, fresh
 
 
-def test_a_message_that_is_taken_back_leaves_nothing_behind(
-    program: Program, watched: Reading, workspace: Path, database: Path
-) -> None:
+def test_a_message_that_is_taken_back_leaves_nothing_behind(program, watched, workspace, database):
     root = program.session()
     child, _ = program.delegate(root, program.begin(root), "Please.")
     later = program.begin(root)
@@ -28,8 +22,8 @@ def test_a_message_that_is_taken_back_leaves_nothing_behind(
 
 
 def test_a_database_that_is_replaced_is_read_anew_and_what_was_in_the_first_is_gone(
-    program: Program, watched: Reading, workspace: Path, database: Path
-) -> None:
+    program, watched, workspace, database
+):
     root = program.session()
     assert set(watched.read()) == {root}
     program.close()

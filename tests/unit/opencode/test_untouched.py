@@ -1,7 +1,5 @@
 """The program never notices that it is read, and finds its files as it left them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -44,7 +42,7 @@ def running(database: Path, workspace: Path, journal: str, seconds: float) -> It
 
 
 @pytest.mark.slow
-def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database: Path, workspace: Path) -> None:
+def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database, workspace):
     watched = reading(workspace, database)
     with running(database, workspace, "wal", 3) as process:
         assert process.stdin is not None
@@ -61,7 +59,7 @@ def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database: Path
     watched.reader.close()
 
 
-def test_a_program_that_ends_beside_us_takes_its_log_with_it(program: Program, database: Path, workspace: Path) -> None:
+def test_a_program_that_ends_beside_us_takes_its_log_with_it(program, database, workspace):
     program.session()
     watched = reading(workspace, database)
     assert len(watched.read()) == 1
@@ -74,9 +72,7 @@ def test_a_program_that_ends_beside_us_takes_its_log_with_it(program: Program, d
 
 @pytest.mark.parametrize("left", [(), ("-wal", "-shm")])
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_what_no_program_has_open_is_read_without_a_trace(
-    tmp_path: Path, database: Path, workspace: Path, journal: str, left: tuple[str, ...]
-) -> None:
+def test_what_no_program_has_open_is_read_without_a_trace(tmp_path, database, workspace, journal, left):
     program = Program(tmp_path / "running.db", workspace, journal=journal)
     root = program.session()
     program.answer(root, "Done.")
@@ -96,9 +92,7 @@ def test_what_no_program_has_open_is_read_without_a_trace(
 
 
 @pytest.mark.skipif(not is_linux, reason="only Linux tells who holds a lock")
-def test_a_killed_program_is_known_to_be_gone_unless_another_machine_may_run_it(
-    database: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_program_is_known_to_be_gone_unless_another_machine_may_run_it(database, workspace, monkeypatch):
     watched = reading(workspace, database)
     with running(database, workspace, "wal", 0.1) as process:
         assert process.stdout is not None

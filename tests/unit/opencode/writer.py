@@ -4,8 +4,6 @@ Arguments: the database, the workspace, the journal, and for how many seconds. P
 database is busy, with the patience that OpenCode has, and how long its slowest change took in milliseconds.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 import time
@@ -14,7 +12,7 @@ from pathlib import Path
 from tests.unit.opencode.program import Program, framed
 
 
-def main(database: Path, workspace: Path, journal: str, seconds: float) -> None:
+def main(database: Path, workspace: Path, journal: str, seconds: float):
     program = Program(database, workspace, journal=journal)
     program.connection.execute("PRAGMA busy_timeout = 5000")
     root = program.session()

@@ -1,7 +1,5 @@
 """A host and a screen in one process, and nothing between them but what the test lets pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -25,27 +23,27 @@ NOON = 1_700_000_000.0
 class MemoryEnd(Link):
     """The end of a relay; the messages for each screen wait in that screen's link."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.links: list[MemoryLink] = []
         self.receive: Receive = lambda _message: None
         self.change: Change = lambda _state: None
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self.receive, self.change = receive, change
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         for link in self.links:
             if link.is_up and to in ("", link.screen):
                 link.waiting.append(message)
 
-    def stop(self) -> None:
+    def stop(self):
         pass
 
 
 class MemoryLink(Link):
     """The end of a screen. `waiting` is what it will be told, `said` what it has said."""
 
-    def __init__(self, end: MemoryEnd) -> None:
+    def __init__(self, end: MemoryEnd):
         self.is_up = False
         self.waiting: list[bytes] = []
         self.said: list[bytes] = []
@@ -54,18 +52,18 @@ class MemoryLink(Link):
         self._end = end
         end.links.append(self)
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self.receive, self.change = receive, change
 
-    def stop(self) -> None:
+    def stop(self):
         self.cut()
 
-    def connect(self) -> None:
+    def connect(self):
         if not self.is_up:
             self.is_up = True
             self.change(LinkState(up=True))
 
-    def cut(self) -> None:
+    def cut(self):
         """All that is on its way is lost."""
         if self.is_up:
             self.is_up = False
@@ -73,22 +71,22 @@ class MemoryLink(Link):
             self.said.clear()
             self.change(LinkState(up=False, words="the cable was cut"))
 
-    def reach(self, end: MemoryEnd) -> None:
+    def reach(self, end: MemoryEnd):
         """From now on it leads to another relay."""
         self.cut()
         self._end.links.remove(self)
         self._end = end
         end.links.append(self)
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         if self.is_up:
             self.said.append(message)
 
-    def hear(self, index: int = 0) -> None:
+    def hear(self, index: int = 0):
         """The relay hears what was said."""
         self._end.receive(self.said.pop(index))
 
-    def deliver(self, index: int = 0) -> None:
+    def deliver(self, index: int = 0):
         """The screen hears what it was told."""
         self.receive(self.waiting.pop(index))
 
@@ -96,7 +94,7 @@ class MemoryLink(Link):
 class Time:
     """A clock that goes on when it is told to."""
 
-    def __init__(self, at: float = NOON) -> None:
+    def __init__(self, at: float = NOON):
         self.at = at
 
     def __call__(self) -> float:
@@ -106,7 +104,7 @@ class Time:
 class Host(Relay):
     """A relay that does at once what it is asked, of a monitor that is told what it sees."""
 
-    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY) -> None:
+    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY):
         self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
         self.part = Relayed("shop", self.monitor)
         super().__init__([self.part], end, key, host="build1", clock=time)
@@ -114,10 +112,10 @@ class Host(Relay):
         self.time = time
         end.start(self._receive, self._change)
 
-    def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
+    def _soon(self, call: Callable[..., Any], *arguments: object):
         call(*arguments)
 
-    def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
+    def see(self, events: Iterable[Event], *, settled: bool = True):
         """These are observed."""
         self.monitor.health = Health("live", "")
         for one in events:
@@ -127,11 +125,11 @@ class Host(Relay):
             self.part._settled = 2
         self.tell()
 
-    def tell(self) -> None:
+    def tell(self):
         self.part.look()
         self._tell(self.part)
 
-    def beat(self) -> None:
+    def beat(self):
         self._beat()
 
     def document(self) -> dict[str, Any]:
@@ -142,7 +140,7 @@ class Host(Relay):
 class Screen(Seen):
     """The view of a host, without a thread: `tick` is called by the test."""
 
-    def __init__(self, link: MemoryLink, time: Time, **more: Any) -> None:
+    def __init__(self, link: MemoryLink, time: Time, **more: Any):
         super().__init__(link, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
         self.time, self.link = time, link
         self.batches: list[Batch] = []
@@ -150,7 +148,7 @@ class Screen(Seen):
         link.start(self.host._receive, self.host._change)
         self.look()
 
-    def receive(self, batch: Batch) -> None:
+    def receive(self, batch: Batch):
         self.batches.append(batch)
         super().receive(batch)
 
@@ -162,7 +160,7 @@ class Screen(Seen):
         self.tree.apply(Tick(0, self.time()))
         return tree_document(self.tree, workspace)
 
-    def exchange(self, rounds: int = 50) -> None:
+    def exchange(self, rounds: int = 50):
         """Let everything pass, in order, until nobody says anything any more."""
         for _ in range(rounds):
             if not (self.link.said or self.link.waiting):

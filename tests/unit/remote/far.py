@@ -1,7 +1,5 @@
 """A host whose agents hand out work, and operators on other machines who decide about it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -57,7 +55,7 @@ class Host:
     ahead = 0.0
     """Seconds by which the clock of its files is."""
 
-    def __init__(self, root: Path, disk: Disk = QUICK, home: Path | None = None) -> None:
+    def __init__(self, root: Path, disk: Disk = QUICK, home: Path | None = None):
         self.workspace, self.state, self.configuration = root / "shop", root / "state", root / "configuration"
         if home is not None:
             # Where processes of a user with this home have it.
@@ -79,7 +77,7 @@ class Host:
     def holder(self) -> Holder:
         return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
 
-    def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke.") -> None:
+    def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke."):
         """An attempt that was handed out, and came back with an error."""
         packet = HANDOFF | {"task_id": task_id, "attempt": attempt}
         text = returned(summary).replace("task_id: shop.api", f"task_id: {task_id}\nattempt: {attempt}")
@@ -105,7 +103,7 @@ class Host:
                 part.idle = True
         return self._monitor
 
-    def forget(self) -> None:
+    def forget(self):
         """The relay begins anew."""
         self._monitor = None
 
@@ -148,7 +146,7 @@ class Host:
 class Line:
     """The line between a desk and a host; a deaf one hears no answer."""
 
-    def __init__(self, host: Host, label: str = "build1") -> None:
+    def __init__(self, host: Host, label: str = "build1"):
         self.host = host
         self.label = label
         self.key: PublicKey | None = host.key.public
@@ -184,12 +182,12 @@ def desk_of(host: Any, workspace_id: Callable[[], str], root: Path, key: Signing
 class Said:
     """The answer that an operator has got about one decision."""
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action):
         self.action = action
         self.word = ""
         self.existing: Record | None = None
 
-    def decide(self, desk: RemoteDesk, subject: Subject) -> None:
+    def decide(self, desk: RemoteDesk, subject: Subject):
         self.word, self.existing = "recorded", None
         try:
             desk.decide(subject, self.action, note="once more", returned=lambda: None)
@@ -203,7 +201,7 @@ class Said:
             self.word = f"refused: {error}"
 
 
-def told_the_truth(records: list[Record], said: list[Said]) -> None:
+def told_the_truth(records: list[Record], said: list[Said]):
     """Kim and alice were told of one attempt as the ledger has it."""
     assert len(records) <= 1, "doubled"
     held = records[0] if records else None

@@ -1,7 +1,5 @@
 """Every way between a relay and its screens, in the hand of a test: in the memory, through pipes, ssh and NATS."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -12,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from tests.broker import Broker, Wire, new_key
 from tests.unit.remote.sshd import Sshd
@@ -22,9 +19,9 @@ from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
 from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd
 
-SECONDS: Final = 60.0
+SECONDS = 60.0
 
-_BRIDGE: Final = """#!{python} -ISE
+_BRIDGE = """#!{python} -ISE
 import os, socket, sys, threading
 there = socket.create_connection(("127.0.0.1", int(sys.argv[-1].strip("/"))))
 def say():
@@ -38,7 +35,7 @@ while data := there.recv(65536):
 """
 """Is found under the name `agentwatch`, and leads to the end of a relay that the test holds."""
 
-_NO_SSH: Final = """#!/bin/sh
+_NO_SSH = """#!/bin/sh
 for last; do :; done
 PATH={bin}:/usr/bin:/bin exec sh -c "$last"
 """
@@ -48,29 +45,29 @@ PATH={bin}:/usr/bin:/bin exec sh -c "$last"
 class Heard:
     """The messages that one end has heard, and the states of its link."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.messages: list[bytes] = []
         self.states: list[LinkState] = []
         self._news = threading.Condition()
 
-    def receive(self, message: bytes) -> None:
+    def receive(self, message: bytes):
         with self._news:
             self.messages.append(message)
             self._news.notify_all()
 
-    def change(self, state: LinkState) -> None:
+    def change(self, state: LinkState):
         with self._news:
             self.states.append(state)
             self._news.notify_all()
 
-    def until(self, true: Callable[[], bool]) -> None:
+    def until(self, true: Callable[[], bool]):
         with self._news:
             assert self._news.wait_for(true, SECONDS), ([one[:80] for one in self.messages[-5:]], self.states)
 
-    def has(self, *messages: bytes) -> None:
+    def has(self, *messages: bytes):
         self.until(lambda: all(message in self.messages for message in messages))
 
-    def is_up(self) -> None:
+    def is_up(self):
         self.until(lambda: bool(self.states) and self.states[-1].up)
 
 
@@ -104,40 +101,40 @@ class Way(ABC):
         """The end of another screen."""
 
     @abstractmethod
-    def cut(self) -> None:
+    def cut(self):
         """Break all that is connected, in the middle of whatever it carries. Who connects again can."""
 
-    def stop(self) -> None:
+    def stop(self):
         self.end.stop()
 
 
 class Ends(Link):
     """The ends on all connections to a port, as one: on pipes each screen has a relay of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._open: list[tuple[StdioEnd, socket.socket]] = []
         self._lock = threading.Lock()
         self._said: list[bytes] = []
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self._receive, self._change = receive, change
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         with self._lock:
             ends = [end for end, _ in self._open]
         for end in ends:
             end.send(message, to)
 
-    def cut(self) -> None:
+    def cut(self):
         with self._lock:
             for _, one in self._open:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
-    def stop(self) -> None:
+    def stop(self):
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -148,7 +145,7 @@ class Ends(Link):
             end.stop()
             one.close()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with suppress(OSError):
             while True:
                 one, _ = self._listening.accept()
@@ -158,7 +155,7 @@ class Ends(Link):
                     end.start(self._receive, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
                     self._open.append((end, one))
 
-    def _ended(self, end: StdioEnd, state: LinkState) -> None:
+    def _ended(self, end: StdioEnd, state: LinkState):
         """A screen has gone; others may come."""
         assert state.fatal
         with self._lock:
@@ -171,7 +168,7 @@ class Ends(Link):
 class Pipes(Way):
     """Through the pipes of a process, which `program` starts instead of ssh. `bin` is where it finds `agentwatch`."""
 
-    def __init__(self, place: Path, program: tuple[str, ...] = (), port: int = 22) -> None:
+    def __init__(self, place: Path, program: tuple[str, ...] = (), port: int = 22):
         self.end: Ends = Ends()
         self._links: list[ProcessLink] = []
         self._program, self._port = program, port
@@ -186,7 +183,7 @@ class Pipes(Way):
         self._links.append(ProcessLink(address, [address.path], program=self._program))
         return self._links[-1]
 
-    def cut(self) -> None:
+    def cut(self):
         for link in self._links:
             if (process := link._process) is not None:
                 with suppress(OSError):
@@ -208,7 +205,7 @@ def through_ssh(sshd: Sshd, place: Path) -> Way:
 class Nats(Way):
     """Over a server that others use, too: this host has a key of its own."""
 
-    def __init__(self, broker: Broker, key: SigningKey | None = None) -> None:
+    def __init__(self, broker: Broker, key: SigningKey | None = None):
         self._key = key or new_key()
         self._there, self._here = Wire(broker), Wire(broker)
         self.end = NatsEnd(self._there.url, self._key, login=Login())
@@ -216,10 +213,10 @@ class Nats(Way):
     def link(self) -> Link:
         return NatsHub(self._here.url, Login()).link(self._key.public)
 
-    def cut(self) -> None:
+    def cut(self):
         self._here.cut()
 
-    def stop(self) -> None:
+    def stop(self):
         super().stop()
         self._there.stop()
         self._here.stop()

@@ -1,7 +1,5 @@
 """The view that a screen has of one workspace, whatever the link to it is."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -17,7 +15,7 @@ from agentwatch.sources import Batch, Health
 from agentwatch.view.document import tree_document
 
 
-def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, seconds: float = 90.0) -> None:
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, seconds: float = 90.0):
     """Wait until something is so, and say `what` there is instead."""
     end = time.monotonic() + seconds
     while not is_so():
@@ -28,9 +26,7 @@ def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, 
 class Seen:
     """A tree that takes what is told through a link."""
 
-    def __init__(
-        self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any
-    ) -> None:
+    def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any):
         self.tree = Tree()
         self.health = Health("starting", "")
         self.told: list[str] = []
@@ -41,10 +37,10 @@ class Seen:
         # Whoever decides on the host itself is the operator here, so that both sides say the same.
         self.source = RemoteSource(self.host, own_keys=lambda: [""])
 
-    def look(self) -> None:
+    def look(self):
         self.source.start(self.receive)
 
-    def receive(self, batch: Batch) -> None:
+    def receive(self, batch: Batch):
         with self.lock:
             tree = Tree() if batch.anew else self.tree
             for one in batch.events:
@@ -54,7 +50,7 @@ class Seen:
             tree.apply(Tick(0, self.clock()))
             self.tree, self.health = tree, batch.health
 
-    def until(self, is_so: Callable[[], bool]) -> None:
+    def until(self, is_so: Callable[[], bool]):
         until(is_so, lambda: (self.health, [*self.tree.tasks], self.told))
 
     @property

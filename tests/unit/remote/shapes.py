@@ -1,7 +1,5 @@
 """Anything that the types of the delegation allow, for tests that search at random."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A real sshd on the loopback, with keys and a configuration of its own, run as whoever runs the tests."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil
@@ -11,7 +9,6 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import pytest
 from tests.unit.remote.seen import Seen
@@ -19,8 +16,8 @@ from tests.unit.remote.seen import Seen
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.pipe import ProcessLink
 
-SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
-BIN: Final = Path(sys.executable).parent
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+BIN = Path(sys.executable).parent
 
 needs_sshd = pytest.mark.skipif(
     not (os.access(SSHD, os.X_OK) and shutil.which("ssh")), reason="there is no OpenSSH here"
@@ -30,7 +27,7 @@ needs_sshd = pytest.mark.skipif(
 class Sshd:
     """It runs until `stop`. What runs there has a home below `place`, and finds the agentwatch of these tests."""
 
-    def __init__(self, place: Path, *, path: str | None = None) -> None:
+    def __init__(self, place: Path, *, path: str | None = None):
         self.place = place
         self.home = place / "home"
         self.home.mkdir(parents=True)
@@ -64,7 +61,7 @@ class Sshd:
         self.process: subprocess.Popen[bytes]
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self):
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
         with (self.place / "sshd.log").open("ab") as log:
@@ -101,11 +98,11 @@ class Sshd:
                 found += [int(place.name)] * (home and b"relay" in words and b"python" in words[0])
         return found
 
-    def stop(self) -> None:
+    def stop(self):
         self.process.kill()
         self.process.wait()
 
-    def _keys(self) -> None:
+    def _keys(self):
         for name in ("host", "user"):
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name)], check=True, timeout=30
@@ -115,7 +112,7 @@ class Sshd:
 class SeenBySsh(Seen):
     """The view of one workspace behind a real ssh."""
 
-    def __init__(self, sshd: Sshd, path: Path | str) -> None:
+    def __init__(self, sshd: Sshd, path: Path | str):
         self.link = ProcessLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
         super().__init__(self.link)
         self.look()

@@ -1,9 +1,5 @@
 """Addresses are read strictly, and what is wrong in one is said with an example."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +23,7 @@ from agentwatch.remote.address import Address, named, parse
         ("ssh://k.i-m+x@[fe80::1%eth0]:22/w", "k.i-m+x@[fe80::1%eth0]:22", "/w", "fe80::1%eth0"),
     ],
 )
-def test_an_address_of_ssh(text: str, target: str, path: str, label: str) -> None:
+def test_an_address_of_ssh(text, target, path, label):
     address = parse(text)
     assert (address.kind, address.target, address.path, address.label) == ("ssh", target, path, label)
     assert parse(text, "mine").label == "mine"
@@ -41,7 +37,7 @@ def test_an_address_of_ssh(text: str, target: str, path: str, label: str) -> Non
         ("nats://10.0.0.1:4222/build1/my%20shop", ("10.0.0.1:4222", "build1", "my shop")),
     ],
 )
-def test_an_address_of_nats(text: str, parts: tuple[str, str, str]) -> None:
+def test_an_address_of_nats(text, parts):
     address = parse(text)
     assert (address.kind, (address.server, address.host, address.path)) == ("nats", parts)
 
@@ -57,13 +53,13 @@ def test_an_address_of_nats(text: str, parts: tuple[str, str, str]) -> None:
         *("nats://broker/build1/shop/x", "nats://broker/-x", "nats://", f"ssh://build1/{'x' * 5_000}"),
     ],
 )
-def test_what_is_no_address_is_said_with_an_example(text: str) -> None:
+def test_what_is_no_address_is_said_with_an_example(text):
     with pytest.raises(UsageError, match=r"ssh://kim@build1/srv/shop|nats://broker"):
         parse(text)
 
 
 @given(st.text(max_size=40))
-def test_whatever_is_written_nothing_in_it_is_an_option_of_ssh(text: str) -> None:
+def test_whatever_is_written_nothing_in_it_is_an_option_of_ssh(text):
     try:
         address = parse(f"ssh://{text}")
     except UsageError:
@@ -77,7 +73,7 @@ def test_whatever_is_written_nothing_in_it_is_an_option_of_ssh(text: str) -> Non
     assert "\0" not in address.path
 
 
-def test_the_settings_give_addresses_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_give_addresses_names(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     file = tmp_path / "agentwatch" / "config.toml"
     file.parent.mkdir()

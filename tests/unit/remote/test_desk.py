@@ -1,8 +1,6 @@
 """Both desks: the host records what its operators signed, once, and says of everything else why it does not; operators
 are told what is so."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import threading
@@ -10,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,19 +39,19 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
+def host(tmp_path):
     host = Host(tmp_path / "host")
     host.fail()
     return host
 
 
 @pytest.fixture
-def line(host: Host) -> Line:
+def line(host):
     return Line(host)
 
 
 @pytest.fixture
-def kim(line: Line, tmp_path: Path) -> RemoteDesk:
+def kim(line, tmp_path):
     return line.desk(tmp_path / "kim")
 
 
@@ -63,7 +60,7 @@ def decide(of: RemoteDesk, host: Host, action: Action = Action.RETRY, note: str 
     return of.decide(of.subject(task), action, note=note, returned=lambda: "whatever")
 
 
-def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, kim: RemoteDesk, tmp_path: Path) -> None:
+def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim, tmp_path):
     assert kim.unreachable is None
     made = decide(kim, host)
     assert made.fresh
@@ -80,7 +77,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, ki
     assert error.value.existing == made.record
 
 
-def test_to_decide_the_same_again_is_safe_where_nobody_answers(host: Host, line: Line, kim: RemoteDesk) -> None:
+def test_to_decide_the_same_again_is_safe_where_nobody_answers(host, line, kim):
     line.is_deaf = True
     with pytest.raises(
         UncertainError, match="nobody knows yet whether retry of “a” is recorded: “build1” has not said"
@@ -96,7 +93,7 @@ def test_to_decide_the_same_again_is_safe_where_nobody_answers(host: Host, line:
     assert (made.fresh, host.records()) == (False, [made.record])
 
 
-def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: Line, kim: RemoteDesk) -> None:
+def test_where_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
     line.lost_since = time.time() - 180
     words = "“build1” cannot be reached: the connection is refused; nothing can be decided there"
     assert kim.unreachable == words
@@ -106,7 +103,7 @@ def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: L
     assert line.sent == []
 
 
-def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, tmp_path: Path) -> None:
+def test_what_the_host_refuses_is_an_error_in_its_words(host, line, tmp_path):
     kim, stranger = line.desk(tmp_path / "kim"), line.desk(tmp_path / "stranger", STRANGER)
     with pytest.raises(NotAllowedError, match="there is no result to accept"):
         decide(kim, host, Action.ACCEPT)
@@ -119,7 +116,7 @@ def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, 
     assert host.records() == []
 
 
-def test_a_host_that_could_not_record_it_is_asked_again(host: Host, kim: RemoteDesk) -> None:
+def test_a_host_that_could_not_record_it_is_asked_again(host, kim):
     host.desk.keys.protect("secret")
     with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host; nobody knows yet"):
         decide(kim, host)
@@ -138,9 +135,7 @@ LIES: dict[str, Callable[[Host, Result], str | None]] = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_record_that_the_host_does_not_show_is_uncertain(
-    host: Host, line: Line, kim: RemoteDesk, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_record_that_the_host_does_not_show_is_uncertain(host, line, kim, monkeypatch, name):
     host.fail("b")
     record = host.record
 
@@ -155,7 +150,7 @@ def test_a_record_that_the_host_does_not_show_is_uncertain(
     assert decide(kim, host).fresh
 
 
-def test_a_request_is_answered_from_afar_and_claimed_once(host: Host, kim: RemoteDesk) -> None:
+def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     asked = asked_now(host)
     holder = host.holder()
     where: dict[str, Any] = {"task_id": "a", "attempt": 1, "gone": lambda: None}
@@ -181,7 +176,7 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host: Host, kim: Remot
 # What the host says
 
 
-def test_a_record_says_who_signed_it_and_reaches_the_agents(host: Host) -> None:
+def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     host.now = NOON + MINUTE
     text = host.signed(at=NOON)
     result = host.record(text)
@@ -208,7 +203,7 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host: Host) -> None:
     assert len(host.records()) == 1
 
 
-def test_of_two_operators_the_second_is_told_what_holds(host: Host) -> None:
+def test_of_two_operators_the_second_is_told_what_holds(host):
     one, other = host.signed(), host.signed(action=Action.ABORT, key=ALICE, note="")
     assert host.record(one).outcome is Outcome.RECORDED
     (host.state / "refused").write_text("")
@@ -225,7 +220,7 @@ def test_of_two_operators_the_second_is_told_what_holds(host: Host) -> None:
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[]", b"[" * 10_000, b'{"outcome":"x","words":"y"}', b"\xff"])
-def test_a_refusal_of_a_changed_return_stays_for_good(host: Host, data: bytes | None) -> None:
+def test_a_refusal_of_a_changed_return_stays_for_good(host, data):
     text = host.signed()
     before = (host.workspace / "a-1.return.md").read_text()
     (host.workspace / "a-1.return.md").write_text("as an agent made it meanwhile")
@@ -253,7 +248,7 @@ def test_a_refusal_of_a_changed_return_stays_for_good(host: Host, data: bytes | 
     ("change", "words"),
     [*((part, "the task has changed") for part in ("attempt", "return", "handoff")), ("gone", "the task is gone")],
 )
-def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: str, words: str) -> None:
+def test_what_the_tree_sees_otherwise_is_not_decided_about(host, change, words):
     text = host.signed()
     if change == "attempt":
         host.fail(attempt=2)
@@ -279,7 +274,7 @@ def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: s
         (NOON + timedelta(hours=1), NOON + timedelta(hours=2), "set the clocks"),
     ],
 )
-def test_what_is_not_of_now_is_refused_for_good(host: Host, at: datetime, record_by: datetime, words: str) -> None:
+def test_what_is_not_of_now_is_refused_for_good(host, at, record_by, words):
     text = host.signed(at=at, record_by=record_by)
     result = host.record(text)
     assert (result.outcome, words in result.words) == (Outcome.EXPIRED, True)
@@ -288,7 +283,7 @@ def test_what_is_not_of_now_is_refused_for_good(host: Host, at: datetime, record
     assert host.records() == []
 
 
-def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
+def test_a_key_that_is_not_trusted_decides_nothing(host):
     result = host.record(host.signed(key=STRANGER))
     words = "not recorded: this host does not trust the key that signed it"
     assert (result.outcome, result.words) == (Outcome.NOT_TRUSTED, words)
@@ -309,7 +304,7 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     assert host.record(host.signed(key=ALICE)).outcome is Outcome.RECORDED
 
 
-def test_what_is_for_another_host_or_workspace_is_refused(host: Host) -> None:
+def test_what_is_for_another_host_or_workspace_is_refused(host):
     for text, words in (
         (host.signed(host=KIM.public.keyid), "it was signed for another host, or this one has a new key"),
         (host.signed(subject=host.subject()._replace(workspace_id="w")), "for another workspace"),
@@ -323,7 +318,7 @@ def test_what_is_for_another_host_or_workspace_is_refused(host: Host) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x" * 100_000, "größe", "\ud800", "[" * 100_000])
-def test_what_is_nothing_is_refused_in_a_sentence(host: Host, text: str) -> None:
+def test_what_is_nothing_is_refused_in_a_sentence(host, text):
     result = host.record(text)
     assert result.outcome is Outcome.REFUSED
     assert result.words.startswith("not recorded: ")
@@ -334,11 +329,11 @@ def test_what_is_nothing_is_refused_in_a_sentence(host: Host, text: str) -> None
 class Broken(Quick):
     """Fails where a decision is given its name."""
 
-    def link(self, *given: Any, **more: Any) -> None:  # type: ignore[override]
+    def link(self, *given: Any, **more: Any):  # type: ignore[override]
         raise OSError(errno.ENOSPC, "no space")
 
 
-def test_a_disk_that_is_full_is_no_answer_for_good(host: Host) -> None:
+def test_a_disk_that_is_full_is_no_answer_for_good(host):
     text = host.signed()
     host.disk, disk = Broken(), host.disk
     host.forget()
@@ -369,9 +364,7 @@ def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
         ("a time that is too long on the host", Outcome.REFUSED, "within ten minutes"),
     ],
 )
-def test_an_answer_that_the_request_does_not_take_is_refused(
-    host: Host, spoil: str, outcome: Outcome, words: str
-) -> None:
+def test_an_answer_that_the_request_does_not_take_is_refused(host, spoil, outcome, words):
     actions = {"actions": (Action.DENY,)} if spoil == "an action that it does not take" else {}
     asked = asked_now(host, until=time.time() + 60, **actions)
     about = request(host.workspace, "rm -r /", nonce=asked.nonce, asked_at=asked.asked_at)
@@ -390,7 +383,7 @@ def test_an_answer_that_the_request_does_not_take_is_refused(
     assert host.records() == []
 
 
-def test_what_another_relay_records_meanwhile_is_recorded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_relay_records_meanwhile_is_recorded(host, monkeypatch):
     host.fail()
     text, results = host.signed(), list[Result]()
 
@@ -408,7 +401,7 @@ def test_what_another_relay_records_meanwhile_is_recorded(host: Host, monkeypatc
     assert len(host.records()) == 1
 
 
-def test_a_host_without_a_ledger_of_the_workspace_says_so(tmp_path: Path) -> None:
+def test_a_host_without_a_ledger_of_the_workspace_says_so(tmp_path):
     monitor = Monitor(tmp_path, Settings(), CombinedSource([]), time.time)
     result = asyncio.run(record_signed(monitor, "{}", NOON))
     assert (result.outcome, "no ledger of this workspace" in result.words) == (Outcome.FAILED, True)

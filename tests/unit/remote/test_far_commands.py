@@ -1,10 +1,7 @@
 """Commands about a workspace behind a real sshd: they print what the host would, and decide there."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ ELSEWHERE = {"host", "workspace", "lost_since"}
 
 
 @pytest.fixture
-def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+def sshd(tmp_path, monkeypatch):
     """A host with a workspace, and an operator whose `ssh` finds it."""
     running = Sshd(tmp_path / "host")
     shop = running.home / "shop"
@@ -59,9 +56,7 @@ def stripped(document: Any) -> Any:
     return [stripped(one) for one in document] if isinstance(document, list) else document
 
 
-def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
-    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatch, capsys):
     address = sshd.address("/~/shop").written
     assert run(["tree", "--json", address]) == 0
     (far,) = json.loads(capsys.readouterr().out)["workspaces"]
@@ -95,7 +90,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
     assert "--session is about sessions of this machine" in capsys.readouterr().err
 
 
-def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_that_cannot_be_reached_is_said_so(sshd, capsys):
     sshd.stop()
     address = sshd.address("/~/shop").written
     assert run(["tree", "--fail", address]) == 3
@@ -107,7 +102,7 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.Cap
     assert not (Path(os.environ["HOME"]) / "state" / "agentwatch").exists()
 
 
-def test_the_workspaces_of_a_host_share_a_connection(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_workspaces_of_a_host_share_a_connection(sshd, capsys):
     (sshd.home / "api").mkdir()
     (sshd.home / "api" / "a.handoff.json").write_text(handoff("a"))
     run(["tree", "--json", *(sshd.address(f"/~/{name}").written for name in ("shop", "api", "none"))])
@@ -121,7 +116,7 @@ def test_the_workspaces_of_a_host_share_a_connection(sshd: Sshd, capsys: pytest.
     assert (sshd.place / "sshd.log").read_text().count("Accepted publickey") == 1
 
 
-def test_a_host_without_a_path_shows_what_is_alive_there(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_without_a_path_shows_what_is_alive_there(sshd, capsys):
     address = sshd.address("").written
 
     def seen() -> list[tuple[str, int]]:

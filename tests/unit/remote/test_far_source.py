@@ -1,7 +1,5 @@
 """A screen shows of a host what the host shows, whatever happens on the way."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker import new_key
@@ -18,7 +16,7 @@ from agentwatch.remote.protocol import signed, unpack
 from agentwatch.sources import Health
 
 
-def passes(host: Host, screen: Screen, seconds: float) -> None:
+def passes(host: Host, screen: Screen, seconds: float):
     """Time passes here and there, a beat at a time, and everything gets through."""
     for _ in range(int(seconds / 2.5)):
         host.time.at += 2.5
@@ -41,7 +39,7 @@ faults = st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_siz
 class World:
     """A host, a screen, and what happens between them."""
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: list[Event]):
         self.left = events
         self.seen: list[Event] = []
         self.time = Time()
@@ -50,7 +48,7 @@ class World:
         self.delivered: list[bytes] = []
         self.screen.link.connect()
 
-    def happen(self, what: str, number: int) -> None:
+    def happen(self, what: str, number: int):
         link, host = self.screen.link, self.host
         waiting, said = link.waiting, link.said
         match what:
@@ -92,16 +90,14 @@ class World:
                 self.screen.host.tick()
                 host.beat()
 
-    def heal(self) -> None:
+    def heal(self):
         self.happen("see", len(self.left))
         self.screen.link.connect()
         passes(self.host, self.screen, 120)
 
 
 @given(pasts, faults)
-def test_after_any_faults_the_screen_shows_what_the_host_does(
-    events: list[Event], faults: list[tuple[str, int]]
-) -> None:
+def test_after_any_faults_the_screen_shows_what_the_host_does(events, faults):
     world = World(events)
     for what, number in faults:
         world.happen(what, number)
@@ -111,7 +107,7 @@ def test_after_any_faults_the_screen_shows_what_the_host_does(
     assert world.screen.tree.lost_since is None
 
 
-def work(host: Host) -> None:
+def work(host: Host):
     """A task at work, one that has returned, and the run of a session."""
     see = Recorder()
     host.see(
@@ -132,7 +128,7 @@ def started_anew(host: Host, screen: Screen) -> Host:
     return again
 
 
-def test_a_relay_started_anew_replaces_the_other_at_once() -> None:
+def test_a_relay_started_anew_replaces_the_other_at_once():
     host, screen = pair()
     work(host)
     screen.exchange()
@@ -148,7 +144,7 @@ def test_a_relay_started_anew_replaces_the_other_at_once() -> None:
     assert [batch.anew for batch in screen.batches[batches:] if batch.events] == [True]
 
 
-def test_a_workspace_that_is_relayed_no_more_stays_as_it_was() -> None:
+def test_a_workspace_that_is_relayed_no_more_stays_as_it_was():
     host, screen = pair()
     work(host)
     screen.exchange()
@@ -159,7 +155,7 @@ def test_a_workspace_that_is_relayed_no_more_stays_as_it_was() -> None:
     assert (screen.health.mode, "it relays no" in screen.health.detail) == ("degraded", True)
 
 
-def test_a_host_that_is_gone_is_lost_since_it_was_heard_last() -> None:
+def test_a_host_that_is_gone_is_lost_since_it_was_heard_last():
     host, screen = pair()
     work(host)
     screen.exchange()
@@ -185,7 +181,7 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last() -> None:
     assert sum(isinstance(one, Seen) for one in screen.events) == 3
 
 
-def test_who_is_slow_to_connect_has_its_whole_time_to_answer() -> None:
+def test_who_is_slow_to_connect_has_its_whole_time_to_answer():
     host, time = MemoryEnd(), Time()
     screen = Screen(MemoryLink(host), time)
     time.at += 19
@@ -200,7 +196,7 @@ def test_who_is_slow_to_connect_has_its_whole_time_to_answer() -> None:
     assert (screen.told, screen.health.detail) == (["Lost"], "build1 cannot be reached: it does not answer")
 
 
-def test_a_clock_of_no_year_of_ours_has_to_be_set() -> None:
+def test_a_clock_of_no_year_of_ours_has_to_be_set():
     here, there = Time(), Time(0.0)
     host = Host(MemoryEnd(), there)
     screen = Screen(MemoryLink(host.end), here)
@@ -213,7 +209,7 @@ def test_a_clock_of_no_year_of_ours_has_to_be_set() -> None:
     assert screen.host.lost_since is None
 
 
-def test_a_recording_of_yesterday_is_no_host_that_answers() -> None:
+def test_a_recording_of_yesterday_is_no_host_that_answers():
     """Somebody who carries the messages has kept all of them, and plays them to a screen that is new."""
     host, screen = pair()
     recorded = list[bytes]()
@@ -236,7 +232,7 @@ def test_a_recording_of_yesterday_is_no_host_that_answers() -> None:
     assert "tasks, 1 of them asked you when it was heard last" in new.health.detail
 
 
-def test_another_key_than_before_is_not_believed() -> None:
+def test_another_key_than_before_is_not_believed():
     host, screen = pair()
     assert screen.host.key == host._key.public
     fake = Host(MemoryEnd(), host.time, key=OTHER)
@@ -256,7 +252,7 @@ def test_another_key_than_before_is_not_believed() -> None:
     assert screen.host.hello is None
 
 
-def test_the_way_to_a_host_and_its_trust_are_told() -> None:
+def test_the_way_to_a_host_and_its_trust_are_told():
     own, here = new_key(), Time()
     end = MemoryEnd()
     host = Host(end, Time(here.at + 7200))

@@ -1,7 +1,5 @@
 """The hosts of a screen: each is believed as long as its key is trusted, and connected as long as somebody needs it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -27,7 +25,7 @@ exec "$@"
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def box(tmp_path, monkeypatch):
     """The home of the host that is called `box` here."""
     live_in(tmp_path, monkeypatch)
     box, enter = tmp_path / "in the box", tmp_path / "enter"
@@ -42,7 +40,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return box
 
 
-def test_a_host_with_a_distrusted_or_new_key_is_not_believed(box: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_with_a_distrusted_or_new_key_is_not_believed(box, capsys):
     def seen() -> tuple[list[str], str]:
         run(["tree", "--json", "box"])
         (tree,) = json.loads(capsys.readouterr().out)["workspaces"]
@@ -72,20 +70,20 @@ def test_a_host_with_a_distrusted_or_new_key_is_not_believed(box: Path, capsys: 
 class Quiet(Link):
     """A link on which nothing is heard."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.is_on = False
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self.is_on = True
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         pass
 
-    def stop(self) -> None:
+    def stop(self):
         self.is_on = False
 
 
-def test_stopping_a_source_ends_no_connection_of_another() -> None:
+def test_stopping_a_source_ends_no_connection_of_another():
     link = Quiet()
     host = RemoteHost(link, "build1")
     first, second, never = (RemoteSource(host) for _ in range(3))
@@ -99,7 +97,7 @@ def test_stopping_a_source_ends_no_connection_of_another() -> None:
     assert not link.is_on
 
 
-def test_names_of_workspaces_lead_to_no_directory_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_workspaces_lead_to_no_directory_here(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     key = new_key()
     Keys().create()
@@ -115,7 +113,7 @@ def test_names_of_workspaces_lead_to_no_directory_here(tmp_path: Path, monkeypat
     fleet.close()
 
 
-def test_workspaces_of_one_host_have_names_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspaces_of_one_host_have_names_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     places = Fleet([*map(parse, ("ssh://build1/a", "ssh://kim@build2/a", "ssh://build1/b/a"))]).find().places
     assert [place.name for place in places] == ["build1: a", "build1: /b/a", "build2: a"]

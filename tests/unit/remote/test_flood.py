@@ -1,14 +1,12 @@
 """A host that says more than it may, without an end: a command ends in its time, and says what is missing."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from tests.unit.delegation.events import BROKEN, handoff
@@ -36,8 +34,8 @@ from agentwatch.remote.protocol import (
 )
 from agentwatch.sources import Batch, Health
 
-NOW: Final = 1_700_000_000.0
-SHOP: Final = (Workspace(id="shop", path="/w", name="shop"),)
+NOW = 1_700_000_000.0
+SHOP = (Workspace(id="shop", path="/w", name="shop"),)
 Make = Callable[[int], Event]
 
 
@@ -75,21 +73,21 @@ def hello(epoch: str, **more: Any) -> Hello:
 class Flood(Link):
     """A host that says who it is, lives, and says `more` without an end."""
 
-    def __init__(self, more: Callable[[int], bytes | Frame]) -> None:
+    def __init__(self, more: Callable[[int], bytes | Frame]):
         self.more, self.over = more, threading.Event()
         self.echo: dict[str, float] = {}
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self.receive = receive
         change(LinkState(up=True))
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         if isinstance(frame := unpack(message), Watch):
             self.echo = {frame.screen: frame.sent}
 
-    def run(self) -> None:
+    def run(self):
         for number in count():
             if self.over.wait(0.001):
                 return
@@ -97,7 +95,7 @@ class Flood(Link):
             for said in (*(alive if number % 8 == 0 else ()), self.more(number)):
                 self.receive(said if isinstance(said, bytes) else signed(said, KEY))
 
-    def stop(self) -> None:
+    def stop(self):
         self.over.set()
         self.thread.join()
 
@@ -130,7 +128,7 @@ def telling(make: Make, each: int, parts: int = 1 << 40) -> Callable[[int], Fram
     ("make", "each", "kind"),
     [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")],
 )
-def test_what_exceeds_a_limit_is_dropped_and_said(make: Make, each: int, kind: str) -> None:
+def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
     batch, source = scanned(telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
     assert source.log.held[kind] <= MOST[kind]
@@ -148,13 +146,13 @@ def test_what_exceeds_a_limit_is_dropped_and_said(make: Make, each: int, kind: s
         telling(version, 100),
     ],
 )
-def test_a_command_ends_in_its_time_while_more_comes(more: Callable[[int], bytes | Frame]) -> None:
+def test_a_command_ends_in_its_time_while_more_comes(more):
     batch, source = scanned(more, hurry=20)
     assert len(batch.events) < 1_000
     assert len(source.log.events()) < 1_000
 
 
-def test_after_a_flood_of_news_the_tree_is_made_anew() -> None:
+def test_after_a_flood_of_news_the_tree_is_made_anew():
     """Of what is gone again, a tree that remembers would hold everything."""
     host, screen = pair()
     host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])

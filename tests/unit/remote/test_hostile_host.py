@@ -1,7 +1,5 @@
 """A host whose key is trusted, and that says whatever it likes: the screen goes on, and believes of others nothing."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 
@@ -46,7 +44,7 @@ def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
 
 
 @given(st.data())
-def test_whatever_a_host_says_the_screen_goes_on(data: st.DataObject) -> None:
+def test_whatever_a_host_says_the_screen_goes_on(data):
     host, screen = pair()
     screen.exchange()
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
@@ -60,7 +58,7 @@ def test_whatever_a_host_says_the_screen_goes_on(data: st.DataObject) -> None:
     assert screen.host.why
 
 
-def test_a_greeting_that_takes_much_memory_is_not_heard() -> None:
+def test_a_greeting_that_takes_much_memory_is_not_heard():
     host, screen = pair()
     host.see([Recorder().seen("a.json", handoff("a"))])
     screen.exchange()

@@ -1,7 +1,5 @@
 """The promises of every link, whatever carries the messages: those who use one need not know which it is."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -13,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.broker import Broker, running
+from tests.broker import running
 from tests.unit.decisions.made import KIM
 from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
 from tests.unit.remote.seen import Seen, until
@@ -36,12 +34,12 @@ started = pytest.fixture(starting)
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory):
     yield from running(tmp_path_factory.mktemp("broker"))
 
 
 @pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+def sshd(tmp_path_factory):
     place = tmp_path_factory.mktemp("sshd")
     there = Sshd(place / "there", path=f"{bridge_in(place)}:/usr/bin:/bin")
     yield there
@@ -49,14 +47,14 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def hurried(monkeypatch):
     """Nobody waits long before he connects again."""
     monkeypatch.setattr(pipe, "FIRST_PAUSE", 0.02)
     monkeypatch.setattr(pipe, "LONGEST_PAUSE", 0.1)
 
 
 @pytest.fixture(params=["pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
-def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+def way(request, tmp_path):
     made: Way
     match request.param:
         case "pipes":
@@ -78,7 +76,7 @@ def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
     return hears, link, shown
 
 
-def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes) -> None:
+def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes):
     """Say something until both have heard it: what is said right after a cut may be lost."""
 
     def have_met() -> bool:
@@ -94,7 +92,7 @@ def said(heard: Heard) -> list[bytes]:
     return [one for one in heard.messages if not one.startswith((b"a screen", b"a relay"))]
 
 
-def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started: Start) -> None:
+def test_messages_of_any_size_arrive_whole_and_in_their_order(way, started):
     hears, link, shown = connected(way, started)
     messages = [*(b"%d" % number for number in range(50)), LARGE, os.urandom(200_000), b"the end"]
     for message in messages:
@@ -105,7 +103,7 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started:
     assert said(hears) == said(shown) == messages
 
 
-def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way: Way, started: Start) -> None:
+def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
     hears, link, shown = connected(way, started)
     for number in (b"1", b"2"):
         count = len(shown.states)
@@ -121,7 +119,7 @@ def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way: Way, started: Sta
     assert not said(shown)
 
 
-def test_what_is_said_while_nobody_is_there_holds_nobody_up(way: Way, started: Start) -> None:
+def test_what_is_said_while_nobody_is_there_holds_nobody_up(way, started):
     link = way.link()
     link.send(b"before it began")
     began = time.monotonic()
@@ -146,7 +144,7 @@ def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, open_desk=desk)
     ready, relays = threading.Event(), list[Relay]()
 
-    async def run() -> None:
+    async def run():
         relays.append(Relay([Relayed("shop", monitor)], way.end, KIM, host="build1"))
         loops.append(asyncio.get_running_loop())
         ready.set()
@@ -163,9 +161,7 @@ def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
         thread.join()
 
 
-def test_after_any_cut_the_screen_shows_what_the_host_does(
-    way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     workspace = tmp_path / "shop"
     workspace.mkdir()
@@ -197,7 +193,7 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(
     seen.source.stop()
 
 
-def test_who_asks_for_it_connects_without_a_pause() -> None:
+def test_who_asks_for_it_connects_without_a_pause():
     stopped, again, tries = threading.Event(), threading.Event(), list[float]()
 
     def connect() -> LinkState:

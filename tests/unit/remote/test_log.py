@@ -1,7 +1,5 @@
 """A tree that is made of a log equals one that has taken everything, and logs that were told the same are the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -70,7 +68,7 @@ def log_of(events: Iterable[Event]) -> tuple[Log, list[Any]]:
 
 
 @given(pasts, st.integers(0, 16))
-def test_who_comes_in_the_middle_sees_what_the_others_see(events: list[Event], at: int) -> None:
+def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
     log, counts = log_of(events[:at])
     assert document_of(log.events()) == document_of(events[:at])
     copy, told = Log(), log.events()
@@ -85,7 +83,7 @@ def test_who_comes_in_the_middle_sees_what_the_others_see(events: list[Event], a
     assert document_of(told) == document_of(log.events()) == document_of(events)
 
 
-def test_of_a_file_as_much_is_kept_as_the_tree_remembers() -> None:
+def test_of_a_file_as_much_is_kept_as_the_tree_remembers():
     recorder = Recorder()
     events = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
     log, _ = log_of([event for event in events for _ in range(2)])
@@ -94,14 +92,14 @@ def test_of_a_file_as_much_is_kept_as_the_tree_remembers() -> None:
     assert document_of(log.events()) == document_of(events)
 
 
-def test_of_equal_versions_only_a_return_is_sent_on_again() -> None:
+def test_of_equal_versions_only_a_return_is_sent_on_again():
     for document, count in ((returned("failed"), 2), (handoff("a"), 1)):
         recorder = Recorder()
         _, counts = log_of([recorder.seen("a.json", document)._replace(digest="0" * 64) for _ in range(2)])
         assert len(counts) == count
 
 
-def test_checks_are_bounded_and_what_went_takes_no_room() -> None:
+def test_checks_are_bounded_and_what_went_takes_no_room():
     log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
     assert len(log.events()) == MAX_VERSIONS
     see = Recorder().seen

@@ -2,20 +2,17 @@
 many hosts, after a crash, over TLS, with files of credentials; and what is told where one of these is not as it has to
 be."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from tests.broker import Broker, new_key, running
 from tests.certificates import DAY, certify, jwts
-from tests.unit.remote.links import Heard, Start, starting
+from tests.unit.remote.links import Heard, starting
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
@@ -27,11 +24,11 @@ started = pytest.fixture(starting)
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory):
     yield from running(tmp_path_factory.mktemp("broker"))
 
 
-def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:
+def said_in(hears: Heard, end: Link, shown: Heard, link: Link):
     hears.is_up()
     shown.is_up()
     large = random.Random(len(shown.messages)).randbytes(1 << 19)
@@ -41,7 +38,7 @@ def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:
     hears.has(large)
 
 
-def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, started: Start) -> None:
+def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
     keys, hub = [new_key() for _ in range(3)], NatsHub(broker.url, Login())
     ends = [NatsEnd(broker.url, key) for key in keys]
     for end in ends:
@@ -71,7 +68,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, st
     assert b"only for one" not in here.messages
 
 
-def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path: Path, started: Start) -> None:
+def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path, started):
     broker, host = Broker(tmp_path, jetstream=False), new_key()
     end, link = NatsEnd(broker.url, host), NatsHub(broker.url, Login()).link(host.public)
     hears, shown = started(end), started(link)
@@ -95,7 +92,7 @@ def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path: Path, starte
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path, monkeypatch):
     """A certificate there would be trusted."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -117,9 +114,7 @@ def why_not(server: str, login: Login | None = None) -> str:
     return str(error.value)
 
 
-def test_over_tls_with_a_creds_file_both_hear_each_other(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, started: Start
-) -> None:
+def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys, caplog, started):
     creds = tmp_path / "kim.creds"
     known, text = jwts()
     creds.write_text(text)
@@ -147,16 +142,14 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(
         ({"address": "127.0.0.2"}, "IP address mismatch"),
     ],
 )
-def test_a_certificate_that_is_not_right_is_told_with_what_to_do(
-    file: Path, tmp_path: Path, wishes: dict[str, Any], why: str
-) -> None:
+def test_a_certificate_that_is_not_right_is_told_with_what_to_do(file, tmp_path, wishes, why):
     with serving(tmp_path, certify(file, **wishes)) as broker:
         told = why_not(broker.url)
         assert f"TLS with {broker.url} fails ({why}" in told
         assert "look at its certificate" in told
 
 
-def test_no_encryption_and_broken_credentials_are_named(broker: Broker, tmp_path: Path) -> None:
+def test_no_encryption_and_broken_credentials_are_named(broker, tmp_path):
     assert "does not encrypt, though its address says so" in why_not(broker.url.replace("nats://", "tls://"))
     file = tmp_path / "creds"
     for name, why in ((file, "No such file or directory"), (tmp_path, "Is a directory")):

@@ -1,11 +1,8 @@
 """With the accounts that `fleet config` prints, a host says only what is its own, and reads only what is for it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
 from nats.aio.client import Client
@@ -21,7 +18,7 @@ BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def spoken(tmp_path_factory):
     """A server on which everybody is somebody, and each host has told one thing."""
     text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
     for broker in running(tmp_path_factory.mktemp("broker"), text, Login(KIM)):
@@ -55,12 +52,12 @@ def subjects(broker: Broker) -> dict[str, int]:
         f"$JS.API.STREAM.MSG.GET.{STREAM}",
     ],
 )
-def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken: Broker, subject: str) -> None:
+def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken, subject):
     before = subjects(spoken)
     heard: list[str] = []
 
-    async def listen(client: Client) -> None:
-        async def hear(message: object) -> None:
+    async def listen(client: Client):
+        async def hear(message: object):
             heard.append(message.subject)
 
         await client.subscribe("agentwatch.>", cb=hear)
@@ -82,10 +79,10 @@ def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken: Broker, subje
 @pytest.mark.parametrize(
     ("subject", "body"), [(store_subject(BOX_ID), b"x"), (screen_subject(BOX_ID, "x"), b"x"), ("$JS.API.INFO", b"")]
 )
-def test_no_host_has_the_server_answer_to_another(spoken: Broker, subject: str, body: bytes) -> None:
+def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
     target = store_subject(OTHER_ID)
 
-    async def aim(client: Client) -> None:
+    async def aim(client: Client):
         for _ in range(5):
             await client.publish(subject, body, reply=target)
         await client.flush()
@@ -98,11 +95,11 @@ def test_no_host_has_the_server_answer_to_another(spoken: Broker, subject: str, 
     assert asked(spoken.url, Login(KIM), read) == b"mine"
 
 
-def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken: Broker) -> None:
+def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
     async def spy(client: Client) -> list[str]:
         heard: list[str] = []
 
-        async def hear(message: object) -> None:
+        async def hear(message: object):
             heard.append(message.subject)
 
         for subject in (">", "agentwatch.>", host_subject(OTHER_ID), "$KV.>", "_INBOX.>", "$JS.>"):
@@ -120,7 +117,7 @@ def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken: Broker) -> No
     assert set(asked(spoken.url, Login(BOX), spy)) == {host_subject(BOX_ID)}
 
 
-def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> None:
+def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
     async def wipe(client: Client) -> bytes:
         return (await client.request(store_subject(BOX_ID), b"", timeout=5, headers={"Nats-Rollup": "all"})).data
 
@@ -129,7 +126,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> 
     assert subjects(spoken) == before
 
 
-def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken: Broker) -> None:
+def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken):
     for login in (Login(EVE), Login()):
         link, shown = NatsHub(spoken.url, login).link(BOX.public), Heard()
         link.start(shown.receive, shown.change)

@@ -1,7 +1,5 @@
 """A message arrives as it was said: who carries it can lose it, and neither make one up nor change one."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from contextlib import suppress
@@ -46,7 +44,7 @@ def verifier() -> Verifier:
 
 
 @given(FRAMES)
-def test_a_frame_comes_back_as_it_was_in_one_line(frame: Frame) -> None:
+def test_a_frame_comes_back_as_it_was_in_one_line(frame):
     assert b"\n" not in to_bytes(frame)
     assert read_frame(to_bytes(frame)) == unpack(pack(frame)) == verifier().read(signed(frame, KEY)) == frame
 
@@ -63,7 +61,7 @@ def damaged(value: Any, path: list[int], other: Any) -> Any:
 
 
 @given(FRAMES, st.lists(st.integers(0, 20), min_size=1, max_size=8), JSON)
-def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame: Frame, path: list[int], other: Any) -> None:
+def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame, path, other):
     with suppress(ValueError):
         understood = read_frame(json.dumps(damaged(json.loads(to_bytes(frame)), path, other)).encode())
         # What was understood can be said again.
@@ -71,7 +69,7 @@ def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame: Frame, pa
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data: bytes) -> None:
+def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data):
     with suppress(ValueError):
         read_frame(data)
     assert verifier().read(data) is None
@@ -94,12 +92,12 @@ def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data: bytes) -> None:
         b'{"kind":"weather","sun":true}',
     ],
 )
-def test_a_frame_that_none_is_is_refused(data: bytes) -> None:
+def test_a_frame_that_none_is_is_refused(data):
     with pytest.raises(ValueError):  # noqa: PT011  any reason will do
         read_frame(data)
 
 
-def test_more_than_is_known_here_is_passed_over() -> None:
+def test_more_than_is_known_here_is_passed_over():
     entry = Entry(gone=Gone(1, 5.0, "a.json"))
     fields = json.loads(to_bytes(Observed(workspace="w", epoch="e", after=0, upto=1, entries=(entry,))))
     fields["more"] = fields["entries"][0]["more"] = 1
@@ -109,7 +107,7 @@ def test_more_than_is_known_here_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("protocol", [[3, 0], [4, 1], 5, ["x", 1]])
-def test_another_protocol_is_refused_and_that_is_said(protocol: Any) -> None:
+def test_another_protocol_is_refused_and_that_is_said(protocol):
     data = json.dumps({"kind": "hello", "protocol": protocol, "agentwatch": "9.8", "host": "build1"}).encode()
     with pytest.raises(VersionError) as raised:
         read_frame(data)
@@ -117,14 +115,14 @@ def test_another_protocol_is_refused_and_that_is_said(protocol: Any) -> None:
 
 
 @given(st.data())
-def test_a_message_of_which_one_bit_is_another_is_not_read(data: st.DataObject) -> None:
+def test_a_message_of_which_one_bit_is_another_is_not_read(data):
     message = bytearray(signed(HELLO, KEY))
     place = data.draw(st.integers(0, len(message) * 8 - 1))
     message[place // 8] ^= 1 << place % 8
     assert verifier().read(bytes(message)) is None
 
 
-def test_a_signed_decision_is_no_message_nor_the_reverse() -> None:
+def test_a_signed_decision_is_no_message_nor_the_reverse():
     payload = b"=" + to_bytes(HELLO)
     about = b"DSSEv1 44 application/vnd.agentwatch.decision.v1+json %d %s" % (len(payload), payload)
     for message in (KEY.private.sign(about) + bytes.fromhex(KEY.public.keyid) + payload, seal(payload, KEY)):
@@ -132,6 +130,6 @@ def test_a_signed_decision_is_no_message_nor_the_reverse() -> None:
     assert verifier().read(signed(HELLO, OTHER)) is None
 
 
-def test_a_message_that_would_fill_the_memory_is_not_unpacked() -> None:
+def test_a_message_that_would_fill_the_memory_is_not_unpacked():
     with pytest.raises(ValueError, match="too large"):
         unpack(b"z" + zlib.compress(bytes(LARGEST * 4)))

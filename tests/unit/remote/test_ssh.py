@@ -1,7 +1,5 @@
 """The words that ssh is given, and what is made of those that it says."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest
@@ -10,7 +8,7 @@ from agentwatch.remote.address import parse
 from agentwatch.remote.pipe import command, reason
 
 
-def test_the_shell_gets_paths_quoted_and_ssh_no_option() -> None:
+def test_the_shell_gets_paths_quoted_and_ssh_no_option():
     hostile = "/srv/-rf '; touch pwned; '$(x)\n"
     made = command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
     assert made[-3:-1] == ["--", "::1"]
@@ -34,7 +32,7 @@ def test_the_shell_gets_paths_quoted_and_ssh_no_option() -> None:
         (0, [], "the connection has ended"),
     ],
 )
-def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code: int, lines: list[str], words: str) -> None:
+def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code, lines, words):
     said = reason(code, lines, "build1", "the connection has ended")
     assert words in said
     assert len(said) < 500

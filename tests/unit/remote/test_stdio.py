@@ -1,7 +1,5 @@
 """Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress
@@ -31,7 +29,7 @@ def arrived(data: bytes) -> tuple[list[bytes], str]:
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5), st.binary(max_size=40), st.integers(0, 200))
-def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent: list[bytes], noise: bytes, cut: int) -> None:
+def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent, noise, cut):
     assume(GREETING not in noise)
     data = noise + GREETING + b"".join(map(framed, sent))
     found, why = arrived(data[: min(cut, len(data))])
@@ -41,11 +39,11 @@ def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent: list[bytes], nois
 
 
 @pytest.mark.parametrize(("data", "why"), [(bytes(300_000), "answers"), (GREETING + b"\xff" * 8, "speaks")])
-def test_what_is_no_relay_is_not_listened_to_for_long(data: bytes, why: str) -> None:
+def test_what_is_no_relay_is_not_listened_to_for_long(data, why):
     assert arrived(data) == ([], f"something else than a relay {why} there")
 
 
-def test_the_end_of_a_relay_ends_with_its_screen() -> None:
+def test_the_end_of_a_relay_ends_with_its_screen():
     (there_in, here_out), (here_in, there_out) = os.pipe(), os.pipe()
     states = Queue[LinkState]()
     end = StdioEnd(there_in, there_out)
@@ -61,7 +59,7 @@ def test_the_end_of_a_relay_ends_with_its_screen() -> None:
         os.close(one)
 
 
-def test_what_waits_at_the_end_gets_into_no_other_file() -> None:
+def test_what_waits_at_the_end_gets_into_no_other_file():
     here, there = os.pipe()
     writer = Writer(there)
     writer.send(bytes(1_000_000))

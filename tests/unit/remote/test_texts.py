@@ -1,7 +1,5 @@
 """Texts and transcripts of a host are asked for when somebody looks, and shown here as they are there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -30,32 +28,32 @@ RUN = ran(session()).path
 class There(Link):
     """A host that answers a question with these replies."""
 
-    def __init__(self, answer: Callable[[Ask], Iterable[Reply]]) -> None:
+    def __init__(self, answer: Callable[[Ask], Iterable[Reply]]):
         self.answer, self.asked = answer, list[Ask]()
         self.host = RemoteHost(self, "build1", key=KEY.public)
         self.host.hold(self)
 
-    def start(self, receive: Receive, change: Change) -> None:
+    def start(self, receive: Receive, change: Change):
         self.receive = receive
         change(LinkState(up=True))
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes, to: str = ""):
         if isinstance(ask := unpack(message), Ask):
             self.asked.append(ask)
             for reply in self.answer(ask):
                 self.receive(signed(reply, KEY))
 
-    def stop(self) -> None:
+    def stop(self):
         pass
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def hurried(monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
 
 
-def test_a_text_comes_in_parts_in_any_order() -> None:
+def test_a_text_comes_in_parts_in_any_order():
     def answer(ask: Ask) -> Iterable[Reply]:
         text = {"a": "hello", "empty": ""}.get(ask.key)
         pieces = [] if text is None else [text[:2], text[2:]]
@@ -73,9 +71,7 @@ def test_a_text_comes_in_parts_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 1_000) for n in range(1_000)]])
-def test_an_answer_that_contradicts_itself_is_none(
-    lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_contradicts_itself_is_none(lies, monkeypatch):
     monkeypatch.setattr(module, "LARGEST_ANSWER", 1_000)
     there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 100) for part, parts in lies])
     with pytest.raises(NoAnswerError):
@@ -90,7 +86,7 @@ def entries_in(fields: Fields) -> list[Entry]:
 class Log:
     """A host with one run, whose transcript is a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path):
         self.path, self.is_up, self.now = path, True, 0.0
         self.tree = Tree()
         self.tree.apply(ran(session()))
@@ -100,7 +96,7 @@ class Log:
         self.answers = Answers(there)  # type: ignore[arg-type]
         self.far = FarTranscript(self.ask, lambda: self.now)
 
-    def write(self, at: float, kind: EntryKind, **more: Any) -> None:
+    def write(self, at: float, kind: EntryKind, **more: Any):
         with self.path.open("a") as file:
             file.write(json.dumps({"at": at, "kind": kind.value, "more": more}) + "\n")
 
@@ -109,7 +105,7 @@ class Log:
         return self.answers.find(ask)() if self.is_up else None
 
 
-def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path) -> None:
+def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
     log = Log(tmp_path / "log.jsonl")
     log.write(1_000.0, EntryKind.WORDS, text="I count\nthe seeds")
     log.write(1_001.0, EntryKind.CALL, call="c1", tool="Bash", given={"command": "ls", "deep": [{"a": None}]})
@@ -140,7 +136,7 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path)
 
 
 @pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
-def test_what_nobody_can_have_said_is_no_transcript(data: str) -> None:
+def test_what_nobody_can_have_said_is_no_transcript(data):
     here = FarTranscript(lambda _place: data)
     assert here.look() is None
     assert list(here.entries()) == []

@@ -1,12 +1,10 @@
 """Sessions for reports: observations at believable times, and the accounts that come of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from agentwatch.contracts.shapes import (
     Contract,
@@ -25,9 +23,9 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import state_changes
 from agentwatch.report.account import Account, account_of
 
-START: Final = 1_790_000_000.0
+START = 1_790_000_000.0
 """2026-09-21 14:13:20 UTC."""
-PLACE: Final = "PLACEHOLDER"
+PLACE = "PLACEHOLDER"
 
 Value = TypeVar("Value")
 
@@ -35,17 +33,17 @@ Value = TypeVar("Value")
 class Session:
     """Writes a session down, an event a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.events: list[Event] = []
 
     @property
     def now(self) -> float:
         return START + 60 * len(self.events)
 
-    def asked(self, task_id: str, **more: object) -> None:
+    def asked(self, task_id: str, **more: object):
         self._see(f"{task_id}.handoff.json", Handoff(task_id, PLACE, **more))  # type: ignore[arg-type]
 
-    def told(self, task_id: str, outcome: Outcome, verdicts: Iterable[Verdict], **more: object) -> None:
+    def told(self, task_id: str, outcome: Outcome, verdicts: Iterable[Verdict], **more: object):
         """It returns, and its claims are checked."""
         fields = {"task_id": task_id, "summary": PLACE, "review_reason": PLACE, **more}
         document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, **fields)  # type: ignore[arg-type]
@@ -54,7 +52,7 @@ class Session:
         claims = tuple(Claim(PLACE, PLACE, verdict, PLACE) for verdict in verdicts)
         self.events.append(Checked(len(self.events), self.now, seen.path, f"{seen.seq:064x}", claims))
 
-    def _see(self, path: str, document: Fields) -> None:
+    def _see(self, path: str, document: Fields):
         seq = len(self.events)
         self.events.append(Seen(seq, self.now, path, f"{seq:064x}", document, (FINDING,)))
 
@@ -65,7 +63,7 @@ class Session:
         return account_of(tree, list(state_changes(self.events, Tree())), workspace=PLACE, now=self.now)
 
 
-FINDING: Final = Finding(PLACE, Severity.WARNING, PLACE, 2)
+FINDING = Finding(PLACE, Severity.WARNING, PLACE, 2)
 
 
 @cache

@@ -1,10 +1,7 @@
 """`agentwatch report` as a command: formats, places, and nothing written but the report."""
 
-from __future__ import annotations
-
 import math
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from agentwatch.demo.script import Player, demo_screenplay
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     place = tmp_path / "shop"
@@ -23,9 +20,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_a_report_in_the_workspace_is_taken_for_no_document(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_in_the_workspace_is_taken_for_no_document(workspace, capsys):
     for format_ in ("md", "json", "html"):
         assert run(["report", str(workspace), "--format", format_]) == 0
         text = capsys.readouterr().out

@@ -1,7 +1,5 @@
 """The page is one file that needs nothing else, shows every task, and takes no element from foreign text."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -10,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 
-from agentwatch.report.account import Account
 from agentwatch.report.html import html
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import large_account, retold, told_everywhere
@@ -22,7 +19,7 @@ EMPTY = {"meta", "input"}
 class Page(HTMLParser):
     """The elements of a page with their attributes, what it says, and whether its tags fit each other."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str):
         super().__init__()
         self.elements: list[tuple[str, tuple[tuple[str, str | None], ...]]] = []
         self._open: list[str] = []
@@ -30,18 +27,18 @@ class Page(HTMLParser):
         self.close()
         assert self._open == []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]):
         self.elements.append((tag, tuple(attrs)))
         if tag not in EMPTY:
             self._open.append(tag)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag: str):
         assert self._open.pop() == tag
 
-    def handle_decl(self, decl: str) -> None:
+    def handle_decl(self, decl: str):
         assert decl == "doctype html"
 
-    def handle_comment(self, data: str) -> None:
+    def handle_comment(self, data: str):
         raise AssertionError(f"a comment: {data}")
 
     def values(self, name: str) -> list[str]:
@@ -56,7 +53,7 @@ STRUCTURE = Page(html(EVERYWHERE)).structure()
 
 
 @pytest.mark.parametrize("account", [large_account(), EVERYWHERE])
-def test_the_page_needs_no_network_and_no_script(account: Account) -> None:
+def test_the_page_needs_no_network_and_no_script(account):
     source = html(account)
     page = Page(source)
     style = source[source.index("<style>") + len("<style>") : source.index("</style>")]
@@ -82,7 +79,7 @@ def test_the_page_needs_no_network_and_no_script(account: Account) -> None:
 
 
 @given(TEXTS)
-def test_foreign_text_never_becomes_an_element_or_an_attribute(text: str) -> None:
+def test_foreign_text_never_becomes_an_element_or_an_attribute(text):
     source = html(retold(EVERYWHERE, text))
     assert Page(source).structure() == STRUCTURE
     body = source[source.index("</style>") :]

@@ -1,7 +1,5 @@
 """The Markdown reads well in a pull request, and foreign text in it is only ever text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -30,7 +28,7 @@ EVERYWHERE = told_everywhere()
 class Pieces(HTMLParser):
     """The pieces of text outside code, and the elements, of rendered Markdown."""
 
-    def __init__(self, rendered: str) -> None:
+    def __init__(self, rendered: str):
         super().__init__()
         self.texts: list[str] = []
         self.elements: set[str] = set()
@@ -38,15 +36,15 @@ class Pieces(HTMLParser):
         self._code = 0
         self.feed(rendered)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]):
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self._code += tag in ("code", "pre")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag: str):
         self._code -= tag in ("code", "pre")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data: str):
         if not self._code:
             self.texts.append(data)
 
@@ -58,7 +56,7 @@ def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
 STRUCTURE = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
-def test_it_fits_whatever_is_written_in_it() -> None:
+def test_it_fits_whatever_is_written_in_it():
     account = large_account()
     for task, _ in account.attention[:20]:
         assert f"<code>{inline(task.task_id)}</code>" in markdown(account)
@@ -78,7 +76,7 @@ def test_it_fits_whatever_is_written_in_it() -> None:
 
 
 @given(TEXTS)
-def test_foreign_text_never_changes_the_structure(text: str) -> None:
+def test_foreign_text_never_changes_the_structure(text):
     told = markdown(retold(EVERYWHERE, text))
     tokens = GITHUB.parse(told)
     assert structure(tokens) == STRUCTURE
@@ -94,7 +92,7 @@ def test_foreign_text_never_changes_the_structure(text: str) -> None:
 
 
 @given(TEXTS)
-def test_foreign_text_mentions_nobody_and_refers_to_nothing(text: str) -> None:
+def test_foreign_text_mentions_nobody_and_refers_to_nothing(text):
     pieces = Pieces(GITHUB.render(f"said {inline(text)}\n\n- {code(text)}\n\n| a |\n| --- |\n| {inline(text)} |\n"))
     for piece in pieces.texts:
         assert not LINKED.search(piece) or piece in ("@", "#", "$", ":", "://", ".", "-"), piece

@@ -1,7 +1,5 @@
 """Requests as adapters offer them, and an operator who answers them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,7 +71,7 @@ ANSWERED = Params(
 class Place:
     """A workspace with the directories of an operator beside it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path):
         self.root = root
         self.workspace = root / "workspace"
         self.workspace.mkdir(parents=True, exist_ok=True)
@@ -107,5 +105,5 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path):
     return Place(tmp_path)

@@ -84,7 +84,7 @@ def form() -> dict[str, Any]:
 class AppServer:
     """`answers` are those that came for a request that waited, (its id, the result), `late` the others."""
 
-    def __init__(self, home: Path, directory: Path, version: str = "0.169.0") -> None:
+    def __init__(self, home: Path, directory: Path, version: str = "0.169.0"):
         self.socket = home / "app-server-control" / "app-server-control.sock"
         self.socket.parent.mkdir(parents=True, exist_ok=True)
         self.answers: list[tuple[object, Any]] = []
@@ -109,17 +109,17 @@ class AppServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: object):
         assert self._server is not None
         self._server.shutdown()
         self.disconnect()
 
-    def disconnect(self) -> None:
+    def disconnect(self):
         for client in list(self._clients):
             with suppress(OSError):
                 client.socket.shutdown(2)
 
-    def thread(self, thread: str, directory: Path) -> None:
+    def thread(self, thread: str, directory: Path):
         self.threads[thread] = {"id": thread, "cwd": str(directory), "parentThreadId": None, "turns": []}
 
     def ask(self, method: str, params: dict[str, Any], thread: str = THREAD, *items: dict[str, Any]) -> int:
@@ -137,7 +137,7 @@ class AppServer:
                 self.send(client, self._pending[rpc_id])
             return rpc_id
 
-    def resolve(self, rpc_id: int) -> None:
+    def resolve(self, rpc_id: int):
         """Somebody has answered it."""
         with self._lock:
             pending = self._pending.pop(rpc_id, None)
@@ -146,16 +146,16 @@ class AppServer:
                 self._tell(thread, "serverRequest/resolved", requestId=rpc_id)
                 self._status(thread)
 
-    def tell(self, message: object) -> None:
+    def tell(self, message: object):
         """Every client gets this frame."""
         for client in list(self._clients):
             self.send(client, message)
 
-    def send(self, client: ServerConnection, message: object) -> None:
+    def send(self, client: ServerConnection, message: object):
         with suppress(ConnectionClosed):
             client.send(message if isinstance(message, (str, bytes)) else json.dumps(message))
 
-    def _tell(self, thread: str, method: str, **params: Any) -> None:
+    def _tell(self, thread: str, method: str, **params: Any):
         for client in self._followers.get(thread, []):
             self.send(client, {"method": method, "params": {"threadId": thread, **params}})
 
@@ -164,11 +164,11 @@ class AppServer:
         flags = {"waitingOnUserInput" if one["method"] == QUESTION else "waitingOnApproval" for one in waits}
         return {"type": "active", "activeFlags": sorted(flags)} if waits else {"type": "idle"}
 
-    def _status(self, thread: str) -> None:
+    def _status(self, thread: str):
         status = {"threadId": thread, "status": self._status_of(thread)}
         self.tell({"method": "thread/status/changed", "params": status})
 
-    def _serve(self, client: ServerConnection) -> None:
+    def _serve(self, client: ServerConnection):
         self._clients.append(client)
         try:
             for frame in client:
@@ -183,7 +183,7 @@ class AppServer:
                     if client in followers:
                         followers.remove(client)
 
-    def _take(self, client: ServerConnection, message: dict[str, Any]) -> None:
+    def _take(self, client: ServerConnection, message: dict[str, Any]):
         method, params = message.get("method"), message.get("params", {})
         if method is None:
             rpc_id = message["id"]

@@ -1,7 +1,5 @@
 """What Codex asks is held on its own connection, and answered there with what was decided about that very input."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -49,13 +47,13 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     # A path of a socket has 108 bytes at most.
     return tmp_path_factory.mktemp("c")
 
 
 @pytest.fixture
-def server(place: Place, home: Path) -> Iterator[AppServer]:
+def server(place, home):
     with AppServer(home, place.workspace) as server:
         yield server
 
@@ -71,7 +69,7 @@ def running(place: Place, home: Path) -> Iterator[CodexClient]:
 
 
 @pytest.fixture
-def client(place: Place, home: Path, server: AppServer) -> Iterator[CodexClient]:
+def client(place, home, server):
     with running(place, home) as client:
         until(lambda: server.said.count("thread/read") == len(server.threads))
         yield client
@@ -95,7 +93,7 @@ def ended(place: Place, request: Request) -> RequestStage:
     return found
 
 
-def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, client: CodexClient) -> None:
+def test_an_allowed_command_is_accepted_once(place, server, client):
     rpc_id = server.ask(COMMAND, command())
     asked = offered(place)
     assert (asked.source, asked.session_id, asked.call_id) == ("codex", THREAD, "call_1")
@@ -111,9 +109,7 @@ def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, cl
     assert client.notice is None
 
 
-def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
+def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(place, server, client):
     below = place.workspace / "shop"
     below.mkdir()
     for name, directory in (("beside", f"{place.workspace}-2"), ("above", place.root), ("below", below)):
@@ -123,7 +119,7 @@ def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_sho
     assert len(place.store.read()) == 1
 
 
-def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer) -> None:
+def test_a_patch_is_shown_whole(place, home, server):
     with running(place, home):
         # Of a thread that is followed the item is told as it begins.
         server.ask(COMMAND, command(item="call_0"))
@@ -140,9 +136,7 @@ def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer) -> 
     assert [result for _, result in server.answers] == [{"decision": "accept"}]
 
 
-def test_no_line_of_a_patch_passes_for_the_path_of_another_file(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
+def test_no_line_of_a_patch_passes_for_the_path_of_another_file(place, server, client):
     kind = {"type": "update", "move_path": "b\n+x"}
     changes = [{"path": "a\ndelete c", "kind": kind, "diff": "@@\n-one\n\nadd d\n+two"}]
     server.ask(PATCH, patch(), THREAD, change(changes=changes))
@@ -153,16 +147,14 @@ def test_no_line_of_a_patch_passes_for_the_path_of_another_file(
 
 
 @pytest.mark.parametrize("items", [(), (change("other"),), (change(changes=[]),), (change(changes=[{"path": "x"}]),)])
-def test_a_patch_that_is_not_known_cannot_be_answered(
-    place: Place, server: AppServer, client: CodexClient, items: tuple[dict[str, Any], ...]
-) -> None:
+def test_a_patch_that_is_not_known_cannot_be_answered(place, server, client, items):
     server.ask(PATCH, patch(), THREAD, *items)
     asked = offered(place)
     assert (asked.actions, asked.can_answer) == ((), False)
     assert asked.why_not == WHY_NOT
 
 
-def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer, client: CodexClient) -> None:
+def test_questions_are_answered_by_their_own_ids(place, server, client):
     server.ask(QUESTION, question("store", "lint"))
     asked = offered(place)
     assert (asked.kind, asked.actions) == (RequestKind.QUESTION, (Action.ANSWER,))
@@ -183,9 +175,7 @@ def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer
         question() | {"autoResolutionMs": 5000},
     ],
 )
-def test_a_question_that_is_not_clear_is_answered_in_codex(
-    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any]
-) -> None:
+def test_a_question_that_is_not_clear_is_answered_in_codex(place, server, client, asked):
     server.ask(QUESTION, asked)
     assert (offered(place).actions, offered(place).why_not) == ((), WHY_NOT)
 
@@ -197,9 +187,7 @@ def test_a_question_that_is_not_clear_is_answered_in_codex(
         (Action.DENY, {"action": "decline", "content": None}),
     ],
 )
-def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
-    place: Place, server: AppServer, client: CodexClient, action: Action, result: object
-) -> None:
+def test_a_tool_of_a_server_is_allowed_for_this_call_alone(place, server, client, action, result):
     server.ask(SERVER, tool_call(what="color"), THREAD, calling("call_9", what="color"), calling("call_8", what="x"))
     asked = offered(place)
     assert (asked.kind, asked.tool, asked.call_id) == (RequestKind.PERMISSION, "mcp__rig__ask_user", "call_9")
@@ -223,17 +211,13 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
         {"itemId": None},
     ],
 )
-def test_what_is_not_known_of_a_command_is_answered_in_codex(
-    place: Place, server: AppServer, client: CodexClient, changes: dict[str, Any]
-) -> None:
+def test_what_is_not_known_of_a_command_is_answered_in_codex(place, server, client, changes):
     server.ask(COMMAND, command(**changes))
     asked = offered(place)
     assert (asked.actions, asked.why_not) == ((), WHY_NOT)
 
 
-def test_what_the_person_answers_in_codex_is_answered_elsewhere(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
+def test_what_the_person_answers_in_codex_is_answered_elsewhere(place, server, client):
     rpc_id = server.ask(COMMAND, command())
     asked = offered(place)
     server.resolve(rpc_id)
@@ -241,7 +225,7 @@ def test_what_the_person_answers_in_codex_is_answered_elsewhere(
     assert (server.answers, server.late) == ([], [])
 
 
-def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path) -> None:
+def test_a_version_that_is_not_known_is_offered_nothing(place, home):
     with AppServer(home, place.workspace, version="0.170.0") as server:
         server.ask(COMMAND, command())
         with running(place, home) as client:
@@ -252,9 +236,7 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
     assert place.store.read() == []
 
 
-def test_an_answer_that_may_have_been_lost_is_not_given_again(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
+def test_an_answer_that_may_have_been_lost_is_not_given_again(place, server, client):
     server.takes = lambda _: server.disconnect() is not None
     server.ask(COMMAND, command())
     asked = offered(place)

@@ -1,7 +1,5 @@
 """A holder gets the operator's answer to what it holds, once, and nothing else."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -30,7 +28,7 @@ def after(action: Callable[[], object]) -> threading.Timer:
     return timer
 
 
-def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
+def test_the_answer_comes_to_who_holds_the_request(place):
     holder = place.holder()
     asked = request(place.workspace)
     with place.watched(), holder.store.offer(asked) as offer:
@@ -47,7 +45,7 @@ def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
 
 
 @pytest.mark.parametrize("end", ["nobody watches", "it goes on without", "until", "nobody watches any more"])
-def test_holding_ends_with_nothing_where_nobody_can_answer_in_time(place: Place, end: str) -> None:
+def test_holding_ends_with_nothing_where_nobody_can_answer_in_time(place, end):
     holder = place.holder()
     until = time.time() + 0.1 if end == "until" else None
     with holder.store.offer(request(place.workspace, until=until)) as offer:
@@ -72,7 +70,7 @@ def equal(place: Place, asked: Request, **changes: object) -> Request:
     return request(place.workspace, **values)  # type: ignore[arg-type]
 
 
-def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> None:
+def test_an_answer_from_before_is_none_where_an_id_comes_again(place):
     asked = request(place.workspace, asked_at=time.time())
     place.answer(asked)
     time.sleep(1.1)
@@ -83,7 +81,7 @@ def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> 
         assert holder.look(offer) is None
 
 
-def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
+def test_an_answer_after_the_time_of_the_request_is_none(place):
     asked = request(place.workspace, until=time.time() + 0.2)
     holder = place.holder()
     with holder.store.offer(asked) as offer:
@@ -92,7 +90,7 @@ def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
         assert holder.look(offer) is None
 
 
-def test_keys_in_the_workspace_sign_no_answer(place: Place) -> None:
+def test_keys_in_the_workspace_sign_no_answer(place):
     place.configuration = place.workspace / "config"
     holder, asked = place.holder(), request(place.workspace)
     with holder.store.offer(asked) as offer:
@@ -101,7 +99,7 @@ def test_keys_in_the_workspace_sign_no_answer(place: Place) -> None:
         assert "lies in the workspace" in holder.trouble
 
 
-def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Place) -> None:
+def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place):
     holder = place.holder()
     generous = request(place.workspace, rules=("Bash(*)",), actions=(Action.ALLOW, Action.DENY))
     for held_one, params in (

@@ -1,24 +1,20 @@
 """A monitor knows what programs ask, as long as somebody holds it, and answers what was shown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-import pytest
-
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.requests.inbox import Inbox
-from tests.unit.requests.asked import Place, request
+from tests.unit.requests.asked import request
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
     return [(one.path, one.request and one.request.stage) for one in events if isinstance(one, Requested)]
 
 
-def test_each_change_is_told_once(place: Place) -> None:
+def test_each_change_is_told_once(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert inbox.look() == []
     with place.store.offer(asked) as offer:
@@ -31,7 +27,7 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert inbox.look() == []
 
 
-def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place: Place) -> None:
+def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     with closing(inbox):
         assert inbox.poll() == []
@@ -42,9 +38,7 @@ def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place: Place) -> None:
             assert not inbox.waiter.wait(0.2).paths, "to look at it is no news"
 
 
-def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(place, monkeypatch):
     now = [100.0]
     inbox, asked = Inbox(place.store, clock=lambda: now[0]), request(place.workspace)
     offer = place.store.offer(asked)
@@ -60,7 +54,7 @@ def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
     assert inbox.look() == []
 
 
-def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None:
+def test_it_says_why_a_request_cannot_be_answered_any_more(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert "nobody waits" in (inbox.gone(asked) or "")
     with place.store.offer(asked):

@@ -1,10 +1,7 @@
 """What is offered is seen as it was offered for as long as somebody holds it; nothing else in the box is believed."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,7 @@ def file_of(place: Place) -> Path:
     return file
 
 
-def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -> None:
+def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place):
     asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2, ends_turn=True)
     with place.store.offer(asked) as offer:
         assert place.store.read() == [asked]
@@ -43,7 +40,7 @@ def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -
     assert place.store.problems == []
 
 
-def test_a_file_that_shows_another_input_than_its_digest_is_no_request(place: Place) -> None:
+def test_a_file_that_shows_another_input_than_its_digest_is_no_request(place):
     with place.store.offer(request(place.workspace)):
         document = json.loads(file_of(place).read_bytes())
         document["input"] = json.dumps(json.loads(document["input"]) | {"command": "rm -rf ."}, separators=(",", ":"))
@@ -53,7 +50,7 @@ def test_a_file_that_shows_another_input_than_its_digest_is_no_request(place: Pl
         assert "is no request" in place.store.problems[0]
 
 
-def test_the_first_end_holds(place: Place) -> None:
+def test_the_first_end_holds(place):
     asked = request(place.workspace)
     with place.store.offer(asked) as one, place.store.offer(asked) as other:
         one.end(RequestStage.DELIVERED, by="ada")
@@ -61,7 +58,7 @@ def test_the_first_end_holds(place: Place) -> None:
     assert [read.stage for read in place.store.read()] == [RequestStage.DELIVERED]
 
 
-def test_what_two_hold_is_open_until_both_have_let_go(place: Place) -> None:
+def test_what_two_hold_is_open_until_both_have_let_go(place):
     asked = request(place.workspace)
     with place.store.offer(asked) as one:
         with place.store.offer(asked) as other:
@@ -73,9 +70,7 @@ def test_what_two_hold_is_open_until_both_have_let_go(place: Place) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
-def test_any_text_is_written_and_read_again(
-    command: str, said: str, nonce: str, asked: list[tuple[str, str, bool]], until: float | None
-) -> None:
+def test_any_text_is_written_and_read_again(command, said, nonce, asked, until):
     workspace = Path("/shop")
     queries = tuple(Query(text, label, (Option(label, text),), several) for text, label, several in asked)
     rest = {"queries": queries, "beside": (Given(said, command),), "until": until, "rules": (said,)}
@@ -99,7 +94,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Place, name: str) -> None:
+def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place, name):
     with place.store.offer(request(place.workspace, until=5.0)):
         file = file_of(place)
         file.write_text(json.dumps(json.loads(file.read_text()) | WRONG[name]))
@@ -122,9 +117,7 @@ def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Pla
         ("a directory", lambda file: file.unlink() or file.mkdir()),
     ],
 )
-def test_whatever_lies_there_is_told_and_not_waited_for(
-    place: Place, name: str, change: Callable[[Path], object]
-) -> None:
+def test_whatever_lies_there_is_told_and_not_waited_for(place, name, change):
     with place.store.offer(request(place.workspace)) as offer:
         change(file_of(place) if name != "" else Path())
         assert place.store.read() == []
@@ -133,7 +126,7 @@ def test_whatever_lies_there_is_told_and_not_waited_for(
 
 
 @pytest.mark.parametrize("inside", [".", "deep/below"])
-def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path: Path, inside: str) -> None:
+def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path, inside):
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (tmp_path / "link").symlink_to(workspace)
@@ -146,7 +139,7 @@ def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path: Path, 
     assert list(workspace.iterdir()) == []
 
 
-def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
+def test_a_box_that_is_open_to_others_is_not_used(place):
     with place.store.offer(request(place.workspace)):
         place.store.directory.chmod(0o755)
         assert place.store.read() == []
@@ -155,7 +148,7 @@ def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
             place.store.offer(request(place.workspace))
 
 
-def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
+def test_what_is_too_large_or_no_text_is_not_offered(place):
     with pytest.raises(RequestError, match="bytes"):
         place.store.offer(request(place.workspace, "x" * 600_000))
     with pytest.raises(RequestError, match="cannot be written"):
@@ -164,7 +157,7 @@ def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
         to_bytes(request(place.workspace), "another")
 
 
-def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_that_ended_are_kept_and_no_more(place, monkeypatch):
     monkeypatch.setattr(store_module, "MOST_ENDED", 2)
     with place.store.offer(asked := request(place.workspace)):
         for number in range(9):

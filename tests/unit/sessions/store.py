@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
@@ -29,13 +29,13 @@ from agentwatch.sources.sessions.store import slug
 from agentwatch.view.document import tree_document
 from tests.unit.opencode.program import open_database
 
-NOW: Final = 2_000_000_000.0
+NOW = 2_000_000_000.0
 """Later than everything that happens in a story."""
-THOUGHT: Final = "It looks well kept. I would leave it as it is."
-OTHER: Final = "shelf.dust"
+THOUGHT = "It looks well kept. I would leave it as it is."
+OTHER = "shelf.dust"
 """The task of the second session, which is removed in the end."""
 
-STORY: Final[Mapping[str, Sequence[str]]] = {
+STORY: Mapping[str, Sequence[str]] = {
     "shop.search": ["failed", "completed"],
     "shop.index": ["completed"],
     "shop.index.words": ["completed"],
@@ -46,8 +46,8 @@ STORY: Final[Mapping[str, Sequence[str]]] = {
 own and had the words done by another agent, the cart was aborted, the paying is still worked on. Beside them one
 answers in prose."""
 
-_NUMBER: Final = "NUMBER"
-PROGRAMS: Final[dict[str, tuple[Callable[[Path, Path], SessionReader], str]]] = {
+_NUMBER = "NUMBER"
+PROGRAMS: dict[str, tuple[Callable[[Path, Path], SessionReader], str]] = {
     "claude-code": (ClaudeCodeReader, f"projects/{{slug}}-work/agent-{_NUMBER}.jsonl"),
     "codex": (CodexReader, f"sessions/rollout-2027-01-15T08-00-00-{_NUMBER}.jsonl"),
     "copilot": (CopilotReader, f"session-state/events-{_NUMBER}.jsonl"),
@@ -64,7 +64,7 @@ class Store:
 
     tasks = STORY
 
-    def __init__(self, program: str, root: Path) -> None:
+    def __init__(self, program: str, root: Path):
         self.workspace, self.place = root / "work", root / "store"
         self.workspace.mkdir()
         self.place.mkdir()
@@ -78,12 +78,12 @@ class Store:
         self._database = open_database(self._garbage) if program == "opencode" else None
         self.story = self._written(story)
 
-    def finish(self) -> None:
+    def finish(self):
         """Write what is not written yet."""
         for _ in self.story:
             pass
 
-    def forget(self) -> None:
+    def forget(self):
         """Remove the second session with all that it asked for."""
         for _ in self._written(self._forgetting):
             pass
@@ -99,18 +99,18 @@ class Store:
         watch.look()
         return watch.document
 
-    def end(self) -> None:
+    def end(self):
         """The program ends."""
         if self._database is not None:
             self._database.close()
 
-    def close(self) -> None:
+    def close(self):
         """The program ends, and all go home. Not before: a program and its readers in one process share its locks."""
         self.end()
         for watch in self._watches:
             watch.source.close()
 
-    def spoil(self, random: Random) -> None:
+    def spoil(self, random: Random):
         """Add something that is no use, where a program could have left it. What is half written is let be."""
         if self._database is not None:
             _spoil_rows(self._database, random)
@@ -160,7 +160,7 @@ def _ends_a_line(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.read_bytes().endswith(b"\n")
 
 
-def _spoil_rows(database: sqlite3.Connection, random: Random) -> None:
+def _spoil_rows(database: sqlite3.Connection, random: Random):
     """A row of garbage hangs below what is there, but never takes its name."""
     table = random.choice(["session", "message", "part"])
     known = [row[0] for row in database.execute("SELECT id FROM session UNION SELECT id FROM message")]
@@ -177,7 +177,7 @@ def _spoil_rows(database: sqlite3.Connection, random: Random) -> None:
 class Watch:
     """Somebody who looks at a store from time to time, and the tree of what was told by then."""
 
-    def __init__(self, reader: SessionReader) -> None:
+    def __init__(self, reader: SessionReader):
         self.source = SessionsSource(lambda known, _: () if known else (reader,), clock=lambda: NOW)
         self.tree = Tree()
         self.runs: dict[str, Ran] = {}
@@ -228,7 +228,7 @@ def report(state: str = "SUCCESS", summary: str = "Done.") -> str:
     )
 
 
-GARBAGE: Final = (
+GARBAGE = (
     b"{",
     b"null",
     b"[]",
@@ -242,5 +242,5 @@ GARBAGE: Final = (
     b'{"timestamp":"yesterday","type":"event_msg","payload":{"type":"task_complete"}',
 )
 """Lines that no program wrote on purpose."""
-VALUES: Final = ("", "{", "[]", 7, -1, 2**62, 1.5, b"\xff\x00", '{"role": [], "type": {}, "time": 5}', "[" * 3_000)
+VALUES = ("", "{", "[]", 7, -1, 2**62, 1.5, b"\xff\x00", '{"role": [], "type": {}, "time": 5}', "[" * 3_000)
 """Values of columns that no program wrote on purpose."""

@@ -1,7 +1,5 @@
 """What agents did by their tools, as the records of each program tell it: commands, how they ended, files written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -56,7 +54,7 @@ def _claude(kind: str, block: dict[str, object], **keys: object) -> dict[str, ob
         ("<persisted-output>", False, {"stdout": "begin", "persistedOutputPath": "/tmp/x"}, (0, "begin", True)),
     ],
 )
-def test_claude_code(words: str, error: bool, shown: dict[str, object] | None, result: Result) -> None:
+def test_claude_code(words, error, shown, result):
     call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
     block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": error}
     answer = _claude("user", block, **({"toolUseResult": shown} if shown is not None else {}))
@@ -84,13 +82,13 @@ def _exec(**arguments: object) -> dict[str, object]:
         ("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb", (0, "a\n…12 tokens truncated…\nb", False)),
     ],
 )
-def test_codex(output: str, result: Result) -> None:
+def test_codex(output, result):
     answer = _codex({"type": "function_call_output", "call_id": "a", "output": output})
     (act,) = acts_of(codex, _exec(cmd="make test", workdir="/other"), answer)
     assert (act.what, act.cwd, ended(act)) == ("make test", "/other", result)
 
 
-def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its_parent_did() -> None:
+def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its_parent_did():
     thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
     header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
     inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
@@ -121,7 +119,7 @@ def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its
         ({"status": "error", "error": "The user rejected permission"}, None, True),
     ],
 )
-def test_opencode(state: dict[str, object], result: Result | None, refused: bool) -> None:
+def test_opencode(state, result, refused):
     given = {"input": {"command": "make test", "workdir": PLACE}, "time": {"start": 1_000, "end": 3_000}}
     part = {"type": "tool", "tool": "bash", "callID": "a", "state": {**state, **given}}
     (act,) = acts_in([(0, list(opencode(part, 1.0)))])
@@ -145,7 +143,7 @@ _DECLINED = 'Qwen Code requires permission to use "run_shell_command", but that 
         ({"error": "[Operation Cancelled] User cancelled tool execution."}, "cancelled", None, False),
     ],
 )
-def test_qwen(response: dict[str, object], status: str, result: Result | None, refused: bool) -> None:
+def test_qwen(response, status, result, refused):
     common = {"timestamp": AT, "cwd": PLACE}
     call = {
         "functionCall": {"id": "a", "name": "run_shell_command", "args": {"command": "make test", "directory": "web"}}
@@ -172,7 +170,7 @@ def _copilot(kind: str, **data: object) -> dict[str, object]:
         ({"content": "<shellId: 0 is still running>"}, (None, "<shellId: 0 is still running>", False)),
     ],
 )
-def test_copilot(answer: dict[str, object], result: Result) -> None:
+def test_copilot(answer, result):
     shell = {"shellExecution": {"exitCode": answer["exitCode"]}} if "exitCode" in answer else {}
     (act,) = acts_of(
         copilot,
@@ -195,7 +193,7 @@ _GEMINI = "<untrusted_context>\nOutput: {}\n{}Process Group PGID: 31074\n</untru
         ("Command moved to background (PID: 7).", None),
     ],
 )
-def test_gemini(told: str, result: Result | None) -> None:
+def test_gemini(told, result):
     response = {"functionResponse": {"id": "a", "response": {"output": told}}}
     given = {"command": "make test", "dir_path": "web"}
     call = {"id": "a", "name": "run_shell_command", "args": given, "status": "success", "result": [response]}
@@ -220,12 +218,12 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
         ("Task", {"prompt": "Go."}, []),
     ],
 )
-def test_what_tools_do(tool: str, given: dict[str, object], found: list[tuple[ActKind, str]]) -> None:
+def test_what_tools_do(tool, given, found):
     call = Entry(1.0, EntryKind.CALL, call="a", tool=tool, given=given)
     assert [(act.kind, act.what) for act in acts_in([(0, [call])])] == found
 
 
-def test_a_transcript_that_cannot_be_read_whole_is_no_log(tmp_path: Path) -> None:
+def test_a_transcript_that_cannot_be_read_whole_is_no_log(tmp_path):
     path = tmp_path / "child.jsonl"
     path.write_text('{"type": "user"}\n{"type": \n', "utf-8")
     with pytest.raises(OSError, match="cannot be read"):

@@ -1,7 +1,5 @@
 """All readers of session stores keep the promises of a reader, and tell the same story."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -60,7 +58,7 @@ def transcripts(watch: Watch) -> dict[str, RunTranscript]:
 
 
 @every_store
-def test_the_story_is_the_tree(program: str) -> None:
+def test_the_story_is_the_tree(program):
     """Each task has its attempts, in their states, and hangs below the session that asked for it. Nothing is amiss."""
     with built(program) as store:
         store.finish()
@@ -93,7 +91,7 @@ def test_the_story_is_the_tree(program: str) -> None:
 @every_store
 @settings(max_examples=EXAMPLES)
 @given(doings=st.lists(st.sampled_from(["write", "look", "come anew"]), max_size=300))
-def test_however_a_store_grows_the_tree_is_that_of_one_look(program: str, doings: list[str]) -> None:
+def test_however_a_store_grows_the_tree_is_that_of_one_look(program, doings):
     """The runs depend on what the store holds, not on when somebody looked. Of a store that rests nothing is told."""
     with built(program) as store:
         watch = store.watch()
@@ -113,7 +111,7 @@ def test_however_a_store_grows_the_tree_is_that_of_one_look(program: str, doings
 
 @every_store
 @pytest.mark.slow
-def test_every_step_of_a_store_gives_the_tree_of_one_look(program: str) -> None:
+def test_every_step_of_a_store_gives_the_tree_of_one_look(program):
     """The same behind each single write."""
     with built(program) as store:
         watch = store.watch()
@@ -126,7 +124,7 @@ def test_every_step_of_a_store_gives_the_tree_of_one_look(program: str) -> None:
 @settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 1 << 32), often=st.sampled_from([0.05, 0.3, 0.8]))
 @pytest.mark.slow
-def test_garbage_neither_hides_nor_changes_what_is_sound(program: str, seed: int, often: float) -> None:
+def test_garbage_neither_hides_nor_changes_what_is_sound(program, seed, often):
     """Whatever else lies in the store: nothing is raised, and the sound sessions are as they were."""
     random, expected = Random(seed), _unspoilt(program)
     with built(program) as store:
@@ -170,7 +168,7 @@ def _comparable(task: dict[str, Any]) -> object:
 
 @every_store
 @pytest.mark.parametrize("seed", range(3))
-def test_odd_values_break_neither_a_reader_nor_a_transcript(program: str, seed: int) -> None:
+def test_odd_values_break_neither_a_reader_nor_a_transcript(program, seed):
     random = Random(seed)
     with built(program) as store:
         store.finish()
@@ -206,7 +204,7 @@ def _odd(value: Any, random: Random) -> Any:
 
 
 @every_store
-def test_nothing_is_written_or_locked_and_idle_looks_tell_nothing(program: str) -> None:
+def test_nothing_is_written_or_locked_and_idle_looks_tell_nothing(program):
     """Nothing in the store changes, and no lock is held there (on Linux, where that can be seen)."""
     with built(program) as store:
         store.finish()

@@ -1,7 +1,5 @@
 """A text that was handed over or back is judged by the contracts, which are loaded only for one that may follow one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -16,7 +14,7 @@ def found(text: str) -> Document | None:
     return read and Document(read.document, read.findings, read.complete)
 
 
-def test_a_packet_beside_a_return_is_found_too() -> None:
+def test_a_packet_beside_a_return_is_found_too():
     both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0)
     assert both.reading is not None
     assert isinstance(both.reading.document, Return)
@@ -24,7 +22,7 @@ def test_a_packet_beside_a_return_is_found_too() -> None:
     assert message(report(), 1.0).packet is None
 
 
-def test_plain_words_load_no_contract() -> None:
+def test_plain_words_load_no_contract():
     script = (
         "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0);"
         "print('agentwatch.contracts.reading' in sys.modules, 'pydantic' in sys.modules)"

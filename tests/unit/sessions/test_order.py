@@ -1,7 +1,5 @@
 """Children come in the order in which their parent asked for them, though the clock was set back meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +33,7 @@ def claude_code(place: Path) -> Iterable[Run]:
     return store.runs().values()
 
 
-def test_a_retry_is_the_later_attempt_whatever_its_clock_says(tmp_path: Path) -> None:
+def test_a_retry_is_the_later_attempt_whatever_its_clock_says(tmp_path):
     runs = list(claude_code(tmp_path))
     began = sorted(run.started_at for run in runs if run.parent_session is not None)
     assert began[2] - began[1] > BACK / 2

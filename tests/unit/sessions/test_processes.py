@@ -1,7 +1,5 @@
 """Whether the program of a session is known to be gone, so that nobody can answer what it asks."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -26,7 +24,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="it is read from /
 
 
 @pytest.fixture
-def gone_pid() -> int:
+def gone_pid():
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -45,16 +43,14 @@ def gone_pid() -> int:
         ({"sessionId": "another"}, None),
     ],
 )
-def test_a_process_is_known_by_its_number_and_its_start(
-    tmp_path: Path, keys: dict[str, object], gone: bool | None
-) -> None:
+def test_a_process_is_known_by_its_number_and_its_start(tmp_path, keys, gone):
     register(tmp_path, os.getpid(), **keys)
     processes = Processes(tmp_path / "sessions")
     processes.look()
     assert processes.of(SESSION).gone is gone
 
 
-def test_a_process_that_was_seen_to_run_has_ended_with_its_file(tmp_path: Path) -> None:
+def test_a_process_that_was_seen_to_run_has_ended_with_its_file(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     path = register(tmp_path, process.pid)
     processes = Processes(tmp_path / "sessions")
@@ -71,9 +67,7 @@ def test_a_process_that_was_seen_to_run_has_ended_with_its_file(tmp_path: Path) 
     ("kind", "is_here"),
     [("ext4", True), ("fuse.fuse-overlayfs", True), ("nfs4", False), ("virtiofs", False), ("fuse.sshfs", False)],
 )
-def test_only_a_file_system_of_this_machine_tells_of_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_here: bool
-) -> None:
+def test_only_a_file_system_of_this_machine_tells_of_processes(tmp_path, monkeypatch, kind, is_here):
     device = tmp_path.stat().st_dev
     mounts = f"30 1 {os.major(device)}:{os.minor(device)} / /home rw,relatime shared:1 - {kind} host:/home rw\n"
     monkeypatch.setattr(Path, "read_text", lambda *_: "29 1 0:9999 / / rw - nfs4 x rw\n" + mounts)
@@ -84,7 +78,7 @@ def test_only_a_file_system_of_this_machine_tells_of_processes(
         is_of_this_system.cache_clear()
 
 
-def test_a_lock_of_copilot_tells_of_its_process(tmp_path: Path, gone_pid: int) -> None:
+def test_a_lock_of_copilot_tells_of_its_process(tmp_path, gone_pid):
     store = Store("copilot", tmp_path)
     store.finish()
     (events,) = (path for path in store.place.rglob("events.jsonl") if path.parent.name != "second")
@@ -110,7 +104,7 @@ def test_a_lock_of_copilot_tells_of_its_process(tmp_path: Path, gone_pid: int) -
     assert told(os.getpid(), 4e9) == (True, "")
 
 
-def test_a_child_whose_process_is_killed_asks_until_another_goes_on(tmp_path: Path, gone_pid: int) -> None:
+def test_a_child_whose_process_is_killed_asks_until_another_goes_on(tmp_path, gone_pid):
     store = building.Store(tmp_path)
     log = store.session()
     log.asked("Go.")

@@ -1,10 +1,7 @@
 """Which readers there are: each once its program has a store, and those that other packages ship, whatever they do."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +25,7 @@ VARIABLES = {
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -38,13 +35,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(workspace: Path, *known: str) -> list[str]:
-    def broken(name: str, error: BaseException) -> None:
+    def broken(name: str, error: BaseException):
         raise AssertionError(name) from error
 
     return [reader.name for reader in open_readers(workspace, known, broken)]
 
 
-def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path) -> None:
+def test_a_reader_comes_once_its_program_has_a_store(home, tmp_path):
     assert opened(tmp_path) == []
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
@@ -54,9 +51,7 @@ def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_a_program_may_keep_its_sessions_elsewhere(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_a_program_may_keep_its_sessions_elsewhere(home, tmp_path, monkeypatch, variable):
     assert home.is_dir()
     # Gemini CLI is told of another home.
     directory = tmp_path / "elsewhere" / (".gemini" if variable == "GEMINI_CLI_HOME" else "")
@@ -77,7 +72,7 @@ def test_a_program_may_keep_its_sessions_elsewhere(
         ".vscode-mock/global-storage",
     ],
 )
-def test_the_storages_of_all_editors_are_found(home: Path, place: str) -> None:
+def test_the_storages_of_all_editors_are_found(home, place):
     path = home / place.format(settings="Library/Application Support" if sys.platform == "darwin" else ".config")
     for storage in (path, path.with_name("saoudrizwan.claude-dev")):
         (storage / "tasks").mkdir(parents=True)
@@ -85,7 +80,7 @@ def test_the_storages_of_all_editors_are_found(home: Path, place: str) -> None:
     assert path.with_name("saoudrizwan.claude-dev") not in roo_storages(home)
 
 
-def test_each_program_and_channel_is_a_database_of_its_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_program_and_channel_is_a_database_of_its_own(home, monkeypatch):
     share = home / ".local" / "share"
     found = {
         "opencode": "opencode/opencode.db",
@@ -156,10 +151,10 @@ SAID = {
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
+def install(tmp_path, monkeypatch):
     """Installs a package of one module, with entry points."""
 
-    def install(module: str, code: str, entries: str) -> None:
+    def install(module: str, code: str, entries: str):
         site = tmp_path / f"site of {module}"
         described = site / f"{module}-1.0.dist-info"
         described.mkdir(parents=True)
@@ -178,9 +173,7 @@ def example() -> str:
     return section.split("```python\n")[1].split("```")[0]
 
 
-def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(
-    home: Path, tmp_path: Path, install: Callable[[str, str, str], None]
-) -> None:
+def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(home, tmp_path, install):
     names = ("sound", "nothing", *SAID)
     install("agentwatch_broken", BROKEN, "".join(f"{name} = agentwatch_broken:{name}\n" for name in names))
     install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")

@@ -1,12 +1,9 @@
 """The source of the session stores: what its readers find becomes events, whatever one of them does."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from queue import SimpleQueue
 from unittest.mock import patch
 
@@ -36,7 +33,7 @@ def run(session: str, updated_at: float = 100.0, *, source: str = "one", parent:
 class Scripted:
     """A reader that gives what the test tells it to."""
 
-    def __init__(self, name: str, *rounds: Sequence[Change] | Exception) -> None:
+    def __init__(self, name: str, *rounds: Sequence[Change] | Exception):
         self.name = name
         self.rounds = list(rounds)
         self.trouble: str | None = None
@@ -58,7 +55,7 @@ class Scripted:
     def found(self) -> Sequence[Found]:
         return [Found(self.name, "/store", 1)]
 
-    def close(self) -> None:
+    def close(self):
         self.closed = True
 
 
@@ -72,21 +69,21 @@ def told(batch: Batch) -> list[tuple[str, bool]]:
     return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
-def test_a_reader_that_breaks_is_said_and_does_not_hide_the_others() -> None:
+def test_a_reader_that_breaks_is_said_and_does_not_hide_the_others():
     broken = Scripted("broken", RecursionError("too deep"))
     batch = source_of(broken, Scripted("one", [Change("b", run("b"))])).scan()
     assert told(batch) == [("one:b", True)]
     assert "broken: cannot be used (RecursionError: too deep)" in batch.health.detail
 
 
-def test_a_time_that_is_still_to_come_is_taken_for_now() -> None:
+def test_a_time_that_is_still_to_come_is_taken_for_now():
     (event,) = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan().events
     assert isinstance(event, Ran)
     assert event.run is not None
     assert event.run.updated_at == NOW
 
 
-def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
+def test_what_a_session_at_work_writes_is_read_at_once(tmp_path):
     """Also after a while in which nothing happened, when the store is looked at seldom."""
     place = tmp_path / "session.jsonl"
     place.write_text("{}\n")
@@ -128,19 +125,19 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
 class Watching:
     """A source that runs, and what it has told."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.reader = Scripted("one")
         self.runs: dict[str, Run | None] = {}
         self.source = source_of(self.reader)
         self.has_news = threading.Condition()
         self.source.start(self._apply)
 
-    def _apply(self, batch: Batch) -> None:
+    def _apply(self, batch: Batch):
         with self.has_news:
             self.runs |= {one.path: one.run for one in batch.events if isinstance(one, Ran)}
             self.has_news.notify()
 
-    def tell(self, *changes: Change) -> None:
+    def tell(self, *changes: Change):
         """Have the reader tell this, and wait until the source has heard it."""
         mark = f"mark {len(self.runs)}"
         self.reader.rounds.append([*changes, Change(mark, run("mark"))])
@@ -152,14 +149,14 @@ class Watching:
 
 
 @pytest.fixture
-def watching() -> Iterator[Watching]:
+def watching():
     one = Watching()
     yield one
     one.source.stop()
     assert one.reader.closed
 
 
-def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path: Path, watching: Watching) -> None:
+def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path, watching):
     path = tmp_path / "a.jsonl"
     path.write_text('{"type":"user"}\n')
     watching.tell(Change("a", replace(run("a"), place=str(path))), Change("b", run("b")))

@@ -1,10 +1,7 @@
 """The tail of a growing file: whole lines, in order, each once, whatever happens to the file between two looks."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,9 +22,7 @@ def read(tail: Tail, budget: int = BUDGET) -> list[object]:
 
 
 @given(texts=st.lists(st.text(max_size=30)), cuts=st.lists(st.integers(0, 400), max_size=12), budget=st.integers(1, 50))
-def test_any_chunking_and_any_budget_give_the_same_lines(
-    texts: list[str], cuts: list[int], budget: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_chunking_and_any_budget_give_the_same_lines(texts, cuts, budget, tmp_path_factory):
     path = tmp_path_factory.mktemp("tail") / "a.jsonl"
     whole = "".join(json.dumps({"a": text}) + "\n" for text in texts).encode()
     tail = Tail(path)
@@ -45,7 +40,7 @@ def test_any_chunking_and_any_budget_give_the_same_lines(
 
 
 @pytest.mark.parametrize("after", [ONE, b"", TWO + ONE + TWO + TWO], ids=["shorter", "empty", "longer"])
-def test_a_file_that_was_cut_short_is_read_from_its_beginning(tmp_path: Path, after: bytes) -> None:
+def test_a_file_that_was_cut_short_is_read_from_its_beginning(tmp_path, after):
     path = tmp_path / "a.jsonl"
     path.write_bytes(ONE + TWO + b'{"a"')
     tail = Tail(path)
@@ -56,7 +51,7 @@ def test_a_file_that_was_cut_short_is_read_from_its_beginning(tmp_path: Path, af
     assert len(looked.lines) == after.count(b"\n")
 
 
-def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(ONE + b"x" * 100 + b"\n" + TWO)
     tail = Tail(path, line_limit=10)
@@ -65,7 +60,7 @@ def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path: Path) -> N
     assert read(Tail(path, line_limit=10)) == [1, 2]
 
 
-def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path):
     target = tmp_path / "target"
     target.write_bytes(ONE)
     (tmp_path / "link").symlink_to(target)
@@ -77,5 +72,5 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"[1]", b"{", b'{"a": ' + b"[" * 100_000, b"\x00" * 8, b"9" * 5000])
-def test_a_line_that_is_no_json_object_is_no_record(line: bytes) -> None:
+def test_a_line_that_is_no_json_object_is_no_record(line):
     assert record(line) is None

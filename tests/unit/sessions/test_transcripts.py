@@ -1,9 +1,6 @@
 """Transcripts of all programs: what is told, however one has followed, and what happens to files meanwhile."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.entries import Entry, EntryKind
@@ -14,7 +11,7 @@ from tests.unit.sessions.test_conformance import built, every_store, transcripts
 
 
 @every_store
-def test_what_was_handed_over_and_back_and_each_step_is_there(program: str) -> None:
+def test_what_was_handed_over_and_back_and_each_step_is_there(program):
     with built(program) as store:
         store.finish()
         watch = store.watch()
@@ -43,7 +40,7 @@ def test_what_was_handed_over_and_back_and_each_step_is_there(program: str) -> N
 
 
 @every_store
-def test_who_follows_from_the_beginning_sees_what_a_late_one_sees(program: str) -> None:
+def test_who_follows_from_the_beginning_sees_what_a_late_one_sees(program):
     with built(program) as store:
         watch = store.watch()
         followed: dict[str, RunTranscript] = {}
@@ -60,7 +57,7 @@ def test_who_follows_from_the_beginning_sees_what_a_late_one_sees(program: str) 
             assert not looks[session].trouble
 
 
-def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:
+def test_a_place_outside_the_store_is_not_read(tmp_path):
     secret = tmp_path / "secret.jsonl"
     secret.write_text("{}\n")
     for program in PROGRAMS.keys() - {"opencode"}:
@@ -90,7 +87,7 @@ def entries_in(fields: Fields) -> list[Entry]:
     return [Entry(2.0, EntryKind.WORDS, str(fields["words"]))] if "words" in fields else []
 
 
-def test_of_a_long_file_the_end_is_followed(tmp_path: Path) -> None:
+def test_of_a_long_file_the_end_is_followed(tmp_path):
     records: list[dict[str, object]] = [{"words": f"{number} " + "long " * 20_000} for number in range(60)]
     records += [{"call": "a", "given": "make"}, {"words": "long"}, {"result": "a", "text": "made\nit", "failed": True}]
     path = tmp_path / "a.jsonl"
@@ -108,7 +105,7 @@ def test_of_a_long_file_the_end_is_followed(tmp_path: Path) -> None:
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
 
 
-def test_what_is_said_again_at_once_is_told_once(tmp_path: Path) -> None:
+def test_what_is_said_again_at_once_is_told_once(tmp_path):
     records = [{"call": "a", "given": "make"}, {"call": "b", "given": "make"}, {"words": "made"}, {"words": "made"}]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
@@ -120,6 +117,6 @@ def test_what_is_said_again_at_once_is_told_once(tmp_path: Path) -> None:
     assert transcript.whole(look.steps[0]._replace(place=(0, 1))) is None
 
 
-def test_arguments_stand_one_below_the_other() -> None:
+def test_arguments_stand_one_below_the_other():
     assert written({"only": "a\nb"}) == "a\nb"
     assert written({"a": "x", "b": [1], "c": "y\nz"}) == "a: x\nb:\n[\n  1\n]\n\nc:\ny\nz\n"

@@ -1,7 +1,5 @@
 """What a session store holds and nobody can read is told, and what was known of it stays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +22,7 @@ def finished(program: str) -> Iterator[tuple[Store, list[Path]]]:
 
 
 @every_store
-def test_what_is_closed_is_told_and_stays_in_the_tree_that_had_it(program: str) -> None:
+def test_what_is_closed_is_told_and_stays_in_the_tree_that_had_it(program):
     with finished(program) as (store, places):
         whole, told = store.seen_at_once()["tasks"], 0
         before = store.watch()
@@ -44,7 +42,7 @@ def test_what_is_closed_is_told_and_stays_in_the_tree_that_had_it(program: str) 
 
 
 @every_store
-def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(program: str) -> None:
+def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(program):
     random = Random(1)
     with finished(program) as (store, places):
         whole = store.seen_at_once()["tasks"]

@@ -3,13 +3,11 @@
 The answers are models: their schemas are what the clients of the MCP server show to their own models.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
@@ -23,7 +21,7 @@ from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
 from agentwatch.text import quoted
 
-PURPOSES: Final = {
+PURPOSES = {
     "handoff-packet": (
         "What a parent hands to a child: bounded, explicit work. It is the first block of the child's prompt."
         " `parent_task_id`, `attempt` and `decision_id` link it; a retry carries the decision_id it carries out."
@@ -48,7 +46,7 @@ PURPOSES: Final = {
     ),
 }
 
-EXAMPLES: Final = {
+EXAMPLES = {
     "handoff-packet": """\
 {
   "handoff_schema": "composability.handoff_packet.v1",
@@ -109,28 +107,28 @@ files_modified:
 """,
 }  # One document each. No rule is broken in them.
 
-INVALID: Final = "invalid"
-WAITS: Final = frozenset({INVALID, "failed", "blocked"})  # States about which the operator decides
+INVALID = "invalid"
+WAITS = frozenset({INVALID, "failed", "blocked"})  # States about which the operator decides
 
 # Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes.
-_LONGEST: Final = 150
+_LONGEST = 150
 
-_READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
-_NO_PACKET: Final = (
+_READ_ONLY = "nothing may be written here: the operator has set read_only; go on without submitting"
+_NO_PACKET = (
     "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first block is the"
     " fenced packet; get_contract('handoff-packet') has an example"
 )
-_NO_RETURN: Final = (
+_NO_RETURN = (
     "no contract is recognised in it: write it again, beginning with `## Status` (return-format), or as one JSON"
     " object; get_contract('return-format') has an example"
 )
-_HANDOFF: Final = "this is a handoff, and what you give back is a return: get_contract('return-format') has an example"
-_NO_RESULT: Final = (
+_HANDOFF = "this is a handoff, and what you give back is a return: get_contract('return-format') has an example"
+_NO_RESULT = (
     "no return is recognised in it: pass the return itself, without prose or a fence around it, or have the child"
     " answer again in the return format; where that cannot be done, submit a return-format document in its name with"
     " `state: ERROR` and `error_code: E_NO_RETURN`"
 )
-_BROKEN: Final = (
+_BROKEN = (
     "have the child mend every error and submit its new return; if it cannot, submit this one with accept_invalid=true:"
     " the task then counts as failed"
 )

@@ -1,10 +1,8 @@
 """The MCP server of `agentwatch mcp`: what a client's model reads, and the tools behind it. Only here is the SDK."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import anyio
 from anyio.to_thread import run_sync
@@ -18,10 +16,10 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract
-from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about, waited
+from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about
 from agentwatch.delegation.task import Task
 
-INSTRUCTIONS: Final = """\
+INSTRUCTIONS = """\
 A human operator watches this workspace with agentwatch and decides what happens to work that fails. Delegate like this:
 1. submit_handoff with the packet, then start the child with that packet as the first block of its prompt.
 2. Tell the child to end with a return that keeps the return format, and to check it with validate_return before.
@@ -31,10 +29,8 @@ A human operator watches this workspace with agentwatch and decides what happens
 No tool here decides. Silence is never an approval."""
 
 _TaskId = Annotated[str, Field(description="The task_id of the handoff packet, such as `shop.api`.", min_length=1)]
-_WRITES: Final = ToolAnnotations(
-    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
-_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def serve(workspace: Path, settings: Settings, load: Load) -> int:
@@ -126,10 +122,9 @@ async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, s
         # How it stands now, not when the wait began.
         task, question = see(desk=known_desk(workspace), inspects=False) if found.decided else look()
         found = found if found.decided else reader.find(question)
-        path = reader.hand_out(found.record) if found.record else None
+        _, told = reader.answer(found, task, task_id)
         if found.record:
             reader.mark(found, "agentwatch mcp")
-        told = waited(found, task, task_id, path)
         told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
         return Waited(**told | {"state": task.own_state.value if task else None})
 

@@ -7,8 +7,6 @@ The commands name an interpreter with `-I -S`, our file, and where the packages 
 PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import os
@@ -18,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.agents.hook.journal import Journal
@@ -33,16 +31,16 @@ from agentwatch.state import in_home
 from agentwatch.text import Check, bad, clean, good, note, say
 from agentwatch.view.words import plural
 
-NAME: Final = "agentwatch"
-CLAUDE_SETTINGS: Final = ".claude/settings.json"
+NAME = "agentwatch"
+CLAUDE_SETTINGS = ".claude/settings.json"
 # Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid.
-HOOK_SLACK: Final = 30
+HOOK_SLACK = 30
 
-HELD_SECONDS: Final = 24 * 3600  # The longest that a request is held whose prompt stands in the program meanwhile
+HELD_SECONDS = 24 * 3600  # The longest that a request is held whose prompt stands in the program meanwhile
 
-_MCP_SLACK: Final = 75  # The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s
+_MCP_SLACK = 75  # The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s
 
-_INSTRUCTIONS: Final = """\
+_INSTRUCTIONS = """\
 ## Delegation: agentwatch
 
 A human operator watches this workspace with agentwatch and decides what happens to work that fails. In the shell, run
@@ -62,31 +60,31 @@ A human operator watches this workspace with agentwatch and decides what happens
 """
 
 
-_CLAUDE_ASKS: Final = (
+_CLAUDE_ASKS = (
     "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
     " It asks before it uses one of the tools, too: say that it need not ask again, but never for `decide`. Where"
     " nobody can be asked, as with `claude -p`, enabledMcpjsonServers and a permission for mcp__agentwatch do that"
 )
 
 
-_PLUGIN: Final = "agents/hook/opencode.js"
-_OURS: Final = re.compile(rf'{NAME}[^"]* hook"|/{NAME}/{_PLUGIN}"')
-_ASKS: Final = (
+_PLUGIN = "agents/hook/opencode.js"
+_OURS = re.compile(rf'{NAME}[^"]* hook"|/{NAME}/{_PLUGIN}"')
+_ASKS = (
     "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
-    " nothing else; it is one short file, at the path above"
+    " nothing else; it is one short file, whose path stands in the configuration"
 )
 
-BY_HAND: Final = 1
-_STALE: Final = "it does not start this agentwatch as it would be written now, so it may start other code, or nothing"
-_SDK: Final = ("mcp", "mcp_types")
-_LARGEST: Final = 4 * 1024 * 1024
+BY_HAND = 1
+_STALE = "it does not start this agentwatch as it would be written now, so it may start other code, or nothing"
+_SDK = ("mcp", "mcp_types")
+_LARGEST = 4 * 1024 * 1024
 # Around what is ours in a Markdown file: nobody sees these when it is shown.
-_BEGIN: Final = "<!-- agentwatch: begin -->"
-_END: Final = "<!-- agentwatch: end -->"
+_BEGIN = "<!-- agentwatch: begin -->"
+_END = "<!-- agentwatch: end -->"
 
-_BLOCK: Final = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
-_WITH_GAP: Final = re.compile(rf"\n*{_BLOCK.pattern}\n?", re.DOTALL)
-_INDENT: Final = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
+_BLOCK = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
+_WITH_GAP = re.compile(rf"\n*{_BLOCK.pattern}\n?", re.DOTALL)
+_INDENT = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
 class Json(NamedTuple):
@@ -163,7 +161,7 @@ def run(
                 say_line(*_listed(step))
             write = confirm(f"{'Change' if remove else 'Write'} {plural(len(steps), 'file')}?")
             if not write:
-                say("nothing is written; `agentwatch init | less` shows each line")
+                say(f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line")
                 return BY_HAND
     # One after the other, as two of them may share a file.
     left = [_set_up(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,9 +24,9 @@ from agentwatch.view.words import name_of, plural
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp
 
-_WIDTH: Final = 72
-_NAME_LENGTH: Final = 40
-_MORNING: Final = 9
+_WIDTH = 72
+_NAME_LENGTH = 40
+_MORNING = 9
 """The hour at which tomorrow begins, on the operator's clock."""
 
 

@@ -1,12 +1,10 @@
 """Every action of the screen, defined once: bindings, footer, help, palette and manual are read from these rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import permutations
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
 
@@ -92,8 +90,8 @@ class ActionSpec(NamedTuple):
         return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys))
 
 
-_SHORT: Final = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"
-_LABELS: Final = dict(one.split("=") for one in _SHORT.split())
+_SHORT = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"
+_LABELS = dict(one.split("=") for one in _SHORT.split())
 
 
 def key_label(key: str) -> str:
@@ -110,7 +108,7 @@ def _row(  # noqa: PLR0917
 
 
 # In the order of the footer: a narrow one drops the last.
-_ROWS: Final = (
+_ROWS = (
     _row("filter.done", "enter", "done", "keep", "filter", "filter"),
     _row("filter.drop", "escape", "drop", "clear", "filter", "filter"),
     _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
@@ -197,10 +195,10 @@ _ROWS: Final = (
     _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect"),
     _row("suspend", "ctrl+z", "suspend_process", "shell", "app", "tree details empty inspect", "first"),
 )
-COMMANDS: Final = {one.id: one for one in _ROWS}
+COMMANDS = {one.id: one for one in _ROWS}
 """All actions by their ids."""
 
-_HELP: Final = """Look
+_HELP = """Look
 back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
 open              Open the details of the selected task.
 needs.next        Go to the next task that needs you.
@@ -318,12 +316,12 @@ help              List the keys; the arrow keys left and right lead through the 
 palette           Find any command by its name; the themes are there, too.
 quit              Leave agentwatch. Nothing that runs is touched.
 suspend           Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo."""
-HELP: Final[dict[str, dict[str, str]]] = {}
+HELP: dict[str, dict[str, str]] = {}
 """The sentence about each action, by the headings of the help screen."""
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
-VIEWS: Final = 9
+VIEWS = 9
 """How many saved views have a key."""
 
 
@@ -357,9 +355,9 @@ def commands_of(app: object) -> Mapping[str, ActionSpec]:
 
 # The operator's own keys
 
-KEPT: Final = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
+KEPT = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 """Keys that these have whatever is set: the way to decide and the ways out."""
-_KEY: Final = re.compile(
+_KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
     r"|escape|tab|comma)"
 )

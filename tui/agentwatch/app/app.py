@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_PATIENCE: Final = 0.5
+_PATIENCE = 0.5
 """Seconds that a key waits at most for what those before it do."""
-_REFRESH: Final = 1 / 30
+_REFRESH = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
-_REST: Final = 4.0
-_LONGEST: Final = 1 / 4
+_REST = 4.0
+_LONGEST = 1 / 4
 """How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
 drawing takes a fifth of the time, and keys do not wait for it."""
-_SETTLED: Final = 0.3
+_SETTLED = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
 
 

@@ -1,9 +1,5 @@
 """Decisions in words: those that were made, and those that can be."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from textual.content import Content
 
 from agentwatch.delegation.asks import FITTER, calls_fitter
@@ -14,10 +10,10 @@ from agentwatch.text import shown
 from agentwatch.view import times
 from agentwatch.view.words import is_on_its_way, is_unread, standing_words, taken_words, where
 
-ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
+ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""
 
-_GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
+_GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
 
 def can_answer(task: Task) -> bool:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SuspendNotSupported
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_LINES: Final = 100_000
-_CHARACTERS: Final = 4 * 1024 * 1024
+_LINES = 100_000
+_CHARACTERS = 4 * 1024 * 1024
 """Of one entry; what is cut is said."""
-HEADS: Final = {
+HEADS = {
     EntryKind.WORDS: "words",
     EntryKind.PROMPT: "what it was told",
     EntryKind.THOUGHT: "a thought",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -51,7 +51,7 @@ class PageTranscript(Message):
     transcript: RunTranscript
 
 
-STILL_READING: Final = "Not known yet: agentwatch is still reading."
+STILL_READING = "Not known yet: agentwatch is still reading."
 
 
 @dataclass

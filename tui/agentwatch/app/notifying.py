@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Shown, Task
@@ -22,20 +22,20 @@ from agentwatch.view.words import in_line, name_of, plural, question_at
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-STANDS: Final = 2.0
+STANDS = 2.0
 """Seconds for which an ask must stand before it is notified."""
-PAUSE: Final = 10.0
+PAUSE = 10.0
 """Seconds between two notifications, and after the last key where nobody says which window has the focus."""
-START: Final = 60.0
+START = 60.0
 """Seconds from the start in which an ask older than the start was there already, however late it is read."""
-_PATIENCE: Final = 8.0
+_PATIENCE = 8.0
 """Seconds that a command may take: less than `PAUSE`, so that they never pile up."""
 
-_NAMED: Final = 3
-_NAME_LENGTH: Final = 40
-_ASK_LENGTH: Final = 120
+_NAMED = 3
+_NAME_LENGTH = 40
+_ASK_LENGTH = 120
 
-_HARMLESS: Final = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
+_HARMLESS = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
 """What separates fields of the terminal's sequences, is markup to desktops, or an escape to `notify-send`."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual import actions
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-_OUR_ACTIONS: Final = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
-_ACTING: Final = {action_name(one.action) for one in COMMANDS.values() if one.acts}
-_REVERSED: Final = Style(reverse=True)
+_OUR_ACTIONS = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
+_ACTING = {action_name(one.action) for one in COMMANDS.values() if one.acts}
+_REVERSED = Style(reverse=True)
 
 
 class DemoBar(LineWidget):

@@ -1,24 +1,21 @@
 """Runs the app on a terminal."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Final
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.terminal import ending
 
-_ARENA_MAX: Final = -8
+_ARENA_MAX = -8
 """As `malloc.h` has it."""
 
-KEEP_TITLE: Final = "\x1b[22;0t"
+KEEP_TITLE = "\x1b[22;0t"
 """The terminal puts its title on a stack, if it has one."""
 
-GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
+GIVE_TITLE_BACK = "\x1b]0;\x1b\\\x1b[23;0t"
 """No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
 
 

@@ -5,8 +5,6 @@ A terminal that nobody reads blocks its writers, an editor blocks the loop until
 whose other end is gone is readable for ever. So a thread of its own looks at the terminal and has the last word.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import select
@@ -20,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Thread
 from types import FrameType
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from rich.segment import Segment
 from textual.color import Color
@@ -29,17 +27,15 @@ from textual.filter import LineFilter
 
 from agentwatch.state import attend_screens, remove_scratch_directories
 
-_ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-_GONE_SECONDS: Final = 0.6
+_GONE_SECONDS = 0.6
 """How long the app may take to end when there is nobody left who could see it."""
 
-_ASKED_SECONDS: Final = 1.5
+_ASKED_SECONDS = 1.5
 """How long it may take to end, and to give the terminal back, when a signal asks for it."""
 
-_GIVE_BACK: Final = (
-    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
-)
+_GIVE_BACK = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 """What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before."""
 
 

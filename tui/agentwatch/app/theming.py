@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.color import Color as RichColor
 from rich.style import Style
@@ -20,14 +20,14 @@ from textual.theme import Theme
 
 from agentwatch.text import clean
 
-DEFAULT_THEME: Final = "agentwatch-dark"
-SIXTEEN_COLOURS: Final = "agentwatch-ansi"
+DEFAULT_THEME = "agentwatch-dark"
+SIXTEEN_COLOURS = "agentwatch-ansi"
 """The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
-_COLORS: Final = "background panel foreground muted line cursor accent primary secondary success warning error"
+_COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
 """The colours of a theme. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_DRAWN_IN: Final = {
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_DRAWN_IN = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
     "foreground": "text block-cursor-foreground block-cursor-blurred-foreground input-cursor-background",

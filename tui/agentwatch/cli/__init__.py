@@ -1,7 +1,5 @@
 """The command line: finds the command, runs it, and says what went wrong."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +15,8 @@ def run(arguments: Sequence[str]) -> int:
     foreseen, such as to write the output."""
     try:
         try:
-            return _run(arguments)
+            name = arguments[0] if arguments else ""
+            return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)
         finally:
             # What is still in the buffer may meet a closed pipe or a full disk as well.
             if sys.stdout is not None:
@@ -35,12 +34,8 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         code, message = os.EX_IOERR, f"{place}{reason(error)}; {remedy(error)}, then try again"
-    from agentwatch.text import clean, complain
+    from agentwatch.text import complain
 
-    complain("\n".join(map(clean, f"agentwatch: {message}".splitlines())))
+    for line in f"agentwatch: {message}".splitlines():
+        complain(line)
     return code
-
-
-def _run(arguments: Sequence[str]) -> int:
-    name = arguments[0] if arguments else ""
-    return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)

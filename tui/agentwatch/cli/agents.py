@@ -1,14 +1,11 @@
 """The commands that serve agent programs: the hook, the MCP server, and what sets a program up."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
-from typing import Final
 
 from agentwatch.cli.command import PATH, argument, command, flag
 
-_PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
+_PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
 
 
 @command(

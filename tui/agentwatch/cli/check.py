@@ -1,7 +1,5 @@
 """The command that checks handoffs and returns against their contracts."""
 
-from __future__ import annotations
-
 import os
 import re
 from argparse import Namespace
@@ -9,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
 from agentwatch.console import STRONG, Part, say_line
@@ -70,7 +68,7 @@ def check(options: Namespace) -> int:
         if judged:
             checked.append(judged)
         elif file.is_named:
-            complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
+            complain(f"{file.path}: not checked, because it is neither a handoff nor a return by any contract")
     counts = Counter(finding.severity for file in checked for finding in file.findings)
     if options.format == "json":
         say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
@@ -140,7 +138,7 @@ def _check_file(file: _File) -> CheckedFile | None:
     return CheckedFile(path=file.path, contract=reading.contract, state=state, findings=findings)
 
 
-_HANDOFF: Final = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNORECASE)
+_HANDOFF = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNORECASE)
 
 
 def _is_beside_handoff(place: str) -> bool:

@@ -1,15 +1,13 @@
 """The commands, and the arguments of each as data, from which its parser, its help and its completion are made."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from agentwatch.errors import UsageError
 
-GROUPS: Final = {
+GROUPS = {
     "watch": {
         "relay [PATH ...]": "tell screens on other machines what is seen here",
         "[PATH ...]": "watch workspaces (default: this directory)",
@@ -48,13 +46,13 @@ GROUPS: Final = {
 }
 """By group and usage. Watching a workspace has no name."""
 
-COMMANDS: Final = {
+COMMANDS = {
     "" if usage.startswith("[") else usage.split()[0]: summary
     for group in GROUPS.values()
     for usage, summary in group.items()
 }
 """By name."""
-_MODULES: Final = {
+_MODULES = {
     "": "screen",
     "ack": "pending",
     "answer": "decide",
@@ -71,13 +69,13 @@ _MODULES: Final = {
     "mcp": "agents",
 }
 """Those that are not in a module of their own name."""
-OF_HOSTS: Final = (
+OF_HOSTS = (
     "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
     " reached"
 )
-_DATA: Final = "\0"
+_DATA = "\0"
 """Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
-_END: Final = "-\0"
+_END = "-\0"
 """In the place of `--`: an option, so that no other takes a word behind it for its value."""
 
 
@@ -141,23 +139,21 @@ def _plain(word: str) -> str:
     return word.removeprefix(_DATA)
 
 
-PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
-PLACE: Final = argument(
+PATH = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
+PLACE = argument(
     "path",
     "PATH",
     "the workspace (default: here), an address on another machine, or your name for it",
     nargs="?",
     default=".",
 )
-PLACES: Final = argument(
+PLACES = argument(
     "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them", nargs="*"
 )
-TASK: Final = argument("task", "TASK", "the task id")
-YES: Final = flag("--yes", "do not ask")
-SESSION: Final = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
-CREDS: Final = argument(
-    "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
-)
+TASK = argument("task", "TASK", "the task id")
+YES = flag("--yes", "do not ask")
+SESSION = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
+CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)")
 
 
 class Parser(argparse.ArgumentParser):

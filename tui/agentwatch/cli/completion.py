@@ -1,7 +1,5 @@
 """The command that completes command lines."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal
@@ -9,7 +7,6 @@ from argparse import SUPPRESS, Namespace
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Final
 
 from agentwatch.cli.command import COMMANDS, argument, command, load_command
 from agentwatch.text import clean, exact, say
@@ -20,10 +17,10 @@ from agentwatch.text import clean, exact, say
 # The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
 # like an option, and bash, which inserts what it gets as it is, quotes them.
 
-_SECONDS: Final = 3.0
+_SECONDS = 3.0
 """After a key was pressed, nobody waits longer for an answer."""
 
-_SCRIPTS: Final = {
+_SCRIPTS = {
     "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"
 COMP_WORDBREAKS=${COMP_WORDBREAKS//:}
 _agentwatch() {

@@ -1,7 +1,5 @@
 """The commands that record a decision: about a task, or about what a program asks."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time
@@ -91,7 +89,7 @@ def decide(options: Namespace) -> int:
             if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
                 return ExitCode.NOT
         if why := desk.why_locked():
-            complain(clean(why))
+            complain(why)
 
         def returned() -> str | None:
             """The sha256 of the return as it is now. What a session gave back is read from its store again."""
@@ -104,7 +102,7 @@ def decide(options: Namespace) -> int:
             # A copy that was not delivered before, or was edited since, is put right.
             desk.mirror()
         if made.undelivered:
-            complain(clean(f"recorded, not delivered: {made.undelivered}"))
+            complain(f"recorded, not delivered: {made.undelivered}")
         else:
             say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
         return ExitCode.DONE
@@ -331,7 +329,7 @@ def say_recorded(made: DecisionMade, what: str) -> None:
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
     say(f"recorded: {before}{what} {record.decision_id}")
     if made.doubt:
-        complain(clean(made.doubt))
+        complain(made.doubt)
 
 
 def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:

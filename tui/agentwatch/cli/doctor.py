@@ -1,7 +1,5 @@
 """The command that checks this machine."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from argparse import Namespace

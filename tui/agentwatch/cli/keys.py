@@ -1,13 +1,10 @@
 """The command for the keys that sign decisions, and for those of others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from getpass import getpass
-from typing import Final
 
 from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
@@ -22,7 +19,7 @@ from agentwatch.remote.pipe import reason
 from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
-_SSH_SECONDS: Final = 120.0
+_SSH_SECONDS = 120.0
 """Somebody may have to type a password."""
 
 
@@ -155,7 +152,7 @@ def change_passphrase(keys: Keys) -> None:
     why_locked, old = keys.why_encrypted(), ""
     _require_terminal()
     if why_locked:
-        complain(clean(why_locked))
+        complain(why_locked)
         old = getpass("Present passphrase: ")
         # Before a new one is asked for.
         keys.load(lambda: old)

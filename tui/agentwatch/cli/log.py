@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
@@ -42,10 +42,10 @@ from agentwatch.view.words import doing_words, plural, standing_words
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
 
-_NOTHING: Final = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
-_REASON: Final = 200
+_NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
+_REASON = 200
 """Characters of a reason in a line."""
-_LOOK_SECONDS: Final = 0.5
+_LOOK_SECONDS = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
 

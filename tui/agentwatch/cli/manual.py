@@ -6,7 +6,7 @@ import re
 import textwrap
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch import manual
 from agentwatch.arguments import did_you_mean
@@ -18,8 +18,8 @@ from agentwatch.text import clean, indented, say
 if TYPE_CHECKING:
     from agentwatch.contracts.rules import Rule
 
-_LINK: Final = re.compile(r"\[([^\]]+)\]\((\w+)\.md\)")
-_MARKED: Final = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")
+_LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md\)")
+_MARKED = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")
 
 
 @command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?"))

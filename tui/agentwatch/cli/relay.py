@@ -1,7 +1,5 @@
 """The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -14,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
 from urllib.parse import urlsplit
 
 from agentwatch.arguments import workspace_at
@@ -36,9 +33,9 @@ from agentwatch.state import user_home
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import Everywhere, names_of
 
-_PORT: Final = 4222
-_DAY: Final = 86_400.0
-_CONFIGURATION: Final = """\
+_PORT = 4222
+_DAY = 86_400.0
+_CONFIGURATION = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
 # machine. Name this file to it again when those change, and then: nats-server --signal reload
 listen: "0.0.0.0:{port}"

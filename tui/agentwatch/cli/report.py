@@ -1,7 +1,5 @@
 """The command that writes the account of a session."""
 
-from __future__ import annotations
-
 import time
 from argparse import Namespace
 

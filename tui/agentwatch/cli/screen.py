@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch import __version__
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.monitor import Monitor
 
-_DAY: Final = 86_400.0
-_SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
-_THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
+_DAY = 86_400.0
+_SPEED = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
+_THEME = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
 
 
 @command(

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.arguments import workspaces_at
 from agentwatch.composition import known_desk, monitor_of_host, scanned, shown_worktrees
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
 
-PLACEHOLDER: Final = "TEXT"
+PLACEHOLDER = "TEXT"
 """The placeholder for words of the operator in a printed line."""
 
 
@@ -146,7 +146,7 @@ def print_workspaces(
         several = {"schema_version": 1, "complete": complete, "workspaces": documents}
         say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
     for complaint in complaints:
-        complain(clean(complaint))
+        complain(complaint)
     return max(codes)
 
 

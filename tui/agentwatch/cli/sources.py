@@ -1,7 +1,5 @@
 """The command that tells which agents' sessions are read."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 from agentwatch.arguments import workspace_at

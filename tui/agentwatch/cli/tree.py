@@ -1,12 +1,10 @@
 """The command that prints the delegation tree."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
@@ -22,7 +20,7 @@ from agentwatch.view.query import Found, found_in, parse
 from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
 
-_LEVELS: Final = 40
+_LEVELS = 40
 """Levels that are indented."""
 
 

@@ -1,14 +1,11 @@
 """The commands that sign statements, and verify what was signed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from agentwatch import __version__
 from agentwatch.arguments import workspace_at
@@ -35,7 +32,7 @@ from agentwatch.text import Check, bad, clean, good, note, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
-_LARGEST: Final = 64 * 1024 * 1024
+_LARGEST = 64 * 1024 * 1024
 """Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
 
 

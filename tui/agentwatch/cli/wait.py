@@ -10,13 +10,13 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned, waited
+from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
 
-_SECONDS: Final = 90.0
+_SECONDS = 90.0
 """Shells of agents end a command, or move it away, after two minutes."""
 
 
@@ -89,22 +89,21 @@ def wait(options: Namespace) -> int:
         # One of before may be decided; this one asks, or has not returned.
         tree = load_decided(workspace, settings, inspects=False, about=task_id).tree
         found, task = ask(question_about(tree, task_id, options.attempt))
-    handoff_path = asker.hand_out(found.record) if found.record else None
-    document = waited(found, task, task_id, handoff_path=handoff_path)
+    code, document = asker.answer(found, task, task_id)
     _print(document, None if options.json else 2)
     # Only now somebody has it.
     if found.record and (problem := asker.mark(found, "agentwatch wait")):
-        complain(clean(problem))
-    code, about = _exit_code(document), quoted(task_id)
+        complain(problem)
+    about = quoted(task_id)
     if code == ExitCode.EXPIRED:
         complain(f"the decision about {about} has expired: the operator must decide again")
     elif code == ExitCode.UNASKED:
-        complain(clean(str(document["do_now"])))
+        complain(document["do_now"])
     elif code != ExitCode.DONE:
         complain(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
-        _complain_of_refused(document)
+        _complain_of_refused(found)
         if code == ExitCode.PENDING and not task:
-            complain(f"no task {about} is seen in the files of {clean(str(workspace))}: check its id")
+            complain(f"no task {about} is seen in the files of {workspace}: check its id")
     return code
 
 
@@ -125,9 +124,8 @@ def claim(options: Namespace) -> int:
     if not found.record:
         known = "has expired: the operator must decide again" if found.expired else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
-        document = waited(found, None, "")
-        _complain_of_refused(document)
-        return _exit_code(document)
+        _complain_of_refused(found)
+        return asker.answer(found, None, "")[0]
     made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
     # The same name is the same agent: it may have crashed after its claim.
     again = bool(by) and not made.won and made.by == by
@@ -154,18 +152,7 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
         sys.stdout.flush()
 
 
-def _complain_of_refused(document: Mapping[str, Any]) -> None:
+def _complain_of_refused(found: Found) -> None:
     """Say on standard error which decisions were refused."""
-    for problem in document.get("refused", ())[:10]:
-        complain(f"refused: {clean(problem['message'])}")
-
-
-def _exit_code(document: Mapping[str, Any]) -> int:
-    """The exit code that stands for a document."""
-    if not document["pending"]:
-        return ExitCode.DONE
-    if "expired" in document:
-        return ExitCode.EXPIRED
-    if document.get("unasked"):
-        return ExitCode.UNASKED
-    return ExitCode.REFUSED if "refused" in document else ExitCode.PENDING
+    for problem in found.refused[:10]:
+        complain(f"refused: {problem.message}")

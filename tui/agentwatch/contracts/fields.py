@@ -1,12 +1,10 @@
 """Plain pydantic models: what one refuses breaks a rule and is left out, so that a typed model always results."""
 
-from __future__ import annotations
-
 import re
 from copy import deepcopy
 from functools import cache, reduce
 from operator import getitem
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -16,7 +14,7 @@ from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, r
 from agentwatch.contracts.shapes import Contract, Json
 from agentwatch.text import folded
 
-_KIND_OF: Final = {
+_KIND_OF = {
     **dict.fromkeys(("greater_than_equal", "less_than_equal", "finite_number"), "range"),
     "literal_error": "value",
     "missing": "missing",

@@ -1,15 +1,11 @@
 """The handoff packet: what a parent gives a child, as JSON, alone or as the first fenced block of a Markdown text."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from agentwatch.contracts.fields import Attempt, Maybe, Model, Note, Notes, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
 from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
 from agentwatch.contracts.shapes import Contract, Handoff, Json, Todos
 
-SCHEMA: Final = "composability.handoff_packet.v1"
+SCHEMA = "composability.handoff_packet.v1"
 
 
 class EvidencePointer(Model):
@@ -57,7 +53,7 @@ class HandoffPacket(Model):
     todos: Maybe[Todos]
 
 
-MODELS: Final = {Contract.HANDOFF_PACKET: HandoffPacket}
+MODELS = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:

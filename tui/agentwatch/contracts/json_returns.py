@@ -1,11 +1,9 @@
 """Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
@@ -40,13 +38,11 @@ from agentwatch.contracts.rules import (
 from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
 from agentwatch.text import folded
 
-LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
-_POINTER: Final = re.compile(
-    r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
-)
+LOW_CONFIDENCE = 0.5  # a confidence below this is flagged for a human
+_POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
 
 # How returns say how they ended, what blocks them, and when.
-_MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
+_MEANS: dict[str, Outcome] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     word: outcome
     for outcome, words in {
         Outcome.COMPLETED: "completed complete succeeded finished ok"
@@ -59,7 +55,7 @@ _MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_EN
     }.items()
     for word in words.split()
 }
-_FINISHING: Final = frozenset(
+_FINISHING = frozenset(
     """
     added analysed analyzed answered applied approved archived assembled assessed audited benchmarked built
     checked cleaned closed collected committed compared compiled complete completed composed configured converted
@@ -75,7 +71,7 @@ _FINISHING: Final = frozenset(
     traced transformed translated triaged updated validated verified wired written
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )  # verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished
-_DOUBT: Final = frozenset(
+_DOUBT = frozenset(
     """
     abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
     crashed deferred denied dropped error errors fail failed failing failure failures few half halted if
@@ -85,7 +81,7 @@ _DOUBT: Final = frozenset(
     wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )  # parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`
-_ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
+_ENDED = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 
 
 class Artifact(Model):
@@ -202,7 +198,7 @@ class Report(Model):
     attempt: Attempt
 
 
-MODELS: Final = {
+MODELS = {
     Contract.SUBAGENT_RETURN: SubagentReturn,
     Contract.RETURN_META: ReturnMeta,
     Contract.REPORT_CONTRACT: Report,

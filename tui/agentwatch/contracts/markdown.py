@@ -1,39 +1,37 @@
 """Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists."""
 
-from __future__ import annotations
-
 import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
 from agentwatch.contracts.shapes import Todo, Todos, TodoStatus
 from agentwatch.text import folded
 
-_FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
-_KEY: Final = re.compile(
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
+_KEY = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
     r"(?P<close>\*\*|__|[*_`])?[ \t]*:(?P<late>\*\*|__|[*_`])?(?P<value>.*)\Z",
     re.DOTALL,
 )
-_BULLET: Final = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
-RULE: Final = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break, which looks like a bullet
-_COMMENT: Final = "<!--"
+_BULLET = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
+RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break, which looks like a bullet
+_COMMENT = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
-_CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
-_LONGEST: Final = 2_000  # characters of a line in which comments are looked for
-_TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
+_CLOSED = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
+_LONGEST = 2_000  # characters of a line in which comments are looked for
+_TAGS_BEFORE_HEADER = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
-STATUS: Final = "Status"
-DELIVERABLES: Final = "Deliverables"
-EVIDENCE: Final = "Evidence"
-ATTESTATION: Final = "Runtime Attestation"
-HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
-LEVEL: Final = 2  # how many `#` each of the headers has
-STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
-_NO_LETTERS: Final = re.compile(r"[^a-z]+")
-_MEANT: Final = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
-_ANY_STATE: Final = re.compile(
+STATUS = "Status"
+DELIVERABLES = "Deliverables"
+EVIDENCE = "Evidence"
+ATTESTATION = "Runtime Attestation"
+HEADERS = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
+LEVEL = 2  # how many `#` each of the headers has
+STATES = ("SUCCESS", "ERROR", "PARTIAL")
+_NO_LETTERS = re.compile(r"[^a-z]+")
+_MEANT = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
+_ANY_STATE = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
     r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
     re.IGNORECASE,
@@ -203,14 +201,14 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
 
 # Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.
 
-_ITEM: Final = re.compile(
+_ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
     re.DOTALL,
 )
-_NEARLY: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
-_SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
-_PHASE: Final = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
-_STATUSES: Final = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE, "X": TodoStatus.DONE}
+_NEARLY = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
+_SECOND = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
+_PHASE = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
+_STATUSES = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE, "X": TodoStatus.DONE}
 
 
 def has_item(lines: list[str], *, alone: bool = False) -> bool:

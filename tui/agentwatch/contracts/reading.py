@@ -1,7 +1,5 @@
 """The way in: recognises which contract a text follows, reads and judges it; only the models of that one are loaded."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -10,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.contracts.markdown import (
     STATUS,
@@ -27,20 +25,20 @@ from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
 from agentwatch.text import folded, quoted
 
-MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
-_ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
-_FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
+MAX_LINES = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
+_ATTEMPTS = 20  # places in a text where an object seems to begin, and none can be read, that are tried
+_FENCES = 200  # fenced blocks, and open returns, of a text that are looked at
 Part = tuple[Location, int]  # the place of a part of a text, and its offset
-_DECODER: Final = json.JSONDecoder()
+_DECODER = json.JSONDecoder()
 # Of a task or of handoffs, or called just so: then it may be anybody's notes.
-_TODOS_FILE: Final = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
+_TODOS_FILE = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
-_MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
+_MAY_LEAD_WITH_PACKET = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
-_MAY_BE_RETURN: Final = re.compile(r"state|runtime_", re.IGNORECASE)
-_MAY_BE_FENCED: Final = re.compile(r'^[ \t]*#+[ \t]*status\b|"status"', re.IGNORECASE | re.MULTILINE)
-_GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
-_OBJECT: Final = re.compile(r'\{(?=\s*")')
+_MAY_BE_RETURN = re.compile(r"state|runtime_", re.IGNORECASE)
+_MAY_BE_FENCED = re.compile(r'^[ \t]*#+[ \t]*status\b|"status"', re.IGNORECASE | re.MULTILINE)
+_GOES_ON = re.compile(r"[ \t.`]*[^\s.`]")
+_OBJECT = re.compile(r'\{(?=\s*")')
 
 # Which contract a JSON object follows, by its keys and by the name of its file.
 
@@ -50,43 +48,43 @@ def _count(top: Json, keys: str) -> int:
     return sum(key in top for key in keys.split())
 
 
-WRAPPER: Final = "handoff_packet"
-METADATA_KEYS: Final = "session_id agent_type delegation_depth delegation_path"
-_EVERYDAY: Final = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
+WRAPPER = "handoff_packet"
+METADATA_KEYS = "session_id agent_type delegation_depth delegation_path"
+_EVERYDAY = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 """Stage words that any program may use."""
-_OF_STAGES: Final = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
-STAGE_WORDS: Final = _EVERYDAY.union(_OF_STAGES.split())
+_OF_STAGES = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
+STAGE_WORDS = _EVERYDAY.union(_OF_STAGES.split())
 """Words that only the dialect uses: one of them as a status tells it from a subagent-return."""
-OUTSIDE_THE_ENUM: Final = ("done", "success")
+OUTSIDE_THE_ENUM = ("done", "success")
 """Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
-_RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
-_NAMES: Final = {
+_RETURN_STATUSES = ("completed", "partial", "failed", "blocked")
+_NAMES = {
     **dict.fromkeys(("handoff.json", "handoff.md", "todos.md"), Contract.HANDOFF_PACKET),
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
 }  # contracts by the last two parts of a name that has three
-_HANDOFF_FILE: Final = re.compile(
+_HANDOFF_FILE = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
-_META_FILE: Final = re.compile(
+_META_FILE = re.compile(
     r"(?!.*schema)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-_TOLD_BY: Final = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
+_TOLD_BY = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
 """One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes."""
-_IDENTIFYING: Final = "task_id objective"
-_PACKET_KEYS: Final = "task_id objective evidence success_criteria risks"
+_IDENTIFYING = "task_id objective"
+_PACKET_KEYS = "task_id objective evidence success_criteria risks"
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
-_STATE_KEYS: Final = (
+_STATE_KEYS = (
     "next_project_number project_number project_name project_numbering active_projects completed_projects"
     " archived_projects pending_tasks repository_health state_references"
 )
-_KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
-_DIALECT_KEYS: Final = "started_at partial_progress completion_data verification"
-_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {METADATA_KEYS} status metadata artifacts summary errors"
-_OF_NAMED: Final = {
+_KINDS = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
+_DIALECT_KEYS = "started_at partial_progress completion_data verification"
+_FAMILY_KEYS = f"{_DIALECT_KEYS} {METADATA_KEYS} status metadata artifacts summary errors"
+_OF_NAMED = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
     Contract.REPORT_CONTRACT: "report_metadata findings",
@@ -221,12 +219,12 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
 
 # JSON: lines of places, and what can be had of a text that breaks off, are looked for only for a finding
 
-MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
+MAX_DEPTH = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 
-_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
-_DIGITS: Final = 4_000  # Python refuses to read integers of more.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
+_DIGITS = 4_000  # Python refuses to read integers of more.
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
-_LONE_SURROGATE: Final = re.compile(
+_LONE_SURROGATE = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 

@@ -1,11 +1,9 @@
 """The return-format: four Markdown sections with `key: value` lines and bullet lists; the rest is left aside."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
@@ -30,37 +28,37 @@ from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relat
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.text import folded
 
-_OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
-_FILE_KEYS: Final = ("files_created", "files_modified")
-_LIST_KEYS: Final = (*_FILE_KEYS, "limitations")
-_WORD_KEYS: Final = ("state", "retry_recommended")
-_REQUIRED_KEYS: Final = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
-_MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
-_KEY_IN_VALUE: Final = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
-_ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
+_OUTCOMES = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
+_TEXT_KEYS = ("runtime_model_reported", "runtime_mode_reported")
+_FILE_KEYS = ("files_created", "files_modified")
+_LIST_KEYS = (*_FILE_KEYS, "limitations")
+_WORD_KEYS = ("state", "retry_recommended")
+_REQUIRED_KEYS = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
+_MARKED_WORD = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
+_KEY_IN_VALUE = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
+_ANY_KEY = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
 # A rule, a heading, a tag, or a label in bold: it only structures a section.
-_NO_TEXT: Final = re.compile(
+_NO_TEXT = re.compile(
     rf"{RULE.pattern}|\s*(?:#{{1,6}}(?:[ \t]|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)"
 )
-_LIKE_NONE: Final = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
+_LIKE_NONE = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
 # A sentence that there are no files; one that names a file, or an exception, is none.
-_NO_FILES: Final = re.compile(
+_NO_FILES = re.compile(
     r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
     r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
     re.IGNORECASE,
 )
-_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
-_DRESS: Final = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
-_MARKED: Final = re.compile(
+_SEPARATOR = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
+_DRESS = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
+_MARKED = re.compile(
     r"(?:`([^`]+)`|\[[^\]]*\]\(<?([^()<>]+)>?\)|[\"\u201c]([^\"\u201d]+)[\"\u201d]|'([^']+)')(.*)\Z", re.DOTALL
 )
-_LOOKS_LIKE_PATH: Final = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
-_IS_PATH: Final = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
-_BARE_PATH: Final = re.compile(
+_LOOKS_LIKE_PATH = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
+_IS_PATH = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
+_BARE_PATH = re.compile(
     r"\s*`?(?!</?\w|\w+://)[^\s`>|]*(?:[/\\]|\.[A-Za-z0-9])[^\s`]*`?(?:\s+(?:\u2014|\u2013|--?|\u2192|=>)\s|\s*\Z)"
 )
-_MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
+_MORE_THAN_A_PATH = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
 Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else text)]
 
 
@@ -102,8 +100,8 @@ class ReturnFormat(Model):
     attestation: Maybe[AttestationSection]
 
 
-MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
-_KNOWN: Final = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
+MODELS = {Contract.RETURN_FORMAT: ReturnFormat}
+_KNOWN = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 """The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""

@@ -1,7 +1,5 @@
 """Rules: their catalogue, the collection of those that a document breaks, and the checks that contracts share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,16 +8,16 @@ from importlib import import_module
 from itertools import accumulate, product
 from pkgutil import get_data
 from sys import intern
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
 from agentwatch.text import quoted
 
-ERROR: Final = Severity.ERROR
-WARNING: Final = Severity.WARNING
-MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
-MAX_TOKENS: Final = 100  # tokens that a summary may have
-BRIEF: Final = 2_000  # characters of a free text that a document keeps
+ERROR = Severity.ERROR
+WARNING = Severity.WARNING
+MAX_ENTRIES = 1_000  # entries of one list that are read and judged
+MAX_TOKENS = 100  # tokens that a summary may have
+BRIEF = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
 Location = tuple[str | int, ...]
@@ -47,8 +45,8 @@ class Rule(NamedTuple):
         return f"{self.severity}; in a {self.warns_in} `check` only warns" if self.warns_in else self.severity.value
 
 
-_MODULES: Final = {Contract.HANDOFF_PACKET: "handoff", Contract.RETURN_FORMAT: "return_format"}
-PREFIXES: Final = {
+_MODULES = {Contract.HANDOFF_PACKET: "handoff", Contract.RETURN_FORMAT: "return_format"}
+PREFIXES = {
     "DOC": None,
     **dict.fromkeys(("HOF", "TOD"), Contract.HANDOFF_PACKET),
     **dict.fromkeys(("RET", "ERR"), Contract.RETURN_FORMAT),
@@ -140,20 +138,20 @@ class Findings:
 
 
 # A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
-_END: Final = re.compile(
+_END = re.compile(
     r"(?<!\b[A-Za-z])(?<!^\d)(?<!(?i:\b(?:vs|cf|no|dr|mr|ms|st)))(?<!(?i:\betc))(?<!(?i:\bincl))(?<!(?i:\bapprox))"
     r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
 # Empty or longer than a path can be; absolute, in a home, on a drive or of a scheme; from a variable as shells write it
 # (a file may well be called `$slug.tsx`); with a NUL.
-_ELSEWHERE: Final = re.compile(
+_ELSEWHERE = re.compile(
     r"(?s:.{4097})|\s*(?:\Z|[/\\~]|[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://"
     r"|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):"
     r"|\$(?:[A-Z_][A-Z0-9_]*(?![A-Za-z0-9.])|\{|\(|env:)|%[A-Za-z_][A-Za-z0-9_()]*%)|(?s:.*\0)"
 )
 
 
-_WHOLE: Final = {"task_id", "parent_task_id", "session_id", "decision_id", "restores", "agent"}
+_WHOLE = {"task_id", "parent_task_id", "session_id", "decision_id", "restores", "agent"}
 
 
 def shorten(value: Any) -> Any:

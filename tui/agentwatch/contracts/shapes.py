@@ -1,7 +1,5 @@
 """Documents and findings: small immutable values that the whole program passes around."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar

@@ -14,8 +14,6 @@ answer to a request of a program is never mirrored, and has its receipts in the 
 decision has expired is decided anew under the same id: the new one's receipts have its time in their names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -24,7 +22,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -46,23 +44,23 @@ from agentwatch.disk import (
 )
 from agentwatch.text import clean, clean_lines, exact
 
-MIRROR: Final = f"{DOT}/{NAME}"
-RECEIPTS: Final = "receipts"
-NOT_DELIVERED: Final = "recorded, not delivered: "  # In front of the reason, for people
-UNWRITTEN: Final = "agentwatch was told to write nothing into the workspace"
+MIRROR = f"{DOT}/{NAME}"
+RECEIPTS = "receipts"
+NOT_DELIVERED = "recorded, not delivered: "  # In front of the reason, for people
+UNWRITTEN = "agentwatch was told to write nothing into the workspace"
 
-MOST: Final = 20_000  # Files of a directory that are looked at
+MOST = 20_000  # Files of a directory that are looked at
 
-_MODE: Final = 0o644
-_FENCE: Final = re.compile("`{3,}")
+_MODE = 0o644
+_FENCE = re.compile("`{3,}")
 
-_LARGEST_RECEIPT: Final = 4_096
-_LONGEST: Final = 200
-_FILE: Final = re.compile(r"([0-9a-f]{32})\.(json|md)\Z")
-_RECEIPT: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
-CLAIM: Final = "claim"
+_LARGEST_RECEIPT = 4_096
+_LONGEST = 200
+_FILE = re.compile(r"([0-9a-f]{32})\.(json|md)\Z")
+_RECEIPT = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
+CLAIM = "claim"
 
-FORGED: Final = Rule(
+FORGED = Rule(
     "DEC001",
     None,
     ERROR,
@@ -74,7 +72,7 @@ FORGED: Final = Rule(
     "the files that agentwatch writes into `.agentwatch/decisions/`",
     "any other file there, or one of them edited",
 )
-RULES: Final = (FORGED,)
+RULES = (FORGED,)
 
 
 def forged(why: str) -> Finding:

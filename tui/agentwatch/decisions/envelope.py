@@ -12,31 +12,31 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, KeyProblemError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
+PAYLOAD_TYPE = "application/vnd.agentwatch.decision.v1+json"
 # Of an operator's request to a host. No signature of one type passes for one of another.
-REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
-STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
-_NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
+REQUEST_TYPE = "application/vnd.agentwatch.request.v1+json"
+STATEMENT_TYPE = "application/vnd.in-toto+json"
+_NAMES = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
 # Bytes of an envelope: of the largest record, which holds the envelope of a request for it.
-LARGEST: Final = 7 * 1024 * 1024
+LARGEST = 7 * 1024 * 1024
 
-OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"  # Names the workspace where it is mounted at another path than the operator's
-VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
+OWN_ID = "AGENTWATCH_WORKSPACE_ID"  # Names the workspace where it is mounted at another path than the operator's
+VARIABLE = "AGENTWATCH_PUBLIC_KEY"
 # In there, stands before the key of an operator on another machine, who may ask this host for a decision.
-OPERATOR: Final = "operator:"
+OPERATOR = "operator:"
 
-_PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
+_PUBLIC = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
 # A grammar instead of a JSON parser: an agent's text meets no parser before its signature was checked.
-_FORM: Final = re.compile(
+_FORM = re.compile(
     rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})","signatures":'
     rb'\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
 )

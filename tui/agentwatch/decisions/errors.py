@@ -1,9 +1,6 @@
 """Why a decision is not taken, in sentences that say what is true and what to do."""
 
-from __future__ import annotations
-
 import errno
-from typing import Final
 
 from agentwatch.errors import AgentwatchError
 
@@ -71,7 +68,7 @@ def reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-_REMEDIES: Final = {
+_REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable for you"),
     errno.EWOULDBLOCK: "end it",

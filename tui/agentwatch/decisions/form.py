@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_of, read_document, unwrapped
@@ -30,24 +30,24 @@ from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.words import denial_words, left_words, plural, program_of, question_at, retries_left, whole_input
 
-ABORTED: Final = "E_ABORTED_BY_OPERATOR"
+ABORTED = "E_ABORTED_BY_OPERATOR"
 
-_REPORT: Final = "final.return.md"
-_MOST: Final = 20  # Failed tasks that a final report names
-_OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS: Final = 50  # Places where a packet could begin that are tried
+_REPORT = "final.return.md"
+_MOST = 20  # Failed tasks that a final report names
+_OBJECT = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
+_MOST_OBJECTS = 50  # Places where a packet could begin that are tried
 
 # Questions and options, with their descriptions, beyond which a request is answered in its program.
-_MOST_TEXTS: Final = 400
-_LONGEST_RULE: Final = 1_000
+_MOST_TEXTS = 400
+_LONGEST_RULE = 1_000
 # Characters of a question, a label or a description: all of it can be read, or it is not answered here.
-LONGEST: Final = 2_000
-DIGITS: Final = 8  # Digits of an id that name a request everywhere
-_LONGEST_ID: Final = 1_000
-DIGITS_OF_FILE: Final = 12  # Hex digits of a digest that are shown; all of it is compared
-_MOST_QUESTIONS: Final = 12  # Questions of a child that have a field each; more share one
-_MITIGATIONS: Final = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
-_TITLES: Final = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
+LONGEST = 2_000
+DIGITS = 8  # Digits of an id that name a request everywhere
+_LONGEST_ID = 1_000
+DIGITS_OF_FILE = 12  # Hex digits of a digest that are shown; all of it is compared
+_MOST_QUESTIONS = 12  # Questions of a child that have a field each; more share one
+_MITIGATIONS = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
+_TITLES = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
 
 @dataclass
@@ -479,7 +479,7 @@ def _spelled(head: str, packet: dict[str, Any], tail: str) -> str:
 
 # The fitter
 
-_FITTERS: Final = "fitter.handoff.json"
+_FITTERS = "fitter.handoff.json"
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:

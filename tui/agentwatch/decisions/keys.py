@@ -8,8 +8,6 @@
     hosts/<key id>.pub                     the same, of hosts that are believed
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +15,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
@@ -26,16 +23,14 @@ from agentwatch.decisions.record import time_of, written
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import exact, quoted
 
-PRIVATE: Final = "decisions.key"
-PUBLIC: Final = "decisions.pub"
-RETIRED: Final = "retired"
+PRIVATE = "decisions.key"
+PUBLIC = "decisions.pub"
+RETIRED = "retired"
 
-_LARGEST: Final = 64 * 1024
-_ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
-_LONGEST_NAME: Final = 60
-_FILE: Final = re.compile(
-    r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?)\Z"
-)
+_LARGEST = 64 * 1024
+_ENCRYPTED = b"BEGIN ENCRYPTED PRIVATE KEY"
+_LONGEST_NAME = 60
+_FILE = re.compile(r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?)\Z")
 
 
 class Role(StrEnum):
@@ -67,7 +62,7 @@ class Keys:
     """
 
     def __init__(self, configuration: Path | None = None, disk: Disk = DISK) -> None:
-        self.directory: Final = (configuration or config_directory()) / "keys"
+        self.directory = (configuration or config_directory()) / "keys"
         self._disk = disk
 
     # The operator's own

@@ -8,8 +8,6 @@ Each file is verified by itself, then against the one before it. The good record
 behind it counts until the operator has set the broken part aside.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +17,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.decisions.envelope import (
     LARGEST,
@@ -46,10 +44,10 @@ from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, time
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import quoted
 
-NAME: Final = "decisions"
-ASIDE: Final = "aside"
+NAME = "decisions"
+ASIDE = "aside"
 
-_NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
+_NAME = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
 
 
 class ProblemKind(StrEnum):
@@ -69,7 +67,7 @@ class ProblemKind(StrEnum):
     STRAY = "stray"
 
 
-_KINDS: Final[Mapping[type[DecisionError], ProblemKind]] = {
+_KINDS: Mapping[type[DecisionError], ProblemKind] = {
     UntrustedError: ProblemKind.UNTRUSTED,
     UnsignedError: ProblemKind.FORGED,
     EnvelopeError: ProblemKind.DAMAGED,
@@ -223,9 +221,9 @@ class Ledger:
     """The decisions of one workspace. Any thread and any process may use it at once."""
 
     def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK) -> None:
-        self.directory: Final = state / NAME
-        self.workspace_id: Final = workspace_id
-        self.disk: Final = disk
+        self.directory = state / NAME
+        self.workspace_id = workspace_id
+        self.disk = disk
 
     def read(self, trust: Trust) -> Chain:
         """All decisions. Raises LedgerError."""

@@ -3,10 +3,7 @@
 The sentences are ours; what a child said is quoted in none of them but its error code, which is cleaned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params
 from agentwatch.delegation.asks import (
@@ -23,11 +20,11 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 
-_MOST_MODES: Final = 8  # Modes that are offered; any other can be written
+_MOST_MODES = 8  # Modes that are offered; any other can be written
 
-_FAILED: Final = frozenset({State.FAILED, State.INVALID})
-_AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING})
-_MISSING: Final = {
+_FAILED = frozenset({State.FAILED, State.INVALID})
+_AT_WORK = frozenset({State.SUBMITTED, State.WORKING})
+_MISSING = {
     "mode": "say which mode to escalate to",
     "answers": "say what the answer is",
     "note": "say why the return is good enough",

@@ -6,8 +6,6 @@ Where the signing key is in sight and the ledger is not, nothing holds. A time-o
 refusal: asking again is right.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -15,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, signed_in
 from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
@@ -29,17 +27,18 @@ from agentwatch.delegation.events import Decided
 from agentwatch.delegation.task import AT_WORK, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
+from agentwatch.errors import ExitCode
 from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import clean, exact, quoted
 
-POLL_SECONDS: Final = 0.2
-HANDOFFS: Final = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
-MIRROR: Final = "mirror"
+POLL_SECONDS = 0.2
+HANDOFFS = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
+MIRROR = "mirror"
 
-_WORD: Final = re.compile(r"[\w./:@+-]+")
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
-CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
+_WORD = re.compile(r"[\w./:@+-]+")
+_HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_NOT_SEEN = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
 class Found(NamedTuple):
@@ -116,7 +115,7 @@ class Reader:
         disk: Disk = DISK,
     ) -> None:
         self._name = name
-        self.state: Final = state or state_directory(workspace, environment)
+        self.state = state or state_directory(workspace, environment)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(self.state, self._workspace_id, disk)
@@ -206,6 +205,36 @@ class Reader:
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
+    def answer(self, found: Found, task: Task | None, task_id: str) -> tuple[ExitCode, dict[str, Any]]:
+        """The exit code of `wait`, and the document that it prints. `pending` is False only where there is a decision
+        that holds: then it has the keys of the record, `place`, `handoff_path` of what is handed out with it, and
+        `do_now`; else `do_now`, and `expired`, or how the task is seen."""
+        if record := found.record:
+            path = self.hand_out(record)
+            how = {"place": found.place, "handoff_path": path, "do_now": do_now(record, path)}
+            # The request that was signed elsewhere was verified, and says all of it once more: agents read it as text.
+            said = {name: value for name, value in record.document().items() if name != "signed_request"}
+            return ExitCode.DONE, {"pending": False, **said, **how}
+        if record := found.expired:
+            known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
+            do = f"the decision held until {record.expires_at}; do not act on it: tell the operator to decide again"
+            return ExitCode.EXPIRED, {"pending": True, "expired": known, "do_now": do}
+        refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
+        code, do = ExitCode.PENDING, CALL_AGAIN
+        detail = f"{unreturned(task) or 'the operator has not decided yet'} {found.detail}"
+        told: dict[str, Any] = {"refused": refused} if refused else {"detail": detail}
+        state = task.own_state.value if task else None
+        if refused:
+            code, do = ExitCode.REFUSED, f"do not act on the refused files; {CALL_AGAIN}"
+        if not task:
+            do = f"{_NOT_SEEN} If both: {do}"
+        elif not refused and is_needless(task):
+            code, nothing = ExitCode.UNASKED, "nothing is asked of the operator"
+            told = {"detail": f"{nothing} about it"}
+            do = f"go on: {quoted(task_id)} is {state}, and {nothing}, so do not wait"
+        about = {"do_now": do, "task_id": task_id, "state": state, "unasked": code is ExitCode.UNASKED}
+        return code, {"pending": True, **told, **about}
+
     def mark(self, found: Found, by: str, stage: Stage = Stage.READ) -> str | None:
         """Tell that the decision was read, or carried out, where the operator sees it. Returns why it could not be
         written: it was all the same."""
@@ -247,34 +276,6 @@ def unreturned(task: Task | None) -> str:
         return ""
     state = "at work" if task.own_state is State.WORKING else task.own_state
     return f"{quoted(task.task_id)} is {state}, and has not returned"
-
-
-def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | None = None) -> dict[str, Any]:
-    """The document that `wait` prints. `pending` is False only where there is a decision that holds: then it has the
-    keys of the record, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired`, or how the task is seen."""
-    if record := found.record:
-        how = {"place": found.place, "handoff_path": handoff_path, "do_now": do_now(record, handoff_path)}
-        # The request that was signed elsewhere was verified, and says all of it once more: agents read it as text.
-        said = {name: value for name, value in record.document().items() if name != "signed_request"}
-        return {"pending": False, **said, **how}
-    if record := found.expired:
-        known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
-        again = "do not act on it: tell the operator to decide again"
-        return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
-    refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
-    is_unasked, do = not refused and is_needless(task), CALL_AGAIN
-    detail = f"{unreturned(task) or 'the operator has not decided yet'} {found.detail}"
-    told: dict[str, Any] = {"refused": refused} if refused else {"detail": detail}
-    if refused:
-        do = f"do not act on the refused files; {CALL_AGAIN}"
-    state = task.own_state.value if task else None
-    if not task:
-        do = f"{_NOT_SEEN} If both: {do}"
-    elif is_unasked:
-        nothing = "nothing is asked of the operator"
-        told = {"detail": f"{nothing} about it"}
-        do = f"go on: {quoted(task_id)} is {state}, and {nothing}, so do not wait"
-    return {"pending": True, **told, "do_now": do, "task_id": task_id, "state": state, "unasked": is_unasked}
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pydantic.dataclasses
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -23,28 +23,28 @@ from agentwatch.delegation.decision import OF_REQUESTS, SPECS, Action, Decision,
 from agentwatch.delegation.request import Request, RequestKind, request_id_of
 from agentwatch.text import quoted
 
-VERSION: Final = 1
+VERSION = 1
 # The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`.
-_OF_REQUEST: Final = 2
+_OF_REQUEST = 2
 # The version of a record that an operator signed for elsewhere: one of the two before, and the signed request.
-_OF_SIGNED: Final = 3
+_OF_SIGNED = 3
 
 # An answer holds no longer: its asker does not wait any more, and nobody remembers the question.
-ANSWER_LIFETIME: Final = timedelta(minutes=10)
-AHEAD: Final = timedelta(minutes=2)  # So far the clock of an operator may be ahead of the host's
+ANSWER_LIFETIME = timedelta(minutes=10)
+AHEAD = timedelta(minutes=2)  # So far the clock of an operator may be ahead of the host's
 
 # Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be.
-LARGEST: Final = 2 * 1024 * 1024
+LARGEST = 2 * 1024 * 1024
 # Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed.
-LARGEST_SIGNED: Final = LARGEST + LARGEST * 4 // 3 + 4096
+LARGEST_SIGNED = LARGEST + LARGEST * 4 // 3 + 4096
 
-_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-_STRICT: Final = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_STRICT = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
 # The keys that the host fills in by itself, and what stands for them in a signed request.
-_OF_HOST: Final = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
-_OPTIONAL: Final = ("after", "request", "signed_request")  # The keys that only some records have
+_OF_HOST = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
+_OPTIONAL = ("after", "request", "signed_request")  # The keys that only some records have
 # The keys that the tree has as they are.
-_OF_DECISION: Final = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
+_OF_DECISION = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
 
 
 def written(time: datetime) -> str:
@@ -229,7 +229,7 @@ class Record:
         return data
 
 
-_ADAPTER: Final = TypeAdapter(Record)
+_ADAPTER = TypeAdapter(Record)
 
 
 def _version_of(request: Asked | None, signed_request: str | None) -> int:

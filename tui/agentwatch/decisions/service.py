@@ -4,8 +4,6 @@ A decision becomes a draft in `DecisionService`, which records it in the ledger 
 there instead. `DecisionWatcher` keeps a running monitor told.
 """
 
-from __future__ import annotations
-
 import getpass
 import math
 import os
@@ -16,7 +14,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from agentwatch.background import Part
 from agentwatch.decisions.delivery import (
@@ -62,13 +59,13 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import MAX_BYTES, to_name
 from agentwatch.state import state_directory, workspace_id
 
-LIFETIME: Final = timedelta(days=7)
+LIFETIME = timedelta(days=7)
 """How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
 then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
-_OURSELVES: Final = "agentwatch"
-_MOST_FORGED: Final = 1_000  # Files of the mirror that are told: more of them would say the same
-_LOOK_SECONDS: Final = 30.0  # Between two looks at the mirror where no directory has changed
+_OURSELVES = "agentwatch"
+_MOST_FORGED = 1_000  # Files of the mirror that are told: more of them would say the same
+_LOOK_SECONDS = 30.0  # Between two looks at the mirror where no directory has changed
 
 
 class DecisionService:
@@ -91,11 +88,11 @@ class DecisionService:
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        self.state: Final = state or state_directory(workspace)
-        self.lifetime: Final = lifetime
-        self.keys: Final = Keys(configuration, disk)
-        self.disk: Final = disk
-        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
+        self.state = state or state_directory(workspace)
+        self.lifetime = lifetime
+        self.keys = Keys(configuration, disk)
+        self.disk = disk
+        self.ledger = Ledger(self.state, workspace_id(workspace), disk)
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._passphrase = passphrase
         self._signing: SigningKey | None = None
@@ -261,7 +258,7 @@ class DecisionWatcher(Part):
     what is forged."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time) -> None:
-        self.desk: Final = desk
+        self.desk = desk
         self.notice: str | None = None
         self._clock = clock
         self._known: dict[str, Decision] = {}

@@ -7,11 +7,9 @@ The subject is the handoff and the return of the latest attempt alone: others ma
 nothing is said of what failed before. The digests of earlier attempts stand in the predicate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,16 +20,16 @@ from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, 
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
-TYPE: Final = "https://in-toto.io/Statement/v1"
+TYPE = "https://in-toto.io/Statement/v1"
 # Of the predicate as it stands here. Keys are added without a new version, as in-toto has it.
-PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
+PREDICATE_TYPE = "urn:agentwatch:task:v1"
 
-_OF_TASK: Final = (
+_OF_TASK = (
     "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
     " attempt error_code error_message blockers limitations runtime findings claims"
 )
-_OF_DECISION: Final = "decision_id attempt action note operator created_at expires_at handoff_sha256 return_sha256"
-_OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
+_OF_DECISION = "decision_id attempt action note operator created_at expires_at handoff_sha256 return_sha256"
+_OF_ATTEMPT = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
 
 
 class _Strict(BaseModel):

@@ -1,15 +1,12 @@
 """How a task stands by its attempts, what it asks the operator, and the retries left (error-propagation: total attempts
 = 1 + max_retries). Pure. Quoted texts are foreign, unsanitised."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection
 from hashlib import blake2b
 from posixpath import basename, dirname
 from sys import intern
-from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
 from agentwatch.delegation import links
@@ -20,7 +17,7 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
 from agentwatch.text import exact, left_out, verbatim
 
-_OF_RUNS: Final = {
+_OF_RUNS = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
     RunState.WORKING: "its process runs",
     RunState.ENDED: "it ended; its answer follows no contract",
@@ -28,20 +25,20 @@ _OF_RUNS: Final = {
     RunState.CANCELED: "it was aborted",
 }
 
-_ASKS: Final = {
+_ASKS = {
     RequestKind.PERMISSION: "asks for a permission",
     RequestKind.QUESTION: "asks a question",
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
-FITTER: Final = "fitter"  # the mode that a line fault is escalated to
+FITTER = "fitter"  # the mode that a line fault is escalated to
 
-MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
+MITIGATED_MAX_RETRIES = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
-HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
+HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
 
 
 def is_final(version: Seen | None) -> bool:
@@ -205,7 +202,7 @@ def _why_of_run(task: Task, run: Run) -> str:
 # Asks
 
 
-_BLOCKING: Final = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
+_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:

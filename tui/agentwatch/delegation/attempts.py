@@ -1,7 +1,5 @@
 """Everything that speaks of one task, folded into its attempts. Pure: equal versions give equal attempts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count, pairwise

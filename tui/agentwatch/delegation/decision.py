@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class Action(StrEnum):
@@ -43,7 +43,7 @@ class ActionSpec(NamedTuple):
     sends_on: bool = False  # A child can carry it out in its own session
 
 
-SPECS: Final[Mapping[Action, ActionSpec]] = {
+SPECS: Mapping[Action, ActionSpec] = {
     Action.RETRY: ActionSpec(
         "↻",
         "Retry",
@@ -121,11 +121,11 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
-OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
+OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
 """Decisions about a request of a program: of no attempt, and no retry."""
-OF_ATTEMPTS: Final = tuple(action for action in SPECS if action not in OF_REQUESTS)
-ENDING: Final = frozenset(action for action, spec in SPECS.items() if spec.ends)
-SENDS_ON: Final = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
+OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
+ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
+SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
 
 
 class Stage(StrEnum):
@@ -137,7 +137,7 @@ class Stage(StrEnum):
     ACTED = "acted"
 
 
-SAYS_SO: Final = " (an agent says so)"
+SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):

@@ -1,7 +1,5 @@
 """Observations, of which alone the delegation tree is made, and claims with their verdicts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from enum import StrEnum

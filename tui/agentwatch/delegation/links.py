@@ -1,7 +1,5 @@
 """Linking (DESIGN.md): which task a document speaks of, who handed that over, and what can be wrong between them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict
@@ -10,7 +8,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from posixpath import basename, dirname, split
 from sys import intern
-from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Texts, TodoList
@@ -18,21 +15,21 @@ from agentwatch.delegation.events import Gone, Seen, Unreadable
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, Task
 
-MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
+MAX_VERSIONS = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
-_KINDS: Final = "handoff|return|todos"
-_SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
-_PREFIX: Final = re.compile(rf"^(?:{_KINDS})[._-](?=.)", re.IGNORECASE)
-_EXTENSION: Final = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECASE)
-_ANSWER: Final = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
-_FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
+_KINDS = "handoff|return|todos"
+_SUFFIX = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
+_PREFIX = re.compile(rf"^(?:{_KINDS})[._-](?=.)", re.IGNORECASE)
+_EXTENSION = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECASE)
+_ANSWER = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
+_FOLDERS = frozenset({"handoffs", "returns", "todos"})
 
 # `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
-_META: Final = (
+_META = (
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
     r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
 )
-_SESSION_SUFFIX: Final = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
+_SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
 Slot = tuple[str, str]
 """(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
@@ -98,7 +95,7 @@ def place_of(versions: Sequence[Seen]) -> str | None:
     return next((slot(version.path)[0] for version in given), None)
 
 
-RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
+RULES = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
 (
     CYCLE,
     SELF_PARENT,
@@ -228,8 +225,8 @@ def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
 # Every document that was ever there
 
 
-_RETURN: Final = (Return, True, False)
-_FENCED: Final = (Return, True, True)
+_RETURN = (Return, True, False)
+_FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]

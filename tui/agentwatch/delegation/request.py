@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision, Stage
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
     from agentwatch.delegation.run import Runs, Session
 
-_PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is answered before all others
+_PROMPT = 120.0  # seconds: what waits no longer than this at most is answered before all others
 
 
 class RequestKind(StrEnum):
@@ -37,7 +37,7 @@ class RequestStage(StrEnum):
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
-ENDED: Final = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
+ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 """A request in one of these waits for nobody."""
 
 

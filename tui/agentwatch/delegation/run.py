@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Texts, Todo, Todos, TodoStatus
 from agentwatch.delegation.request import Permit
@@ -26,7 +26,7 @@ class RunState(StrEnum):
     CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
 
 
-LONGEST_DOING: Final = 200  # characters of what an agent does that are kept
+LONGEST_DOING = 200  # characters of what an agent does that are kept
 
 
 class ActivityKind(StrEnum):
@@ -48,7 +48,7 @@ class Activity(NamedTuple):
     repeats: int = 1  # the same call so often in a row
 
 
-MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
+MOST_PERMITS = 16  # so many of a run are kept, the latest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,16 @@
 """How a task stands and since when, with those below it: the one state and the one age that every face shows. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from agentwatch.delegation.decision import ENDING, SPECS
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 
-IDLE: Final = 3_600.0
+IDLE = 3_600.0
 """Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
 
-_HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
+_HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 
 

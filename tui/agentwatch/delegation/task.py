@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todos, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
@@ -67,14 +67,14 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
-AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
+AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 """States that say what goes on: while the host cannot be reached, nobody knows that."""
 
-_GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
+_GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
 
 T = TypeVar("T")
 
-BETWEEN: Final = " › "  # stands between the name of a workspace and that of its task, where one row says both
+BETWEEN = " › "  # stands between the name of a workspace and that of its task, where one row says both
 
 
 class Basis(StrEnum):
@@ -244,7 +244,7 @@ def has_moved(todos: Todos | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-NO_ATTEMPT: Final = Attempt(1)  # of a task that nobody handed out or returned
+NO_ATTEMPT = Attempt(1)  # of a task that nobody handed out or returned
 
 
 class Place(NamedTuple):

@@ -1,14 +1,12 @@
 """The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import asks, events, links, standing
@@ -20,7 +18,7 @@ from agentwatch.delegation.request import Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 _counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
@@ -107,9 +105,7 @@ class Tree:
                 self._moved |= bool(again)
                 return {decision.task_id, *again}
             case Checked(path=path):
-                run, last = self.runs.known(path), self._checks[path].get(event.digest)
-                is_same = last and is_false(last.claims) is is_false(event.claims)
-                self._checks[path][event.digest] = event._replace(at=last.at) if last and is_same else event
+                run, self._checks[path][event.digest] = self.runs.known(path), event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
@@ -443,9 +439,13 @@ class Tree:
         """Findings of files that belong to no task."""
         return self._files.notices
 
-    def was_checked(self, returned: Seen) -> bool:
-        """Whether a verdict on the claims of a return is known."""
-        return returned.digest in self._checks.get(returned.path, {})
+    def checked_at(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
+        """Since when a return stands as these claims have it: `now` where they have turned since they were checked. The
+        first verdict is as old as the return, whenever somebody looks."""
+        last = self._checks.get(returned.path, {}).get(returned.digest)
+        if not last:
+            return returned.at
+        return last.at if is_false(last.claims) is is_false(claims) else now
 
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""

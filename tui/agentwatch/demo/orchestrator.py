@@ -5,8 +5,6 @@ by the code of `agentwatch wait`, and marked as read. So is the request: offered
 that holds those of agents' programs. Only the work that follows is written beforehand.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 import time
@@ -15,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from string import Template
-from typing import Final
 from urllib.parse import quote
 
 from agentwatch.contracts.reading import read_document
@@ -32,19 +29,19 @@ from agentwatch.requests.reading import request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.state import workspace_id
 
-NAME: Final = "the demo's orchestrator"
+NAME = "the demo's orchestrator"
 
-TASK: Final = "checkout.verify.e2e"
-ASKS_AT: Final = 60.0
+TASK = "checkout.verify.e2e"
+ASKS_AT = 60.0
 """Seconds of the session from which it asks also where nothing was decided."""
-ASKS_AFTER: Final = 6.0
+ASKS_AFTER = 6.0
 """Seconds from the first decision: it must not come between the first failure and what is decided about it."""
-_COMMAND: Final = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
-_SAID: Final = "Walks the customer's way with a test card"
-_RULE: Final = "Bash(npx playwright test *)"
+_COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
+_SAID = "Walks the customer's way with a test card"
+_RULE = "Bash(npx playwright test *)"
 
-_HANDS_ON: Final = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
-_LONGEST: Final = 160
+_HANDS_ON = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
+_LONGEST = 160
 """Characters of the operator's words that the children repeat: a summary may not be longer than its contract says."""
 
 

@@ -16,8 +16,6 @@ several the first is played. In a scene's paths and content stand `$name`s, whic
 The demo plays it against the clock; tests and pictures play it without waiting.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -26,13 +24,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.decision import Action
 
-_REMARK: Final = re.compile(r"^@@.*\n", re.MULTILINE)
-_DIRECTION: Final = re.compile(r"^@ ", re.MULTILINE)
-_CHECKBOX: Final = re.compile(r"- \[[ x-]\] (.+)")
+_REMARK = re.compile(r"^@@.*\n", re.MULTILINE)
+_DIRECTION = re.compile(r"^@ ", re.MULTILINE)
+_CHECKBOX = re.compile(r"- \[[ x-]\] (.+)")
 
 
 class Step(NamedTuple):

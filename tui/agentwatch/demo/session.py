@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.errors import UsageError, WorkspaceError
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.inbox import Inbox
 
-_INSTRUCTIONS: Final = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
+_INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
-STALE_SECONDS: Final = 60.0
+STALE_SECONDS = 60.0
 """The silence that counts as stale in a session of two minutes, at speed 1."""
 
-POLL_SECONDS: Final = 0.2
+POLL_SECONDS = 0.2
 """Between two looks for a decision."""
 
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that would end the process at once, and leave the directory behind. The app has handlers of its own."""
 
 

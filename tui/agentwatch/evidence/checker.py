@@ -1,7 +1,5 @@
 """Checks the claims of many returns in one round: one look at the disk and at git for all of them."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -9,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from sys import intern
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.delegation.run import Run
@@ -21,16 +19,16 @@ from agentwatch.sources.files.walk import to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
-_NANOSECONDS: Final = 1_000_000_000
-_LARGEST: Final = 4 * 1024 * 1024  # bytes of a file whose lines are counted
-_OWN: Final = ".agentwatch/"  # files that agentwatch itself writes in a workspace: nobody's work
-_LONGEST_CLAIM: Final = 4_096  # characters of a claimed path or text that are kept
-_EMPTY_BY_NATURE: Final = re.compile(
+_NANOSECONDS = 1_000_000_000
+_LARGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
+_OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace: nobody's work
+_LONGEST_CLAIM = 4_096  # characters of a claimed path or text that are kept
+_EMPTY_BY_NATURE = re.compile(
     r"(?:.*/)?(?:__init__\.py|conftest\.py|py\.typed|\.(?:gitkeep|keep|nojekyll|npmignore))\Z"
 )
-_CAME: Final = "last written before the handoff, but put there, or committed, since: a copy or a move keeps its time"
-_SINCE: Final = "written since the handoff"
-_UNREAD: Final = "; its content was not checked"
+_CAME = "last written before the handoff, but put there, or committed, since: a copy or a move keeps its time"
+_SINCE = "written since the handoff"
+_UNREAD = "; its content was not checked"
 
 _Judged = tuple[Verdict, str]
 

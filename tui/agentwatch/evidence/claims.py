@@ -1,21 +1,19 @@
 """The claims of one return, by itself and against its handoff, before anybody looks at the disk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
-NOT_UNDERSTOOD: Final = "not understood"
-MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
-LONGEST: Final = 4_096  # characters of a text that are looked at; no path is longer
+NOT_UNDERSTOOD = "not understood"
+MAX_CLAIMS = 1_000  # claims of one return that are checked; one more says that there were more
+LONGEST = 4_096  # characters of a text that are looked at; no path is longer
 
 
 class ClaimKind(StrEnum):
@@ -61,12 +59,12 @@ def _text(kind: ClaimKind, text: str, why: str, verdict: Verdict = Verdict.UNVER
     return Stated(Claim(kind, intern(text), verdict, intern(why)))
 
 
-_NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
-_NOT_A_PATH: Final = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
-_UNFINISHED: Final = "missing so far; the return does not say that the work is done"
-_REMOVED: Final = "missing, and the return says that it was removed"
-_DOUBTFUL: Final = "nothing of this name is there, and it may not be a path"
-_SAID_REMOVED: Final = re.compile(
+_NOTHING = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
+_NOT_A_PATH = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
+_UNFINISHED = "missing so far; the return does not say that the work is done"
+_REMOVED = "missing, and the return says that it was removed"
+_DOUBTFUL = "nothing of this name is there, and it may not be a path"
+_SAID_REMOVED = re.compile(
     r"\b(?:deleted|removed)\b[ \t`*\"'(:\u2013\u2014-]{0,20}(\S{1,300})"
     r"|(?<!\S)(\S{1,300})(?:[ \t`*\"'(:\u2013\u2014,;.)-]|\b(?:was|is|has been)\b){0,20}(?=\b(?:deleted|removed)\b)",
     re.IGNORECASE,
@@ -156,24 +154,24 @@ def _cited(text: str, judge: Judge | None) -> Iterator[Stated]:
 
 # Words that are paths
 
-_RESULT: Final = re.compile(r"\b\d+ (?:\w+ )?(?:pass|fail|green)|\bexit(?:s|ed)?\b", re.IGNORECASE)
-_NO_PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)|.*[<>|`]|[\W_]*\Z", re.DOTALL)
-_SUFFIX: Final = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
-_PATH_CHARACTERS: Final = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
-_BARE_SUFFIX: Final = re.compile(
+_RESULT = re.compile(r"\b\d+ (?:\w+ )?(?:pass|fail|green)|\bexit(?:s|ed)?\b", re.IGNORECASE)
+_NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)|.*[<>|`]|[\W_]*\Z", re.DOTALL)
+_SUFFIX = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
+_PATH_CHARACTERS = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
+_BARE_SUFFIX = re.compile(
     r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md|mdx|mjs"
     r"|php|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
-_BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
-_MARKED: Final = re.compile(
+_BARE_NAME = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+_MARKED = re.compile(
     r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
 )
 """A word in ticks, with its lines perhaps behind them, or a link."""
-_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
-_LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
-_LINES: Final = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:\s?[-\u2013]\s?L?(\d{1,9}))?(?::\d{1,9})?\Z", re.DOTALL)
-_SPELLED_LINES: Final = re.compile(
+_SEPARATOR = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
+_LIST = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
+_LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:\s?[-\u2013]\s?L?(\d{1,9}))?(?::\d{1,9})?\Z", re.DOTALL)
+_SPELLED_LINES = re.compile(
     r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
 )
 """`a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`."""
@@ -229,7 +227,7 @@ def path_doubt(word: str) -> str | None:
 
 # Demands of a handoff
 
-_LOOKED_AT: Final = 256 * 1024
+_LOOKED_AT = 256 * 1024
 
 
 def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str) -> Iterator[Stated]:

@@ -3,8 +3,6 @@
 Nothing is expanded, opened or followed out of the workspace.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import posixpath
@@ -14,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.files.read import kind_of
 from agentwatch.sources.files.walk import to_name
 
-_ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
-_GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-DOCUMENT: Final = re.compile(
+_ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
+DOCUMENT = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
 """Files that no test is about: an agent writes of its work last."""
@@ -108,7 +106,7 @@ class DiskFacts(NamedTuple):
         return self.kind in (FileKind.REGULAR, FileKind.DIRECTORY)
 
 
-MISSING: Final = DiskFacts(FileKind.MISSING)
+MISSING = DiskFacts(FileKind.MISSING)
 
 
 def look(root: str, path: str) -> DiskFacts:

@@ -6,8 +6,6 @@ credential helper or transport can run, and a promisor remote is never asked. No
 filter rewrites (large file storage) are compared as they lie on disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os
@@ -20,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 from threading import Timer
-from typing import IO, Final, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 from agentwatch.evidence.disk import look
 from agentwatch.shell import find_program, trusted_path
@@ -28,33 +26,33 @@ from agentwatch.sources.files.walk import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories, worktrees_of
 from agentwatch.sources.worktrees import git_text as _text
 
-SECONDS: Final = 10.0
-COPY_SECONDS: Final = 30.0  # the times of the files of a copy would have all of it ask for somebody
-MAX_BYTES: Final = 32 * 1024 * 1024
-SLACK: Final = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
+SECONDS = 10.0
+COPY_SECONDS = 30.0  # the times of the files of a copy would have all of it ask for somebody
+MAX_BYTES = 32 * 1024 * 1024
+SLACK = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
 
-_PACKED: Final = 64 * 1024 * 1024
-_CONFIGURATION: Final = 1024 * 1024
-_MOST: Final = 20_000  # references that are read
-_TIPS: Final = 5_000
-_FAN_OUT: Final = 2  # letters of a directory of stored objects
-_SHA256: Final = 64
-_LATEST: Final = 2**31 - 1  # the last second that older versions of git understand
-_OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_COMPARING: Final = re.compile(
+_PACKED = 64 * 1024 * 1024
+_CONFIGURATION = 1024 * 1024
+_MOST = 20_000  # references that are read
+_TIPS = 5_000
+_FAN_OUT = 2  # letters of a directory of stored objects
+_SHA256 = 64
+_LATEST = 2**31 - 1  # the last second that older versions of git understand
+_OBJECT_NAME = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_COMPARING = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
     r"\s*(?:[#;].*)?$"
 )
 """The only settings that are taken from the repository: how files are compared."""
-_EMPTY: Final = Path(__file__).parent / "empty"
+_EMPTY = Path(__file__).parent / "empty"
 """Git directories without a commit, one for each kind of object name."""
-_SETTINGS: Final = (
+_SETTINGS = (
     "core.bare=false core.fsmonitor=false core.filemode=false core.hooksPath=/dev/null core.attributesFile=/dev/null"
     " core.untrackedCache=false core.pager=cat core.logAllRefUpdates=false core.splitIndex=false protocol.allow=never"
     # Refreshing would write the index.
     " diff.ignoreSubmodules=all diff.autoRefreshIndex=false submodule.recurse=false gc.auto=0 maintenance.auto=false"
 )
-_ENVIRONMENT: Final = {
+_ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",

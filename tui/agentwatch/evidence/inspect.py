@@ -1,19 +1,17 @@
 """A claimed file, and its difference from before the handoff: text for the screen, safe and cut to size."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.evidence.disk import FileKind, look, place_of
 from agentwatch.evidence.git import SECONDS, commit_before, open_git
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
-MAX_SHOWN: Final = 256 * 1024  # characters of a text that are handed out
-_LARGEST: Final = 8 * 1024 * 1024
-_SNIFFED: Final = 8_000  # characters among which a NUL makes a file binary, as git has it
-_DIFF: Final = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
+MAX_SHOWN = 256 * 1024  # characters of a text that are handed out
+_LARGEST = 8 * 1024 * 1024
+_SNIFFED = 8_000  # characters among which a NUL makes a file binary, as git has it
+_DIFF = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
 
 
 class Inspection(NamedTuple):

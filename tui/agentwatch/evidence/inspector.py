@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Checked, Seen
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
-_PAUSE_SECONDS: Final = (1.0, 60.0)
-_FIRST_SECONDS: Final = 0.02  # that a return is on the screen before the interpreter checks it
-_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
+_LOOK_SHARE = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
+_PAUSE_SECONDS = (1.0, 60.0)
+_FIRST_SECONDS = 0.02  # that a return is on the screen before the interpreter checks it
+_AGAIN_SHARE = 0.1  # the same of checking again returns that were checked before and are others now
 
 
 class Target(NamedTuple):
@@ -167,10 +167,8 @@ class Inspector(Background[Sequence[Checked]]):
             known, returned = self._known.get(target.task_id), target.returned
             self._known[target.task_id] = _Known(target, request, result)
             if known is None or known.target != target or known.result.claims != result.claims:
-                # The first verdict is as old as the return, whenever somebody looks.
-                is_first = known is None or known.target.returned != returned
-                is_first &= self._tree is None or not self._tree.was_checked(returned)
-                at = returned.at if is_first else time.time()
+                now = time.time()
+                at = self._tree.checked_at(returned, result.claims, now) if self._tree is not None else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 

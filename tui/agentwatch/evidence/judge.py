@@ -5,13 +5,11 @@ literal of the clause has to stand in what that command printed. Only what shows
 is contradicted; of everything else the reason says what is missing.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
@@ -33,9 +31,9 @@ from agentwatch.evidence.shell import (
     words_of,
 )
 
-LONGEST_TEXT: Final = 2_000
-_MOST: Final = 20
-_MOST_WORDS: Final = 16  # words of a command in a clause without ticks
+LONGEST_TEXT = 2_000
+_MOST = 20
+_MOST_WORDS = 16  # words of a command in a clause without ticks
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -48,7 +46,7 @@ class Mention(NamedTuple):
     line: Line | None = None
 
 
-_UNKNOWN: Final = Line("")
+_UNKNOWN = Line("")
 """Of a mention: a check that is named, and was not run as it is named."""
 
 
@@ -82,46 +80,46 @@ class Statement(NamedTuple):
         return self.fails or bool(self.exit_code) or any(one.is_failure for one in self.quantities)
 
 
-_RESULT: Final = re.compile(
+_RESULT = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
 """A runner of tests says in other words than counts that some were run and passed."""
-_EMPTY: Final = re.compile(
+_EMPTY = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
 """A runner says that there was nothing to do."""
-_FORGIVING: Final = re.compile(
+_FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
 """The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
-_FAULTS: Final = re.compile(
+_FAULTS = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
     r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
     r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
     re.MULTILINE,
 )
 """A check found something."""
-_SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
+_SKIPPED = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
 
 # Words
 
-_NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
-_VAGUE: Final = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
+_NAUGHT = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
+_VAGUE = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
 """Numbers that are perhaps of something else than tests."""
-_SENTENCE: Final = re.compile(
+_SENTENCE = re.compile(
     r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
     r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
 )
-_PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
-_TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
-_LITERAL: Final = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
-_HEDGED: Final = re.compile(
+_PIECE = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
+_TICKED = re.compile(r"`+([^`\n]{1,1000})`+")
+_LITERAL = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
+_HEDGED = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
     r"|original\w*|per the|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according"
@@ -138,14 +136,14 @@ _HEDGED: Final = re.compile(
     re.IGNORECASE,
 )
 """Said only perhaps, of somebody else, or of another time."""
-_QUOTED: Final = re.compile(
+_QUOTED = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog"
     r"|contributing|makefile|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task"
     r"|description|badge))`?\s+(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?"
     r"|tells?|asks?|notes?|describes?|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
-_MORE: Final = re.compile(
+_MORE = re.compile(
     r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
     r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?|two|three"
     r"|four|five|six|seven|eight|nine|ten|dozen|regressions?|includ\w+|incl|idempotent|stable|determinis\w+"
@@ -160,14 +158,14 @@ _MORE: Final = re.compile(
     re.IGNORECASE,
 )
 """More is said than a log shows."""
-_EXIT: Final = re.compile(
+_EXIT = re.compile(
     r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc"
     r"|rückgabewert|codes? (?:de )?(?:sortie|retour)|código de (?:salida|saída)|codice di uscita)|退出[代状]?[码态]"
     r"|終了コード|종료 코드|код\w* (?:выхода|возврата))(?:\s+(?:with|code|status|value|was|is|of|a|mit|war"
     r"|est))*\s*[:=：]?\s*\(?(?P<code>\d{1,3}|zero)\b(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
     re.IGNORECASE,
 )
-_PASSES: Final = re.compile(
+_PASSES = re.compile(
     rf"{STATUSES['passed']}|\b(?:succeeds?|successful(?:ly)?|clean(?:ly)?|compiles|builds|works|formatted|valid|fine"
     r"|good|bestehen|fehlerfrei|sauber|durch(?:gelaufen)?|passe(?:nt)?|réussi\w*|vert[es]?|succès|pasa|pasó|verdes?"
     r"|éxito|limpi[oa]|passam|passou|sucesso|limpo|pulit[oa]|riuscit[oa]|superat[oi]|supera(?:no)?|passano|passati"
@@ -177,19 +175,19 @@ _PASSES: Final = re.compile(
     r"|[\u2713\u2705\u2714]|正常|パス|グリーン|問題な|全绿|无误|干净|정상|이상 없",
     re.IGNORECASE,
 )
-_FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
-_KIND: Final = {
+_FAILS = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
+_KIND = {
     "test": re.compile(r"(?i)\b(?:tests?|(?:test)?suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트"),
     "lint": re.compile(r"(?i)\b(?:lint(?:er|ing|s)?|code style|formatting)\b"),
     "types": re.compile(r"(?i)\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック"),
     "build": re.compile(r"(?i)\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド"),
 }
-_ALL: Final = re.compile(
+_ALL = re.compile(
     r"\b(?:all|every|full|whole|entire|complete|everything|everywhere|repository|repo|solution|gesamte[ns]?"
     r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
     re.IGNORECASE,
 )
-_NEUTRAL: Final = words_of(
+_NEUTRAL = words_of(
     "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
     " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
     " have it each reported printed shown that via using by locally successfully now still again exit exits exited"
@@ -203,57 +201,57 @@ _NEUTRAL: Final = words_of(
     " place that it us docker repository root type-check type-checks wurden ausgeführt coverage abdeckung couverture"
     " cobertura bei"
 )
-_PROGRAMS: Final = words_of(
+_PROGRAMS = words_of(
     "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv uvx"
     " poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest meson bazel"
     " gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc gcc g++ clang perl"
     " lua julia Rscript"
 )
-_ENGLISH: Final = words_of("make just task go")
-_ORDINARY: Final = words_of(
+_ENGLISH = words_of("make just task go")
+_ORDINARY = words_of(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
 """Words that are no program where they stand alone in a sentence."""
-_NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
-_EXACT: Final = re.compile(
+_NUMERAL = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
+_EXACT = re.compile(
     r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
     r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
 """Options, and words that qualify a check: they stand in the command, or in its output."""
-_QUALIFIED: Final = re.compile(
+_QUALIFIED = re.compile(
     r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
     r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
     r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)",
     re.IGNORECASE,
 )
 """How a check was done, or of what: that has to show."""
-_EACH: Final = re.compile(
+_EACH = re.compile(
     r"\b(?:every|each|all|both)(?: of the| \w+)? (?:packages?|workspaces?|modules?|crates|projects?|services?"
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
-_PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
+_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
-_ASSERTS: Final = re.compile(
+_ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
 )
 """Something is said, if of no result, of something else."""
-_IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
-_AROUND: Final = "\"'“”(„:,;"
-_TELLING: Final = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
-_BAD: Final = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
+_IDENTIFIER = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
+_AROUND = "\"'“”(„:,;"
+_TELLING = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
+_BAD = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
 """Lines of an output whose words did not pass: they stand only where something failed or was left out."""
-_PUTTING_BACK: Final = re.compile(
+_PUTTING_BACK = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
     r"|\bpatch\s+-R"
 )
 """With these, files become again what they were, or there is another copy of them."""
-_BUILDERS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-_NOT_BEGUN: Final = (4, 5, 126, 127, 254)
+_BUILDERS = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+_NOT_BEGUN = (4, 5, 126, 127, 254)
 """Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
 
 # The log

@@ -1,7 +1,5 @@
 """Logs of what agents did by their tools, read from transcripts."""
 
-from __future__ import annotations
-
 import math
 import os
 import posixpath
@@ -9,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Call
@@ -20,17 +18,17 @@ from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words,
 from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, acts_in
 from agentwatch.sources.sessions.following import RunTranscript
 
-_MOST: Final = 20_000  # acts of one attempt that are kept
-_PRINTED: Final = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
-_SLACK: Final = 1.0  # seconds by which a call may stand before the beginning of its round
-_LONGEST_ACT: Final = 2_000
+_MOST = 20_000  # acts of one attempt that are kept
+_PRINTED = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
+_SLACK = 1.0  # seconds by which a call may stand before the beginning of its round
+_LONGEST_ACT = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
 
-_HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
-_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
-_HOOK: Final = re.compile(
+_HOOKED = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
+_COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_GITS_OWN = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
+_HOOK = re.compile(
     r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
     r"|[\u2713\u2714\u2705]",
     re.IGNORECASE,

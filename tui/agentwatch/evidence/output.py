@@ -1,15 +1,13 @@
 """Numbers with their nouns, of a claim and of an output alike, and the results that runners print. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.evidence.shell import words_of
 
-STATUSES: Final = {
+STATUSES = {
     "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|ok|bestanden"
     r"|erfolgreich|grün|réussi(?:e?s)?|passés?|passent|pasad[oa]s|pasan|pasaron|superad[oa]s|aprobad[oa]s|exitos[oa]s"
     r"|passaram|passando|superati|groen|geslaagd|przeszł\w+|прош(?:л|ё)\w*|пройден\w*|успешн\w*)\b|通过|成功|合格|通過|통과|성공",
@@ -21,7 +19,7 @@ STATUSES: Final = {
     r"|пропущен\w*)\b|跳过|忽略|スキップ|건너뜀|건너뛰",
     "total": r"\b(?:total|gesamt|insgesamt|totale)\b",
 }
-_SUBJECTS: Final = {
+_SUBJECTS = {
     "suites": r"\b(?:test[ -])?suites\b|测试套件",
     "files": r"\b(?:source |test )?(?:files?|dateien|datei|fichiers?|archivos?|arquivos?|файл\w*)\b|文件|ファイル|파일",
     "tests": r"\b(?:(?:unit[ -]?|new )?tests?(?:[ -]?cases?)?|examples?|specs?|runs?|scenarios?|cases|beispiele"
@@ -38,30 +36,30 @@ _SUBJECTS: Final = {
     "tasks": r"\b(?:tasks?|aufgaben|tâches|tareas|tarefas)\b|任务",
     "modules": r"\b(?:modules?|module[ns]?|módulos?|moduli)\b|模块",
 }
-_NONE: Final = (
+_NONE = (
     r"\b(?:no|zero|none|without(?: any)?|kein(?:e[rnms]?)?|ohne|aucune?|sans|ning[uú]n[ao]?|sin|nessun[ao]?|senza"
     r"|nenhuma?|sem|без|нет|nothing|nichts|rien|nulla|nada|niente|niets|nic)\b|没有|无(?!法)|零(?=个)"
 )
-_NUMBER: Final = (
+_NUMBER = (
     r"(?<![\w.#-])(?<!\d,)(?<![A-Za-z0-9]:)(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"
     r"(?:\d{1,3}(?:[,.'\u202f]\d{3})+(?![\d%]|\.\d)|\d+(?![\d]|[.,]\d|[./:-]\d))"
 )
-_NUMERAL: Final = re.compile(
+_NUMERAL = re.compile(
     rf"(?P<percent>(?<![\w.])\d+(?:[.,]\d+)?)\s?%|(?P<part>(?<![\w.,#/-])\d[\d,]*)\s?(?:/|out of|of|von|sur|de|di"
     rf"|из)\s?(?P<whole>\d[\d,]*)(?![\d/:.-]\d|\w)|\bout of (?P<of>\d+)|(?P<n>{_NUMBER}(?!\s?[kKMG]?B\b))"
     rf"|(?P<none>{_NONE})",
     re.IGNORECASE,
 )
-_BREAK: Final = re.compile(r"[,;|()（）、，；。]|\.(?=\s|\Z)|\s[-–—→]\s|…|\s(?:and|und|et|y|e)\s(?=\d|\Z)")
-_LABELLED: Final = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
-_SCOPE: Final = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
-_HEAD: Final = re.compile(r"\s*(?:[^\s]+\s+){0,2}[^\s]+")
-_FILLER: Final = re.compile(
+_BREAK = re.compile(r"[,;|()（）、，；。]|\.(?=\s|\Z)|\s[-–—→]\s|…|\s(?:and|und|et|y|e)\s(?=\d|\Z)")
+_LABELLED = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
+_SCOPE = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
+_HEAD = re.compile(r"\s*(?:[^\s]+\s+){0,2}[^\s]+")
+_FILLER = re.compile(
     r"\s*(?:(?:(?:have|has|are|were|is|was|all|now|be|been|sind|wurden|ont|été|tous|toutes|de|alle|foram)\b|全部|都|均|已|个"
     r"|件|개)\s*)*"
 )
-_ADJACENT: Final = re.compile(r"([^\W\d_]+)[ \t]{1,2}\Z")
-TIME: Final = re.compile(
+_ADJACENT = re.compile(r"([^\W\d_]+)[ \t]{1,2}\Z")
+TIME = re.compile(
     r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,:]\d+)*\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|segundos|秒|m"
     r"|min|minutes)\b(?: *\d+\.\d+s\b)?\)?",
     re.IGNORECASE,
@@ -173,22 +171,22 @@ class Counts(NamedTuple):
         return ", ".join(told) or (f"{self.total:,} tests" if self.total is not None else "none failed")
 
 
-_FRAME: Final = words_of(
+_FRAME = words_of(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning assertions"
     " containing time took s ms m h sec secs second seconds min info summary duration executed done expectations flaky"
     " obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases from"
     " passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at completed"
     " success succeeded error you have expect calls pass fail insgesamt found"
 )
-_ADDING: Final = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
+_ADDING = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
 """Lines of several modules, whose numbers are added."""
-_DLL: Final = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
-_ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
-_NO_COUNT: Final = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
+_DLL = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
+_ALL_WELL = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
+_NO_COUNT = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
 """Lines of a summary that count other things, and of single tests."""
-_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
-_LONGEST_LINE: Final = 300
-_COUNTED: Final = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
+_PACKAGES = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
+_LONGEST_LINE = 300
+_COUNTED = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
 
 
 def _lines(output: str) -> Iterator[str]:

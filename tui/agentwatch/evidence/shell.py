@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 def words_of(words: str) -> frozenset[str]:
@@ -18,26 +18,26 @@ def words_of(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-LONGEST: Final = 16_384  # characters of a line that is looked at
+LONGEST = 16_384  # characters of a line that is looked at
 
 Words = tuple[str, ...]
 
-_MARKS: Final = "();<>|&\n"
-_WORDS_OF_SHELL: Final = words_of(
+_MARKS = "();<>|&\n"
+_WORDS_OF_SHELL = words_of(
     "if then else elif fi for while until do done case esac in function select coproc { } ! [[ ]] eval exec trap alias"
     " unalias exit return break continue shopt wait builtin command"
 )
-_SUBSTITUTED: Final = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
-_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
+_SUBSTITUTED = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
+_DOCUMENT = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
 """A here-document in which nothing is substituted."""
-_OTHER_BLANK: Final = re.compile(r"[^\S \t\n]")
+_OTHER_BLANK = re.compile(r"[^\S \t\n]")
 """A blank at which no shell splits."""
-_DETACHED: Final = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
+_DETACHED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
 """Finds `&` alone, behind a job that may go on."""
-_SILENT: Final = re.compile(r"(?<!2)>\s*/dev/null")
-_MERGED: Final = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
-_LED: Final = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
-_PASSED_ON: Final = re.compile(
+_SILENT = re.compile(r"(?<!2)>\s*/dev/null")
+_MERGED = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
+_LED = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
+_PASSED_ON = re.compile(
     r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 """Behind a command, these have the exit code and print nothing of their own."""
@@ -98,7 +98,7 @@ def _split(text: str) -> tuple[Words, ...] | None:
 
 # Wrappers
 
-_WRAPPERS: Final = re.compile(
+_WRAPPERS = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
     r"|(?P<odd>[A-Za-z_]\w*\+?=\S*))(?: |\Z)"
@@ -110,15 +110,13 @@ _WRAPPERS: Final = re.compile(
     r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* )"
 )
 """Before a command; a variable that is not known to change nothing may make it another program: it is `odd`."""
-_BINARIES: Final = re.compile(
-    r"(?:\./)?(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
-)
-_RENAMED: Final = [
+_BINARIES = re.compile(r"(?:\./)?(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z")
+_RENAMED = [
     (re.compile(r"\A(?:\./)?(gradle|mvn)w(?= |\Z)"), r"\1"),
     (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
     (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
-_NEUTRAL: Final = re.compile(
+_NEUTRAL = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
     r"|race)|--(?:(?:tb|format|ext|colou?rs?|durations|cov|cov-report|maxfail|max-warnings|reporters?"
     r"|timeout)(?:[= ]\S+)?|no-(?:cache|header|summary|color|cov|watch|error-summary|fail-fast|progress|ansi|pager"
@@ -154,8 +152,8 @@ class Command(NamedTuple):
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
 
-_STARTING_TOOLS: Final = words_of("cargo go dotnet npm bundle composer mix")
-_CHOOSING: Final = re.compile(
+_STARTING_TOOLS = words_of("cargo go dotnet npm bundle composer mix")
+_CHOOSING = re.compile(
     r"(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
     r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z"
 )
@@ -175,7 +173,7 @@ def command_of(words: Words) -> Command:
     return Command(text, odd)
 
 
-_LONGEST_COMPARED: Final = 600  # characters of a command that is compared word by word
+_LONGEST_COMPARED = 600  # characters of a command that is compared word by word
 
 
 def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
@@ -210,7 +208,7 @@ def _is_mentioned(word: str, clause: str) -> bool:
 
 # Checks
 
-_LINT: Final = re.compile(
+_LINT = re.compile(
     r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb"
     r"|stylelint|biome(?: check| lint)?|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint"
     r"|lint-imports|phpcs|php-cs-fixer|pint|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint"
@@ -218,52 +216,50 @@ _LINT: Final = re.compile(
     r"|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|checkstyle|spotless|spotbugs|cs-check|stan|sniff|analy[sz]e)\S*"
     r"|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
-_TYPES: Final = re.compile(
+_TYPES = re.compile(
     r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?|tsc"
     r"|check[:-]types)(?= |\Z)"
 )
-_TESTS: Final = re.compile(
+_TESTS = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
     r"|node (?:\S+ )*--test|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh"
     r"|py|exe))(?= |\Z)|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
     r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)|(?:make|just|task|npm|gradle|mvn|rake|composer"
     r"|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
-_BUILD: Final = re.compile(
+_BUILD = re.compile(
     r"(?:make|ninja|webpack|rollup|tsup|esbuild|sphinx-build|javac|gcc|g\+\+|rustc|python build)(?= |\Z)|cargo check"
     r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish"
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
-RUNNERS: Final = re.compile(
+RUNNERS = re.compile(
     r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
     r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
 """Programs that start what somebody has written down for them elsewhere."""
-_WHOLE: Final = words_of(
+_WHOLE = words_of(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )
-_OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
+_OWN = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 """Programs of one's own, and scripts that test a part: `test:unit`."""
-_MAKING: Final = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
-_NO_CHECK: Final = re.compile(
+_MAKING = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
+_NO_CHECK = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
     r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
     r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
-_NO_TESTS: Final = re.compile(r"gradle .*-x \S*[tT]est\b|.* -DskipTests\b|.* -Dmaven\.test\.skip\b")
-_FORMATTERS: Final = re.compile(
+_NO_TESTS = re.compile(r"gradle .*-x \S*[tT]est\b|.* -DskipTests\b|.* -Dmaven\.test\.skip\b")
+_FORMATTERS = re.compile(
     r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format"
     r"|dotnet format)(?= |\Z)"
 )
 
-_LOOKING_ONLY: Final = re.compile(
-    r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z"
-)
-LISTING: Final = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
+_LOOKING_ONLY = re.compile(r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z")
+LISTING = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
 """A formatter that names the files that it would change, and ends with 0."""
-_PARTIAL: Final = re.compile(r" -(?![tTrj]|-target|-build)")
+_PARTIAL = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
 @lru_cache(4096)
@@ -299,23 +295,23 @@ def is_whole(command: Command) -> bool:
 
 # Commands that change or start nothing
 
-_LOOKS: Final = (
+_LOOKS = (
     r"ls|cat|head|tail|less|more|grep|egrep|fgrep|rg|ag|wc|sort|uniq|cut|tr|pwd|echo|printf|which|type|whoami|id|date"
     r"|uname|hostname|stat|file|du|df|tree|find|fd|bat|jq|yq|diff|cmp|comm|column|nl|tac|rev|basename|dirname|realpath"
     r"|readlink|sleep|true|false|:|test|\[|printenv|ps|pgrep|sha256sum|md5sum|shasum|xxd|od|strings|seq|cd|export|set"
     r"|umask|awk|sed|free|lsof|ss|uptime|nproc|kill|pkill"
 )
-_DOES: Final = "curl|wget|tee|touch|cp|mv|rm|rmdir|ln|patch|tar|unzip|zip|gzip|gunzip|chmod|chown|mkdir"
-_GIT_READS: Final = (
+_DOES = "curl|wget|tee|touch|cp|mv|rm|rmdir|ln|patch|tar|unzip|zip|gzip|gunzip|chmod|chown|mkdir"
+_GIT_READS = (
     "status|diff|log|show|branch|rev-parse|ls-files|blame|tag|remote|config|describe|shortlog|add|commit|push|fetch"
     "|rev-list|cat-file|grep|reflog|ls-remote|ls-tree|version|help|merge-base|check-ignore|for-each-ref|diff-tree"
 )
-GIT_HOOKED: Final = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
-_GIT: Final = r"git (?:-C \S+ |-(?!c)\S+ )*"
-LOOKING: Final = re.compile(rf"(?:{_LOOKS})\Z")
+GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
+_GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
+LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
 """Programs that check nothing whatever they print, and change no file unless an option says so."""
-CHECKING_NOTHING: Final = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
-_STARTING: Final = re.compile(
+CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
+_STARTING = re.compile(
     r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
     r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"
     r"|sort (?:.* )?--compress-program|tar (?:.* )?(?:-I|--(?:checkpoint-action|to-command|use-compress))"
@@ -324,16 +320,16 @@ _STARTING: Final = re.compile(
     re.DOTALL,
 )
 """Calls of such programs that start others, or what runs elsewhere."""
-_STARTS_NOTHING: Final = re.compile(
+_STARTS_NOTHING = re.compile(
     rf"(?:{_LOOKS}|{_DOES})(?= |\Z)|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS}|{GIT_HOOKED}|restore|reset"
     rf"|stash|clean|rm|mv|init|clone|apply)(?= |\Z)"
 )
-_PREPARING: Final = re.compile(
+_PREPARING = re.compile(
     r"(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)(?= |\Z)"
     r"|uv (?:sync|pip|add|lock)(?= |\Z)|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test"
     r"|nextest|insta)|go (?!run|generate|tool|test)"
 )
-_READING: Final = re.compile(
+_READING = re.compile(
     rf"(?!(?:{_LOOKS}|{_DOES}|(?:ba|z)?sh|python3?|node|make|just|git) )\S+ (?:\S+ )?(?:validate|show|list|ls|info"
     r"|audit|outdated|plan|graph|dependencies|dependency:\S+|config|query|doctor|status|version|diff|logs|ps|inspect"
     r"|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)|(?:grep"
@@ -345,7 +341,7 @@ _READING: Final = re.compile(
     r"|--output\S*)(?= |\Z))",
     re.DOTALL,
 )
-_FIXING: Final = re.compile(
+_FIXING = re.compile(
     r"(?:\S*(?:\bfix|\bformat|\bfmt|write|apply)\b\S*|--fix\S*|--write|-w|-i|--in-place|-[uaA]|--update\S*|--auto\S*"
     r"|--accept\S*)\Z"
 )

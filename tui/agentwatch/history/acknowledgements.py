@@ -1,7 +1,5 @@
 """Looked at, acknowledged and snoozed tasks, in the history's database: no decisions, and nothing that agents see."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import sqlite3
@@ -11,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.background import Part
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
@@ -19,7 +17,7 @@ from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.history.database import Database, UnusableError, select
 
-OLD_NAME: Final = "put-aside.jsonl"
+OLD_NAME = "put-aside.jsonl"
 """Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file."""
 
 

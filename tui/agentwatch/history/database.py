@@ -11,8 +11,6 @@ asides        append-only: tasks that were acknowledged, snoozed or were looked 
               is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -25,9 +23,9 @@ from urllib.parse import quote
 from agentwatch.disk import Directory
 from agentwatch.state import HISTORY
 
-APPLICATION_ID: Final = 0x61677768  # `agwh`
+APPLICATION_ID = 0x61677768  # `agwh`
 
-MIGRATIONS: Final[tuple[str, ...]] = (
+MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE observations (
         id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
@@ -59,11 +57,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-_NEWEST: Final = 50  # no version has a larger number: that is damage
-_BUSY_SECONDS: Final = 5.0
-_TRIES: Final = 3
-_WAY_OUT: Final = "free space or permissions"
-_SETTINGS: Final = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
+_NEWEST = 50  # no version has a larger number: that is damage
+_BUSY_SECONDS = 5.0
+_TRIES = 3
+_WAY_OUT = "free space or permissions"
+_SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
 """The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
 no files in a directory that is shared."""

@@ -1,7 +1,5 @@
 """The events of a workspace in the order of time, and the state changes that follow from them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -74,12 +72,11 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield moment(run.started_at, _begun(run, run))
-    for number, one in enumerate(run.rounds[:-1] if run.parent_session is not None else (), 1):
-        following = run.rounds[number].began_at
-        yield moment(
-            following if one.ended_at is None else one.ended_at,
-            replace(run.part(0, number), updated_at=run.updated_at),
-        )
+    # Of a human's session the last turn is enough: people talk to one for days.
+    for number in range(1 if run.parent_session else max(len(run.rounds) - 1, 1), len(run.rounds)):
+        one, following = run.rounds[number - 1], run.rounds[number].began_at
+        ended = following if one.ended_at is None else one.ended_at
+        yield moment(ended, replace(run.part(0, number), updated_at=run.updated_at))
         yield moment(following, _begun(run, run.part(0, number + 1)))
     yield moment(run.ended_at, run)
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
 from agentwatch.delegation.decision import Decision
@@ -27,22 +27,22 @@ from agentwatch.sources.sessions.values import checked_run, is_time, messages, s
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-VERSION: Final = 1
+VERSION = 1
 
-_LONGEST_OUTLINE: Final = 32_768
+_LONGEST_OUTLINE = 32_768
 """Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
-_LONGEST: Final = 64 * 1024 * 1024
+_LONGEST = 64 * 1024 * 1024
 """Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
-_DIGITS: Final = 8  # of the version of the contracts
-_KINDS: Final[dict[str, type[Fields]]] = {"h": Handoff, "r": Return, "t": TodoList}
-_PLAIN: Final[dict[str, tuple[Any, Any]]] = {
+_DIGITS = 8  # of the version of the contracts
+_KINDS: dict[str, type[Fields]] = {"h": Handoff, "r": Return, "t": TodoList}
+_PLAIN: dict[str, tuple[Any, Any]] = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
     "request": (Requested, Request),
     "aside": (Noted, Aside),
 }
 """Events that are written as they are: by the last of their fields, with its type."""
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def pack(text: str) -> bytes:

@@ -4,8 +4,6 @@ Sessions are not copied, for that would put private transcripts into a second pl
 are appended, once each, to `.agentwatch/errors.json` of the workspace, oldest first.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time
@@ -15,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return, Severity
@@ -29,25 +27,25 @@ from agentwatch.sources.files.documents import Elsewhere, KnownFile
 from agentwatch.sources.sessions.values import is_time, shape_of
 from agentwatch.state import record_first_watch, state_directory
 
-LIMIT_BYTES: Final = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
+LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
 
-_LATEST_SECONDS: Final = 60.0  # A change of a file is recorded by then
-_WAITING: Final = 10_000  # events kept in memory while the disk refuses them; the oldest go first
-_LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
+_LATEST_SECONDS = 60.0  # A change of a file is recorded by then
+_WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest go first
+_LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
 """For each file the digest it held when it was last seen, since when, and whether it has been there since."""
-_SHRINK: Final = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
+_SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
 """Drops the oldest texts beyond a size, but for the last one of each file."""
 
-ERRORS: Final = "errors.json"
-MOST_ENTRIES: Final = 1_000
+ERRORS = "errors.json"
+MOST_ENTRIES = 1_000
 
-_MAX_BYTES: Final = 16 * 1024 * 1024
-_LONGEST: Final = 300  # characters of one text in an entry
-_MOST_ERRORS: Final = 10
+_MAX_BYTES = 16 * 1024 * 1024
+_LONGEST = 300  # characters of one text in an entry
+_MOST_ERRORS = 10
 
 Entry = dict[str, Any]
 T = TypeVar("T")

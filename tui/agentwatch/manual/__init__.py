@@ -3,19 +3,16 @@
 `README.md` lists the topics.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Final
 
-_HERE: Final = Path(__file__).parent
-_SCHEMA: Final = ".schema.json"
-_TOPIC: Final = re.compile(r"^- \[(\w+)\]", re.MULTILINE)
-_COMMENT: Final = re.compile(r"<!--.*?-->\n*", re.DOTALL)
-_PICTURE: Final = re.compile(r"^!\[.*\]\(.*\)\n+", re.MULTILINE)
-_WRAP: Final = re.compile(r"(?<=\S)\n *(?=[^\s#-])")
-_LINK: Final = re.compile(r"\[(\w+)\]\(\w+\.md\)")
+_HERE = Path(__file__).parent
+_SCHEMA = ".schema.json"
+_TOPIC = re.compile(r"^- \[(\w+)\]", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+_PICTURE = re.compile(r"^!\[.*\]\(.*\)\n+", re.MULTILINE)
+_WRAP = re.compile(r"(?<=\S)\n *(?=[^\s#-])")
+_LINK = re.compile(r"\[(\w+)\]\(\w+\.md\)")
 
 
 def topics() -> list[str]:

@@ -3,33 +3,31 @@
 What an address may hold is written down here, character by character: parts of it become arguments of `ssh`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
-HERE: Final = "here"  # What `host:` calls this machine, so that no other can be called so
-HOME: Final = "~"
+HERE = "here"  # What `host:` calls this machine, so that no other can be called so
+HOME = "~"
 
-_EXAMPLES: Final = {
+_EXAMPLES = {
     "ssh": "ssh://kim@build1/srv/shop, ssh://build1/~/shop for a directory in your home there, or ssh://build1",
     "nats": "nats://broker for all hosts, nats://broker:4222/build1 for one, or nats://broker/build1/shop",
 }
-_HOST: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]"
-_NAME: Final = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
-_PORT: Final = "(?::(?P<port>[0-9]{1,5}))?"
-_FORMS: Final = {
+_HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]"
+_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_PORT = "(?::(?P<port>[0-9]{1,5}))?"
+_FORMS = {
     "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}(?:/(?P<path>.*))?",
     "nats": rf"(?:nats|tls)://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
 }
-_BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
-_LONGEST: Final = 4_096
+_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
+_LONGEST = 4_096
 
 
 class Address(NamedTuple):

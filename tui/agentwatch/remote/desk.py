@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -56,10 +56,10 @@ from agentwatch.text import quoted
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_IN_TIME: Final = timedelta(minutes=5)  # So long the host may record what is sent
+_IN_TIME = timedelta(minutes=5)  # So long the host may record what is sent
 
 
-_ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
+_ERRORS: Mapping[Outcome, type[DecisionError]] = {
     Outcome.RETURN_CHANGED: ReturnChangedError,
     Outcome.GONE: RequestGoneError,
     Outcome.NOT_ALLOWED: NotAllowedError,
@@ -177,12 +177,12 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
-_ROUNDING: Final = timedelta(seconds=5)
+_ROUNDING = timedelta(seconds=5)
 """A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
-_REFUSED: Final = "refused"
-_LARGEST: Final = 64 * 1024
+_REFUSED = "refused"
+_LARGEST = 64 * 1024
 
-_OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
+_OUTCOMES: dict[type[DecisionError], Outcome] = {
     AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
     ReturnChangedError: Outcome.RETURN_CHANGED,
     RequestGoneError: Outcome.GONE,

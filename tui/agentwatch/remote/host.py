@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.decisions.envelope import PublicKey, parse_public
@@ -54,33 +54,33 @@ from agentwatch.workspaces import Place, Places
 if TYPE_CHECKING:
     from agentwatch.remote.nats import NatsHub
 
-UNREACHED: Final = "cannot be reached: "
-SILENT_SECONDS: Final = 15.0  # A host that has not answered for so long is lost
-WATCH_SECONDS: Final = 5.0
-_GRACE_SECONDS: Final = 2.0  # A link that is down for less is not told: it may be up again at once
-_TICK_SECONDS: Final = 0.5
-_PAUSE_SECONDS: Final = 0.05
-ANSWER_SECONDS: Final = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
-AGAIN_SECONDS: Final = 2.0
-_LARGEST_RESULT: Final = 4 * MEBIBYTE
+UNREACHED = "cannot be reached: "
+SILENT_SECONDS = 15.0  # A host that has not answered for so long is lost
+WATCH_SECONDS = 5.0
+_GRACE_SECONDS = 2.0  # A link that is down for less is not told: it may be up again at once
+_TICK_SECONDS = 0.5
+_PAUSE_SECONDS = 0.05
+ANSWER_SECONDS = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
+AGAIN_SECONDS = 2.0
+_LARGEST_RESULT = 4 * MEBIBYTE
 """Bytes that the result of a decision takes: more than the largest envelope that is read."""
-LARGEST_ANSWER: Final = 16 * MEBIBYTE
+LARGEST_ANSWER = 16 * MEBIBYTE
 """Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
-_MOST_PARTS: Final = 1_024
-_CONNECT_SECONDS: Final = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
-SCAN_SECONDS: Final = 30.0  # A command waits no longer for a host
-MOST_NEWS: Final = 256 * MEBIBYTE
+_MOST_PARTS = 1_024
+_CONNECT_SECONDS = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
+SCAN_SECONDS = 30.0  # A command waits no longer for a host
+MOST_NEWS = 256 * MEBIBYTE
 """Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
-_PATIENCE: Final = 10.0
+_PATIENCE = 10.0
 """Seconds after which what is known takes the place of what was shown, though the relay has not seen everything."""
-_LONGEST: Final = 600  # Characters of how well a host sees, where there is no room for more
-_MOST_WORKSPACES: Final = 1_000  # Each has a place in every beat; people work in dozens
-_LARGEST_HELLO: Final = 8 * 1024 * 1024
+_LONGEST = 600  # Characters of how well a host sees, where there is no room for more
+_MOST_WORKSPACES = 1_000  # Each has a place in every beat; people work in dozens
+_LARGEST_HELLO = 8 * 1024 * 1024
 """Bytes that a hello takes here: 8 KiB for the names and paths of each workspace."""
 
-_TOLERATED: Final = 2.0  # Seconds by which the clocks may differ: nobody sees it
-_FIRST_YEAR: Final = 946_684_800.0
-_LAST_YEAR: Final = 7_258_118_400.0
+_TOLERATED = 2.0  # Seconds by which the clocks may differ: nobody sees it
+_FIRST_YEAR = 946_684_800.0
+_LAST_YEAR = 7_258_118_400.0
 """2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
 
 
@@ -107,16 +107,16 @@ class RemoteHost:
         self.refusal = ""  # Why it records nothing that is decided here, and what to do, in a sentence
         self.round_trip: float | None = None  # Seconds from a question to its answer, as far as they are known
         self._echo = 0.0  # The last echo of ours
-        self.label: Final = label
+        self.label = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
         self.offset = 0.0  # So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference
         self.heard_at: float | None = None  # When it has answered last, in epoch seconds
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
-        self.lock: Final = threading.RLock()
+        self.lock = threading.RLock()
         self.hello: Hello | None = None  # The host's last hello; None before the first
-        self.clock: Final = clock
-        self.steady: Final = steady
+        self.clock = clock
+        self.steady = steady
         self._link = link
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
@@ -397,7 +397,7 @@ class RemoteSource(Source):
     """
 
     def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple) -> None:
-        self.host: Final = host
+        self.host = host
         self.workspace: Workspace | None = None
         self.log = Log()
         self._name, self._own_keys = name, own_keys

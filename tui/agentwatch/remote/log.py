@@ -1,10 +1,8 @@
 """The numbered log of a workspace, the same in its relay and on each screen, and how much one host may fill it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
@@ -13,8 +11,8 @@ from agentwatch.delegation.request import after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.values import messages
 
-MEBIBYTE: Final = 1024 * 1024
-MOST: Final = {
+MEBIBYTE = 1024 * 1024
+MOST = {
     # Four times what a screen is made for.
     "tasks": 20_000,
     # Two attempts of each task.
@@ -25,7 +23,7 @@ MOST: Final = {
     "MiB": 256 * MEBIBYTE,
 }
 """Of what one host says; bytes are those that are taken here, about."""
-_ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
+_ENTRY = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing
 

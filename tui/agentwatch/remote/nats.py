@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import nats.errors
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Do = Callable[[Client], Coroutine[Any, Any, None]]
 
-CONNECT_SECONDS: Final = 5.0
-PING_SECONDS: Final = 10  # A connection on which nothing answers is given up after three of them
-_CLOSE_SECONDS: Final = 0.4
-_JOIN_SECONDS: Final = 1.0
-_FILES: Final = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
+CONNECT_SECONDS = 5.0
+PING_SECONDS = 10  # A connection on which nothing answers is given up after three of them
+_CLOSE_SECONDS = 0.4
+_JOIN_SECONDS = 1.0
+_FILES = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
 
-_NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
+_NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed."""
 
-_CREDS: Final = re.compile(
+_CREDS = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
 )
 """The beginning of a .creds file, or of one with the seed of an nkey."""
@@ -178,7 +178,7 @@ class NatsHub:
     there while one of them is."""
 
     def __init__(self, server: str, login: Login, host: str = "") -> None:
-        self.screen: Final = secrets.token_hex(8)
+        self.screen = secrets.token_hex(8)
         self._server, self._login, self._host = server, login, host
         self._subject = host_subject(host) if host else screen_subject("*", self.screen)
         self._links: dict[str, NatsLink] = {}
@@ -297,7 +297,7 @@ class NatsLink(Link):
     answers_in = 5.0
 
     def __init__(self, hub: NatsHub, host: str) -> None:
-        self.host: Final = host
+        self.host = host
         self.screen = hub.screen
         self._hub = hub
         self.receive: Receive

@@ -11,18 +11,16 @@ server publish for him, which answers a request to whatever subject the request 
 subjects has no other subject to name.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.decisions.envelope import PublicKey
 
-STREAM: Final = "KV_AGENTWATCH"  # Holds the key-value store
-_KEPT_SECONDS: Final = 30 * 24 * 3600.0
+STREAM = "KV_AGENTWATCH"  # Holds the key-value store
+_KEPT_SECONDS = 30 * 24 * 3600.0
 
 
 def host_of(key: PublicKey) -> str:

@@ -4,8 +4,6 @@ Through a pair of pipes each message has its length before it. Text before the f
 there, which may greet on every login. Everything here is called from threads; a link connects again by itself.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shlex
@@ -19,31 +17,31 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.remote.address import Address
 from agentwatch.remote.protocol import LARGEST_MESSAGE
 from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0  # Seconds between two attempts to connect
-GREETING: Final = b"agentwatch-relay\n"  # Is the first line, in both directions
-_MOST_NOISE: Final = 256 * 1024
-MOST_WAITING: Final = 64 * 1024 * 1024
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0  # Seconds between two attempts to connect
+GREETING = b"agentwatch-relay\n"  # Is the first line, in both directions
+_MOST_NOISE = 256 * 1024
+MOST_WAITING = 64 * 1024 * 1024
 """Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
-_CHUNK: Final = 1024 * 1024
-_JOIN_SECONDS: Final = 0.8
+_CHUNK = 1024 * 1024
+_JOIN_SECONDS = 0.8
 
-_SSH_OPTIONS: Final = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
-_ASKS_NOBODY: Final = ("-o", "BatchMode=yes")
-_SCRIPT: Final = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
+_SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
+_ASKS_NOBODY = ("-o", "BatchMode=yes")
+_SCRIPT = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
 """Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
-_LASTS_SECONDS: Final = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
-_STOP_SECONDS: Final = 0.3
-_NOT_FOUND: Final = 127
-_SSH_FAILED: Final = 255
-_LONGEST: Final = 300  # Characters of a reason that come from there
+_LASTS_SECONDS = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
+_STOP_SECONDS = 0.3
+_NOT_FOUND = 127
+_SSH_FAILED = 255
+_LONGEST = 300  # Characters of a reason that come from there
 
 Receive = Callable[[bytes], None]  # Is called with every message, in a thread of the link
 

@@ -5,8 +5,6 @@ is, or `z` and the frame compressed. The signature covers the kind of thing that
 decision, nor the other way round. Nothing is unpacked before its signature was checked.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,16 +20,16 @@ from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Req
 from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
-LARGEST: Final = 8 * 1024 * 1024  # Bytes of a frame
-ENOUGH: Final = 256 * 1024  # Bytes up to which several entries share a frame
-EARLIEST: Final = -62_135_596_800.0
-LATEST: Final = 253_402_300_800.0  # The years 1 and 10000, in seconds since the epoch
+LARGEST = 8 * 1024 * 1024  # Bytes of a frame
+ENOUGH = 256 * 1024  # Bytes up to which several entries share a frame
+EARLIEST = -62_135_596_800.0
+LATEST = 253_402_300_800.0  # The years 1 and 10000, in seconds since the epoch
 
-_PAYLOAD_TYPE: Final = "application/vnd.agentwatch.frame.v1"
-_SIGNATURE: Final = 64
-_HEAD: Final = _SIGNATURE + 32
-LARGEST_MESSAGE: Final = LARGEST + _HEAD + 1024
-_WORTH: Final = 1024  # Bytes from which on compressing saves something
+_PAYLOAD_TYPE = "application/vnd.agentwatch.frame.v1"
+_SIGNATURE = 64
+_HEAD = _SIGNATURE + 32
+LARGEST_MESSAGE = LARGEST + _HEAD + 1024
+_WORTH = 1024  # Bytes from which on compressing saves something
 
 
 class VersionError(ValueError):
@@ -213,7 +211,7 @@ class Ask(_Model):
 
 
 Frame = Hello | Observed | Beat | Result | Reply | Watch | Decide | Ask
-_FRAMES: Final[TypeAdapter[Frame]] = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
+_FRAMES: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
 
 
 class _Greeting(BaseModel):

@@ -1,7 +1,5 @@
 """The relay: monitors without a screen, which tell what they see to whoever watches from another machine."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import socket
@@ -10,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
@@ -42,10 +40,10 @@ from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
-BEAT_SECONDS: Final = 5.0
-SEEN_SECONDS: Final = 15.0  # For so long after a screen has said so, somebody sees a workspace
-_FIND_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.25  # Between two looks at how well a monitor sees
+BEAT_SECONDS = 5.0
+SEEN_SECONDS = 15.0  # For so long after a screen has said so, somebody sees a workspace
+_FIND_SECONDS = 10.0
+_LOOK_SECONDS = 0.25  # Between two looks at how well a monitor sees
 
 
 class Relayed:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.log import weight
@@ -22,12 +22,12 @@ from agentwatch.sources.sessions.values import shape_of
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_PAUSE_SECONDS: Final = 1.0  # Between two looks at a transcript on a host
-_UNREACHABLE: Final = "The host does not answer"
+_PAUSE_SECONDS = 1.0  # Between two looks at a transcript on a host
+_UNREACHABLE = "The host does not answer"
 
-PART: Final = 128 * 1024  # Characters of one part
-_MOST_OPEN: Final = 8
-_MOST_ENTRIES: Final = 20_000
+PART = 128 * 1024  # Characters of one part
+_MOST_OPEN = 8
+_MOST_ENTRIES = 20_000
 
 
 class FarTranscript(RunTranscript):

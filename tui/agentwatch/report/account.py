@@ -4,13 +4,11 @@ Times are seconds since the epoch, None if they are not known. Every text is for
 words, which quote foreign text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
@@ -269,15 +267,15 @@ class Grid(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-_ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
-_CHANGED: Final = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
-_DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose"} | {
+_ASKED = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
+_CHANGED = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
+_DECIDED = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose"} | {
     "by": "line",
     "receipt": "line",
 }
-_REQUESTED: Final = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
-_CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
+_REQUESTED = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
+_CLAIMED = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
+_BROKEN = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
 def receipt_words(decision: Decision) -> str:

@@ -1,12 +1,10 @@
 """`agentwatch report`: makes the account of each workspace and writes it, in one of three formats, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.console import STRONG, Part, is_terminal, say_line
 from agentwatch.delegation.decision import Decision
@@ -31,7 +29,7 @@ from agentwatch.view.times import iso
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""
 
-_RETURNED: Final = (
+_RETURNED = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
     "files_modified",
@@ -39,9 +37,7 @@ _RETURNED: Final = (
 """The facts of a return, by their names there."""
 
 
-_INKS: Final = {
-    f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()
-}
+_INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}
 
 
 def past_of(workspace: Path) -> Sequence[Event]:
@@ -175,4 +171,4 @@ def _decision(one: Decision) -> Document:
     return told | {"at": iso(one.at), "receipt": receipt_words(one)}
 
 
-FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": json_report, "html": html}
+FORMATS: dict[str, Callable[[Account], str]] = {"md": markdown, "json": json_report, "html": html}

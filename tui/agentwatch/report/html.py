@@ -11,7 +11,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
@@ -20,33 +20,33 @@ from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import iso, took, utc
 
-_DEEPEST: Final = 16
+_DEEPEST = 16
 """Levels that are indented; nobody reads deeper."""
 
-_CHANGES: Final = 2_000
-_ITEMS: Final = 60
+_CHANGES = 2_000
+_ITEMS = 60
 """Entries of one list or table; more are counted."""
 
-_FIRST_ASKED: Final = 12
+_FIRST_ASKED = 12
 """Asks whose tasks are unfolded: more would push the tree out of sight."""
 
-_SHORTEST: Final = 2.0
+_SHORTEST = 2.0
 """Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
 
-_LEAST: Final = 0.6
+_LEAST = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
-_COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
-_LEGEND: Final = (
+_COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
+_LEGEND = (
     "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
     " decision. Times are UTC."
 )
-_SECTION: Final = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
-_DELEGATION: Final = (
+_SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
+_DELEGATION = (
     '<div class="row head" aria-hidden="true"><span class="name">task</span><span>state</span>'
     '<span class="number">took</span>$labels</div><div class="tree">$rows</div><p class="faint legend">$legend</p>'
 )
-_ROW: Final = (
+_ROW = (
     '<details$open><summary class="row d$depth$done"><span class="name"><b>$title</b>$agent$flag</span>$state'
     '<span class="number">$took</span>$lane</summary><div id="task-$number" class="body">$body</div></details>'
 )

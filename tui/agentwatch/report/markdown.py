@@ -7,12 +7,10 @@ issue numbers and commit ids into links after it has rendered the Markdown, in e
 escaping is not enough: what they begin with stands in an element of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import LINE_LIMIT, clean, exact
@@ -20,18 +18,18 @@ from agentwatch.view.looks import look
 from agentwatch.view.times import utc
 from agentwatch.view.words import plural
 
-LIMIT: Final = 65_000
+LIMIT = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
 
-_ROOM: Final = 10_000
+_ROOM = 10_000
 """Characters of the tree, and of each table of the session."""
 
-_ROWS: Final = 60
-_ITEMS: Final = 20
-_DEEPEST: Final = 9
+_ROWS = 60
+_ITEMS = 20
+_DEEPEST = 9
 """Levels of nested lists; renderers stop at some depth, and nobody reads deeper."""
 
-_SPECIAL: Final = re.compile(
+_SPECIAL = re.compile(
     r"""
     (?P<commit>(?<![0-9A-Za-z])[0-9a-fA-F]{7,64}(?![0-9A-Za-z]))
   | (?P<linking>[@\#$]                          # mention, e-mail; issue; mathematics
@@ -43,7 +41,7 @@ _SPECIAL: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_CODE: Final = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
+_CODE = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 
 
 def markdown(account: Account) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentwatch import __version__
 from agentwatch.background import Background
@@ -35,20 +35,20 @@ from agentwatch.sources.sessions.store import holds
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
-_SOCKET: Final = Path("app-server-control", "app-server-control.sock")
-_LOOK_SECONDS: Final = 2.0  # between two looks for a socket
-_IDLE_SECONDS: Final = 0.25
-_HELD_SECONDS: Final = 0.05  # between two looks for an answer
-_ANSWER_SECONDS: Final = 10.0  # the server answers within this, or is none
-_LARGEST: Final = 32 * 1024 * 1024
-_TRIED: Final = "0.169."  # versions whose requests and answers were tried
+_SOCKET = Path("app-server-control", "app-server-control.sock")
+_LOOK_SECONDS = 2.0  # between two looks for a socket
+_IDLE_SECONDS = 0.25
+_HELD_SECONDS = 0.05  # between two looks for an answer
+_ANSWER_SECONDS = 10.0  # the server answers within this, or is none
+_LARGEST = 32 * 1024 * 1024
+_TRIED = "0.169."  # versions whose requests and answers were tried
 
-COMMAND: Final = "item/commandExecution/requestApproval"
-PATCH: Final = "item/fileChange/requestApproval"
-QUESTION: Final = "item/tool/requestUserInput"
-SERVER: Final = "mcpServer/elicitation/request"  # a form of an MCP server, or leave to call a tool of it
+COMMAND = "item/commandExecution/requestApproval"
+PATCH = "item/fileChange/requestApproval"
+QUESTION = "item/tool/requestUserInput"
+SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or leave to call a tool of it
 
-METHODS: Final = {
+METHODS = {
     COMMAND: {
         *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
         *("proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments"),
@@ -60,22 +60,22 @@ METHODS: Final = {
 """Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are
 for the program that began the session."""
 
-_IDS: Final = {"threadId", "turnId", "itemId", "startedAtMs"}
-_OF_QUESTIONS: Final = {"id", "header", "question", "isOther", "isSecret", "options"}
-_PERMIT: Final = (Action.ALLOW, Action.DENY)
-_DECISIONS: Final[dict[Action, dict[str, Any]]] = {
+_IDS = {"threadId", "turnId", "itemId", "startedAtMs"}
+_OF_QUESTIONS = {"id", "header", "question", "isOther", "isSecret", "options"}
+_PERMIT = (Action.ALLOW, Action.DENY)
+_DECISIONS: dict[Action, dict[str, Any]] = {
     Action.ALLOW: {"decision": "accept"},
     Action.DENY: {"decision": "decline"},
 }
-_OF_SERVERS: Final[dict[Action, dict[str, Any]]] = {
+_OF_SERVERS: dict[Action, dict[str, Any]] = {
     Action.ALLOW: {"action": "accept", "content": {}},
     Action.DENY: {"action": "decline", "content": None},
 }
-_TOOLS: Final = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
-_OF_CALLS: Final = ("type", "server", "tool", "arguments")
-_OF_DIFFS: Final = "@+- \\"  # how the lines of a diff begin, but for empty ones
+_TOOLS = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
+_OF_CALLS = ("type", "server", "tool", "arguments")
+_OF_DIFFS = "@+- \\"  # how the lines of a diff begin, but for empty ones
 
-_ONLY_THERE: Final = "agentwatch does not know all of what Codex asks here: answer it in Codex"
+_ONLY_THERE = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
 
 @dataclass(slots=True)

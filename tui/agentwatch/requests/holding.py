@@ -3,15 +3,12 @@
 Whatever goes wrong here is silence towards the program, whose own prompt then stands or appears.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from agentwatch.decisions.delivery import CLAIM, ReceiptBook
 from agentwatch.decisions.errors import DecisionError
@@ -24,9 +21,9 @@ from agentwatch.disk import UNSYNCED, Disk, change_stamp
 from agentwatch.requests.store import Offer, RequestError, RequestStore, refuse_inside
 from agentwatch.state import is_shown, state_directory
 
-_POLL_SECONDS: Final = 0.01
-_WATCHED_SECONDS: Final = 0.25  # between two looks at whether a screen shows the workspace
-_LOOK_ANYWAY_SECONDS: Final = 2.0  # so often is looked without a sign
+_POLL_SECONDS = 0.01
+_WATCHED_SECONDS = 0.25  # between two looks at whether a screen shows the workspace
+_LOOK_ANYWAY_SECONDS = 2.0  # so often is looked without a sign
 
 
 class Holder:
@@ -42,7 +39,7 @@ class Holder:
         disk: Disk = UNSYNCED,
     ) -> None:
         self._state = state or state_directory(workspace)
-        self.store: Final = RequestStore(workspace, state=self._state, disk=disk)
+        self.store = RequestStore(workspace, state=self._state, disk=disk)
         self.trouble: str = ""
         """Why an answer did not get through, one sentence for the operator; it may quote foreign text."""
         self._workspace = workspace

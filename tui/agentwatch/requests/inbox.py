@@ -1,12 +1,9 @@
 """Requests of the programs in a workspace, as a part of a worker: the operator sees one as soon as it is offered."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from agentwatch.background import Part
 from agentwatch.delegation.events import Requested
@@ -20,7 +17,7 @@ class Inbox(Part):
     """Looks at a request store, once or as a part of a worker."""
 
     def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
-        self.store: Final = store
+        self.store = store
         self.notice: str | None = None
         self._clock = clock
         self._known: dict[str, Request] = {}

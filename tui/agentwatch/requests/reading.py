@@ -4,17 +4,15 @@ that whatever else it is given. Pure.
 One text for each: a line of the command can never pass for what the call is given besides, nor that for the command.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.delegation.request import Given, Option, Query, Request, input_text, request_id_of
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 
-_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:

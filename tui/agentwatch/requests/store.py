@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
@@ -31,13 +31,13 @@ from agentwatch.text import quoted
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-NAME: Final = "requests"
-MOST_ENDED: Final = 100  # so many that have ended are kept, and up to as many more
+NAME = "requests"
+MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
 
-LARGEST: Final = 1024 * 1024  # bytes of a file: what is larger is answered in its program
+LARGEST = 1024 * 1024  # bytes of a file: what is larger is answered in its program
 
-_MOST_SECONDS: Final = 2**40
-_OPEN_TO_OTHERS: Final = 0o077
+_MOST_SECONDS = 2**40
+_OPEN_TO_OTHERS = 0o077
 
 
 class RequestError(AgentwatchError):
@@ -48,12 +48,12 @@ class RequestStore:
     """The requests of one workspace, in its state directory. Any thread and any process may use it at once."""
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
-        self.directory: Final = (state or state_directory(workspace)) / NAME
-        self.workspace_id: Final = workspace_id(workspace)
+        self.directory = (state or state_directory(workspace)) / NAME
+        self.workspace_id = workspace_id(workspace)
         self.problems: list[str] = []
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
-        self.disk: Final = disk
+        self.disk = disk
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""

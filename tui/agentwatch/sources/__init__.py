@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from agentwatch.text import clean, complain
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.following import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
-_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live", "replay")
+_WORST_FIRST: tuple[Mode, ...] = ("starting", "degraded", "polling", "live", "replay")
 
-FILES: Final = "files"  # The name of the source that is the workspace itself
+FILES = "files"  # The name of the source that is the workspace itself
 
-_MOST_PROBLEMS: Final = 20  # Those that a command prints, a line each
+_MOST_PROBLEMS = 20  # Those that a command prints, a line each
 
 
 class Problem(NamedTuple):

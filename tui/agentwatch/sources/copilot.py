@@ -2,8 +2,6 @@
 `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands work out.
 An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -22,13 +19,13 @@ from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESS
 from agentwatch.sources.sessions.store import FilesReader, Layout, Session
 from agentwatch.sources.sessions.tail import Record
 
-NAME: Final = "copilot"
+NAME = "copilot"
 
-_SENDER: Final = "agent-"
-_REFUSED: Final = ("denied", "rejected")
-_COPIED: Final = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
-_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
-_SHUT: Final = "not over when Copilot was closed"
+_SENDER = "agent-"
+_REFUSED = ("denied", "rejected")
+_COPIED = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
+_ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
+_SHUT = "not over when Copilot was closed"
 
 
 class Agent(Account):

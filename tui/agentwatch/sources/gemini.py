@@ -2,15 +2,12 @@
 A line is a message `{id, timestamp, type, content, toolCalls?}`, which takes the place of one with the same id once its
 calls are over, or changes the whole (`$set`). That `$rewindTo` takes messages back is left aside."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -32,13 +29,13 @@ from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account
 from agentwatch.sources.sessions.store import AgentsReader, Layout, Session, holds
 from agentwatch.sources.sessions.tail import Record, read_small
 
-_COMMAND: Final = re.compile(
+_COMMAND = re.compile(
     r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<open>(?:Signal"
     r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_STOPPED: Final = "Operation cancelled"  # of a call that Esc has ended; one that was only denied says something else
-_ROOT_BYTES: Final = 64 * 1024
+_STOPPED = "Operation cancelled"  # of a call that Esc has ended; one that was only denied says something else
+_ROOT_BYTES = 64 * 1024
 
 
 class Chat(Account):

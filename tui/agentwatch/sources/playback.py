@@ -1,26 +1,23 @@
 """A recording played again: a source that emits its observations at their times, long waits shortened."""
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final
 
 from agentwatch.background import Background
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Noted, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
-IDLE_SECONDS: Final = 2.0  # The longest wait for the next observation, at speed 1
+IDLE_SECONDS = 2.0  # The longest wait for the next observation, at speed 1
 
-_PLAYED: Final = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
-SLOWEST: Final = 1 / 8
-FASTEST: Final = 1024.0
+_PLAYED = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
+SLOWEST = 1 / 8
+FASTEST = 1024.0
 
-REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
+REPLAY = Health("replay", "A recording is played, nothing is watched")
 
 
 @dataclass(frozen=True, slots=True)

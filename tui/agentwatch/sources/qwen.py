@@ -2,11 +2,8 @@
 A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. How an agent
 stands is in its description at once, while its parent hears of it when all agents of its message have ended."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from agentwatch.delegation.run import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
@@ -25,17 +22,17 @@ from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Acco
 from agentwatch.sources.sessions.store import AgentsReader, Layout
 from agentwatch.sources.sessions.tail import Record
 
-NAME: Final = "qwen-code"
+NAME = "qwen-code"
 
-_BY_HUMAN: Final = "[Operation Cancelled]"
-_COMMAND: Final = re.compile(
+_BY_HUMAN = "[Operation Cancelled]"
+_COMMAND = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
 )  # the output of a command stands between two of the lines about it
-_REFUSED: Final = re.compile(
+_REFUSED = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
 )  # how the results of calls begin that nobody allowed, whatever their status
-_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
+_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
 
 
 class Chat(Account):

@@ -4,8 +4,6 @@ workspace, mode?, status}, `ui_messages.json` beside it a list of {ts, type: ask
 the first is the prompt, a `newTask` is handed on, a `completion_result` handed back. Times are in milliseconds. Both
 are replaced, and read again, as a whole."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time
@@ -14,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.disk import spellings
@@ -28,21 +26,21 @@ from agentwatch.sources.sessions.store import holds
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 from agentwatch.state import user_home
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
-_ITEM: Final = "history_item.json"
-_MESSAGES: Final = "ui_messages.json"
-_SEARCH_SECONDS: Final = 2.0
-_LONGEST: Final = 500
+_MOST_BYTES = 64 * 1024 * 1024
+_ITEM = "history_item.json"
+_MESSAGES = "ui_messages.json"
+_SEARCH_SECONDS = 2.0
+_LONGEST = 500
 
-_CANCELED: Final = "user_cancelled"  # why a request to the model was broken off, in the extension's word
-_STATES: Final = {
+_CANCELED = "user_cancelled"  # why a request to the model was broken off, in the extension's word
+_STATES = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
     "completed": RunState.ENDED,
     "interrupted": RunState.CANCELED,
     "aborted": RunState.CANCELED,
 }
-_WAITING: Final = {
+_WAITING = {
     "followup": "an answer",
     "command": "an approval of a command",
     "tool": "an approval of a tool",
@@ -51,15 +49,15 @@ _WAITING: Final = {
     "mistake_limit_reached": "help after too many mistakes",
     "auto_approval_max_req_reached": "leave to go on",
 }
-_RESUMED: Final = ("resume_task", "resume_completed_task")  # asked when a task is only looked at again
-_SAID: Final = {
+_RESUMED = ("resume_task", "resume_completed_task")  # asked when a task is only looked at again
+_SAID = {
     "text": EntryKind.WORDS,
     "completion_result": EntryKind.WORDS,
     "reasoning": EntryKind.THOUGHT,
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
+_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
 
 
 class _Task(NamedTuple):

@@ -4,17 +4,14 @@ Each has a `.git` file that names its directory in the repository's `.git/worktr
 Only where both say so is it one: what a foreign file claims alone leads nowhere.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
-_SMALL: Final = 64 * 1024
-_MOST: Final = 200  # Work trees of one repository that are looked at
+_SMALL = 64 * 1024
+_MOST = 200  # Work trees of one repository that are looked at
 
 
 class NoRepositoryError(Exception):

@@ -34,7 +34,7 @@ from agentwatch.view.words import (
 )
 
 SCHEMA_VERSION: Final = 1
-_NO_RETURN: Final = Return(Contract.RETURN_FORMAT, None, None)
+_NO_RETURN = Return(Contract.RETURN_FORMAT, None, None)
 
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
 """A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it."""
@@ -422,7 +422,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
     )
 
 
-_OF_RETURN: Final = ("summary", "error_code", "error_message", "errors", "blockers", "limitations")
+_OF_RETURN = ("summary", "error_code", "error_message", "errors", "blockers", "limitations")
 
 
 def _attempt(task: Task, attempt: Attempt) -> AttemptDoc:

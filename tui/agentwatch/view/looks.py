@@ -1,9 +1,7 @@
 """Glyph, word and colour of what a task, a claim, a finding or a todo is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
 from agentwatch.delegation.events import Claim, Verdict, merged
@@ -19,7 +17,7 @@ class Look(NamedTuple):
     color: str
 
 
-_COLORS: Final = {
+_COLORS = {
     # A theme has one colour for what nobody knows.
     Shown.UNKNOWN: "stale",
     Shown.SILENT: "stale",
@@ -28,22 +26,22 @@ _COLORS: Final = {
     Shown.WAITING: "submitted",
     Shown.IDLE: "partial",
 }
-LOOKS: Final[Mapping[str, Look]] = {
+LOOKS: Mapping[str, Look] = {
     shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
 }  # By what is shown, or the state of an attempt
 
-VERDICTS: Final = {
+VERDICTS = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
     Verdict.UNVERIFIABLE: Look("?", "unverifiable", "text-muted"),
     Verdict.VERIFIED: Look("✓", "verified", "state-completed"),
 }  # In the order in which claims are told
 
-SEVERITIES: Final = {
+SEVERITIES = {
     Severity.ERROR: Look("✗", "error", "text-error"),
     Severity.WARNING: Look("!", "warning", "text-warning"),
 }
 
-TODOS: Final = {
+TODOS = {
     TodoStatus.PENDING: Look("○", "pending", "text-muted"),
     TodoStatus.IN_PROGRESS: Look("◐", "in progress", "state-working"),
     TodoStatus.DONE: Look("✓", "done", "state-completed"),
@@ -61,7 +59,7 @@ def false_claims(task: Task) -> list[Claim]:
     return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 
-ASKS: Final = {
+ASKS = {
     RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
     RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
     RequestKind.FORM: Look("■", "asks", "state-blocked"),

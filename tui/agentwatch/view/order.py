@@ -6,25 +6,23 @@ that it had when its group, its state or whether it asks last changed. Nor does 
 again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from itertools import groupby
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural
 
-_JUST: Final = 600.0  # Seconds for which a run that has ended counts as now
-_LIVE_SILENCE: Final = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
-_DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
+_JUST = 600.0  # Seconds for which a run that has ended counts as now
+_LIVE_SILENCE = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
+_DECIDED = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
-_WORK: Final = _DECIDED | {State.WORKING}
-_REFRESH: Final = 15.0  # Seconds after which runs are looked at that time alone may move
+_WORK = _DECIDED | {State.WORKING}
+_REFRESH = 15.0  # Seconds after which runs are looked at that time alone may move
 
 
 class Group(Enum):

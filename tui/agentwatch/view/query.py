@@ -5,13 +5,11 @@ where commas part several values and the beginning of a known value is enough. A
 quotation marks keep blanks, colons and a minus as they are. Letter case does not matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, Task
@@ -23,15 +21,15 @@ from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
 
 _Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a moment (epoch seconds)
 
-_NEEDS_YOU: Final = "is:needs-you"
-_TERM: Final = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
-_KEYED: Final = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
-_LAST: Final = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
+_NEEDS_YOU = "is:needs-you"
+_TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
+_KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
+_LAST = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
 """The last key or value of a query, as far as it is written."""
-_LEAST: Final = 2  # Letters from which a word may be the beginning of a key
-_NEAR: Final = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
-_LONGEST: Final = 40  # Characters of a wrong value that are told
-_EXAMPLES: Final = {
+_LEAST = 2  # Letters from which a word may be the beginning of a key
+_NEAR = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
+_LONGEST = 40  # Characters of a wrong value that are told
+_EXAMPLES = {
     "state": "failed",
     "is": "needs-you",
     "agent": "review",
@@ -194,18 +192,18 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
     return lambda task: task.shown is shown
 
 
-_ALIKE: Final = (
+_ALIKE = (
     "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
     " your-turn=idle"
 )
 """The states in the words of the screen, and of other programs and protocols (A2A)."""
-_SAID: Final = (
+_SAID = (
     "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
     " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
     " history=past"
 )
 """Words for what a task says of itself."""
-_WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
+_WORDS: Mapping[str, Callable[[Task], Any]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
     "decided": decision_of,
@@ -219,7 +217,7 @@ _WORDS: Final[Mapping[str, Callable[[Task], Any]]] = {
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
 }
 """The values of `state:` and `is:`."""
-_SPANS: Final = ("10m", "1h", "3h", "1d", "7d")
+_SPANS = ("10m", "1h", "3h", "1d", "7d")
 
 
 def _sought_texts(task: Task) -> list[str | None]:
@@ -243,11 +241,11 @@ def _paths_of(task: Task) -> Iterator[str | None]:
     yield from (claim.path for claim in task.claims)
 
 
-OFFERED: Final[Mapping[str, Callable[[Task], Iterable[str | None]]]] = {
+OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "agent": lambda task: [task.agent],
     "source": _sources_of,
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
 }  # The keys whose values are offered as the tasks have them
-_TEXTS: Final = {**OFFERED, "path": _paths_of, "": _sought_texts}
+_TEXTS = {**OFFERED, "path": _paths_of, "": _sought_texts}
 """The texts in which a value is sought, by key; a word has none."""

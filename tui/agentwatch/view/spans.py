@@ -1,12 +1,10 @@
 """A task's attempts and waits as spans of time, and time as columns. Pure, without a clock: what goes on has no end."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.view.looks import ASKS, LOOKS, Look, look
@@ -14,7 +12,7 @@ from agentwatch.view.times import ended_at
 
 Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
 
-_LONGEST: Final = 12 * 3_600.0
+_LONGEST = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
 
 

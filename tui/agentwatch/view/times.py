@@ -1,16 +1,14 @@
 """When a task and its attempts ran, and how times are said. Times are seconds since the epoch."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation import standing
 from agentwatch.delegation.task import Attempt, Shown, Task
 
-_YEAR: Final = 365 * 86_400
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+_YEAR = 365 * 86_400
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 class Took(NamedTuple):

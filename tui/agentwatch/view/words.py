@@ -1,7 +1,5 @@
 """Words of several faces for a task: its name, state and question, how its model and mode compare, its decision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from math import isinf
@@ -18,7 +16,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import indented, quoted, shown, summary
 from agentwatch.view.times import ago, clock, duration, iso, span
 
-BASES: Final = {
+BASES = {
     Basis.PACKET: "its packet names the parent",
     Basis.SESSION: "the session store links the two",
     Basis.DELEGATION_PATH: "its delegation path leads through the parent",
@@ -68,7 +66,7 @@ def retries_left(retry: Retry) -> str:
     return f"{retry.remaining}{of} left"
 
 
-_MOST_HOLDING: Final = 50  # of so many that hold a task up the most urgent one is named
+_MOST_HOLDING = 50  # of so many that hold a task up the most urgent one is named
 
 
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
@@ -187,7 +185,7 @@ A2AState = Literal[
 ]
 A2A_AUTH: Final = "auth-required"
 A2A_INPUT: Final = "input-required"
-_IN_A2A: Final[dict[Shown, A2AState]] = {
+_IN_A2A: dict[Shown, A2AState] = {
     **dict.fromkeys(Shown, "working"),
     Shown.CANCELED: "canceled",
     Shown.COMPLETED: "completed",
@@ -218,8 +216,8 @@ def a2a_state(task: Task) -> A2AState:
     return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
 
 
-THERE: Final = "answer in its terminal"
-GONE: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+THERE = "answer in its terminal"
+GONE = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
 def why_not(request: Request) -> str | None:
@@ -235,10 +233,10 @@ def why_not(request: Request) -> str | None:
 
 # Requests of programs
 
-_INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
+_INIT = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
 
-_ELSEWHERE: Final = {
+_ELSEWHERE = {
     Permitter.PERSON: "in the program",
     Permitter.HOOK: "by a hook, not with your answer",
     Permitter.RULE: "by a rule of the program",
@@ -355,7 +353,7 @@ def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple
 
 # Decisions
 
-_UNREAD: Final = 180.0  # An agent that waits for a decision reads it within seconds: after this, nobody waits
+_UNREAD = 180.0  # An agent that waits for a decision reads it within seconds: after this, nobody waits
 
 
 def decision_of(task: Task) -> Decision | None:

@@ -1,7 +1,5 @@
 """A session of Claude Code: what its agents claim of commands, held against what they and those they asked ran."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,7 +30,7 @@ def child(store: Store, by: Log, name: str, task: str, **keys: object) -> Log:
     return log
 
 
-def ran(log: Log, call: str, command: str, output: str) -> None:
+def ran(log: Log, call: str, command: str, output: str):
     log.used("Bash", call, command=command)
     log.got(call, output, stdout=output, stderr="", interrupted=False)
 
@@ -49,7 +47,7 @@ def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
     return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
 
 
-def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path: Path) -> None:
+def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "ls", "src")
@@ -65,7 +63,7 @@ def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path: Path) -
     assert b"pytest -q" in line
 
 
-def test_a_log_that_may_lack_something_verifies_nothing(tmp_path: Path) -> None:
+def test_a_log_that_may_lack_something_verifies_nothing(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
@@ -78,7 +76,7 @@ def test_a_log_that_may_lack_something_verifies_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path: Path) -> None:
+def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     store, main = store_of(tmp_path)
     first = child(store, main, "a1", "shop.cart")
     below = child(store, first, "a2", "shop.cart.test", parentAgentId="a1", spawnDepth=2)
@@ -95,7 +93,7 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path: Path) -> N
     assert (claim.verdict, claim.detail) == ("contradicted", "never run")
 
 
-def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path: Path) -> None:
+def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
@@ -109,7 +107,7 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path: Path) ->
     assert claims_of(monitor)["`pytest -q` \u2014 412 passed"].verdict == "contradicted"
 
 
-def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path: Path) -> None:
+def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     store, main = store_of(tmp_path)
     # git knows nothing of what was before its repository was made.
     store.set_back(BEGIN - datetime.fromtimestamp(HANDED_OFF, UTC))

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.config import Settings
@@ -30,14 +30,14 @@ from agentwatch.sources.sessions.tail import Tail
 HookAnswer = dict[str, Any]
 
 # States in which a child must not stop without a word of the operator.
-BAD: Final = (State.INVALID, State.FAILED, State.BLOCKED)
+BAD = (State.INVALID, State.FAILED, State.BLOCKED)
 
-_LOOKS: Final = 20
-_PAUSE_SECONDS: Final = 0.05  # A transcript becomes readable up to half a second after its agent has begun
+_LOOKS = 20
+_PAUSE_SECONDS = 0.05  # A transcript becomes readable up to half a second after its agent has begun
 
-_HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
+_HEAD = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
 
-_LAUNCHED: Final = "async_launched"
+_LAUNCHED = "async_launched"
 
 
 def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:

@@ -3,25 +3,23 @@
 Each call loads only what it needs: the operator sees what a program asks as soon as that is there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
-from typing import Any, Final
+from typing import Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
-from agentwatch.text import clean, complain, say
+from agentwatch.text import complain, say
 
-FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
+FAILED = 1  # 2 would block the agent, with our complaint as the reason
 
-_PROJECT: Final = "CLAUDE_PROJECT_DIR"
-_LARGEST: Final = 16 * 1024 * 1024
-_NOTHING_DONE: Final = "nothing was held and nothing approved"
+_PROJECT = "CLAUDE_PROJECT_DIR"
+_LARGEST = 16 * 1024 * 1024
+_NOTHING_DONE = "nothing was held and nothing approved"
 
 
 def run(path: str | None) -> int:
@@ -47,7 +45,7 @@ def run(path: str | None) -> int:
 
             answer = answer_call(call, workspace, load_settings())
     except AgentwatchError as error:
-        complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
+        complain(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else FAILED
     # ASCII only: foreign characters reach the program as escapes.
     say(json.dumps(answer))

@@ -4,12 +4,10 @@ Its parent is told what was decided, or that it must wait. Words to the terminal
 model keeps its lines.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.agents.documents import EXAMPLES
 from agentwatch.agents.hook.child import BAD, Child, HookAnswer
@@ -27,18 +25,18 @@ from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quoted
 
-READER: Final = "hook-claude"
-MOST: Final = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
+READER = "hook-claude"
+MOST = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
 
 # To the child: it may be told so several times, and each word of it and of its answer costs.
-HOLD: Final = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
+HOLD = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
 
-_MEND: Final = "its return format"
-_HELD: Final = "no decision yet"
-_LIMIT: Final = "too often"
+_MEND = "its return format"
+_HELD = "no decision yet"
+_LIMIT = "too often"
 
-_MOST_FINDINGS: Final = 20
-_END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
+_MOST_FINDINGS = 20
+_END = "Then end with a return that keeps the return-format contract, and nothing else around it."
 
 
 class _Case(NamedTuple):

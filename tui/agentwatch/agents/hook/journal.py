@@ -1,7 +1,5 @@
 """The calls of hooks, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -9,20 +7,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.disk import UNSYNCED, Directory
 from agentwatch.state import state_directory
 
-JOURNAL: Final = "hooks.jsonl"
-_FULL: Final = 512 * 1024  # Bytes after which the journal begins anew
+JOURNAL = "hooks.jsonl"
+_FULL = 512 * 1024  # Bytes after which the journal begins anew
 
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_LONGEST: Final = 500
-SENT_BACK: Final = "sent back"
-LET_GO: Final = "let go"
-TOLD: Final = "told the parent"
-UNANSWERED: Final = "not answered"
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST = 500
+SENT_BACK = "sent back"
+LET_GO = "let go"
+TOLD = "told the parent"
+UNANSWERED = "not answered"
 
 
 class JournalEntry(NamedTuple):

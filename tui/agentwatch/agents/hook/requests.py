@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
@@ -37,39 +37,39 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Record
     from agentwatch.requests.holding import Holder
 
-_STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
-_TERMINAL: Final = "cli"  # How a session was started whose prompt is known to stand while it is held
+_STARTED_AS = "CLAUDE_CODE_ENTRYPOINT"
+_TERMINAL = "cli"  # How a session was started whose prompt is known to stand while it is held
 
-_HEAD: Final = 8 * 1024 * 1024  # Bytes at the end of a transcript in which the call stands that is asked about
+_HEAD = 8 * 1024 * 1024  # Bytes at the end of a transcript in which the call stands that is asked about
 
-PLAN: Final = "ExitPlanMode"
-_QUESTION: Final = "AskUserQuestion"
-_SHELL: Final = "Bash"
-_MCP: Final = "mcp__"
-_DENIED: Final = "The operator said no."  # To the model, where the operator gave no words
+PLAN = "ExitPlanMode"
+_QUESTION = "AskUserQuestion"
+_SHELL = "Bash"
+_MCP = "mcp__"
+_DENIED = "The operator said no."  # To the model, where the operator gave no words
 
-_JOINED: Final = ", "
-_UNCLEAR: Final = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_PATTERN: Final = frozenset("*:()\\\n")  # With one of these in it, a command is no rule for itself alone
+_JOINED = ", "
+_UNCLEAR = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
+_PATTERN = frozenset("*:()\\\n")  # With one of these in it, a command is no rule for itself alone
 
-_DONE: Final = {
+_DONE = {
     _SHELL: ("command",),
     "Write": ("file_path", "content"),
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
 }  # By tool, the arguments that say what a call would do. Of other tools, all do.
-_POLL_SECONDS: Final = 0.05
-_LARGEST: Final = 16 * 1024 * 1024
-_ENDS: Final = {
+_POLL_SECONDS = 0.05
+_LARGEST = 16 * 1024 * 1024
+_ENDS = {
     "delivered": RequestStage.DELIVERED,
     "elsewhere": RequestStage.ELSEWHERE,
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
 # Arguments of a call whose effect the program shows as a diff.
-_IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
-_NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
+_IN_DIFFS = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
+_NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
 # Claude Code

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -66,19 +66,19 @@ if TYPE_CHECKING:
     from agentwatch.decisions.service import DecisionService
     from agentwatch.monitor import Monitor
 
-ARMING_SECONDS: Final = 0.6
+ARMING_SECONDS = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
-LABEL: Final = 10  # Cells of the column with the labels
-_WIDE: Final = 110  # Cells from which foreign words stand beside what is handed on
-_TALL: Final = 24
+LABEL = 10  # Cells of the column with the labels
+_WIDE = 110  # Cells from which foreign words stand beside what is handed on
+_TALL = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
-_LEAST: Final = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
-_PATIENCE: Final = 1.0
+_LEAST = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
+_PATIENCE = 1.0
 """Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
-_LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
+_LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
-_DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
-_EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
+_DONE = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
+_EFFECTS = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
 End = Enum("End", "DECIDED SKIPPED LEFT")  # How a dialog was left, where not for another action
 

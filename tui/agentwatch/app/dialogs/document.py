@@ -1,13 +1,10 @@
 """The document that a decision hands on, in an editor: checked while it is written, and held against the last one."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -26,10 +23,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, hides
 from agentwatch.view.words import plural
 
-_AGAIN: Final = 2.0  # Seconds after which a host that did not answer is asked for the text again
-_PAUSE: Final = 0.2  # Seconds without a key after which the document is made again, or its text is checked
-_LONG: Final = 100  # Lines from which it is read to its end before it is signed
-_LARGEST: Final = 128 * 1024  # Characters up to which a document is shown; a larger one takes seconds to lay out
+_AGAIN = 2.0  # Seconds after which a host that did not answer is asked for the text again
+_PAUSE = 0.2  # Seconds without a key after which the document is made again, or its text is checked
+_LONG = 100  # Lines from which it is read to its end before it is signed
+_LARGEST = 128 * 1024  # Characters up to which a document is shown; a larger one takes seconds to lay out
 
 
 def _as_read(text: str) -> str:

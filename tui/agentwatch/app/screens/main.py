@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
     from agentwatch.monitor import Monitor
 
-_WIDE: Final = 100
+_WIDE = 100
 """Columns from which the details stand beside the tree."""
-_PERIOD: Final = 5.0
+_PERIOD = 5.0
 """Seconds after which the details update how long ago something was."""
-_IN_SECONDS: Final = 120.0
+_IN_SECONDS = 120.0
 """For so long the details update each second, as the age in the row does."""
-_OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
+_OF_TABS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 """Ids of the commands for some tabs of the details only."""
-_EMPTY: Final = """\
+_EMPTY = """\
 [bold]$title[/][$text-warning]$problems[/]
 
 [$text-muted]Watched  [/]$watched

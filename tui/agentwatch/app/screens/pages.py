@@ -1,9 +1,7 @@
 """Pages of our own words over the main screen: the keys and the manual, and what is wrong with files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,9 +15,9 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 
-_KEYS: Final = 15
+_KEYS = 15
 """Cells of the column with the keys."""
-_SHOWN: Final = 200
+_SHOWN = 200
 """Files with a problem that are listed."""
 
 

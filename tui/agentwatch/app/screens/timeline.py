@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import starmap
 from math import ceil, floor, log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.monitor import Monitor
 
-IDLE: Final = 600.0
+IDLE = 600.0
 """Seconds without a sign of anybody, from which a stretch of time counts as idle."""
-FOLD: Final = 9.0
+FOLD = 9.0
 """Columns that a folded idle stretch takes at most."""
-FINEST: Final = 0.05
+FINEST = 0.05
 """Seconds a column."""
-_STEP: Final = 1.15
+_STEP = 1.15
 """Between two scales that fitting chooses from: so the picture stands still until it is full, and then makes room."""
-_TICKS: Final = "1 2 5 10 15 30 60 120 300 600 900 1800 3600 7200 10800 21600 43200 86400 172800 604800 2592000"
+_TICKS = "1 2 5 10 15 30 60 120 300 600 900 1800 3600 7200 10800 21600 43200 86400 172800 604800 2592000"
 """Seconds between two ticks, of which the first that leaves room is taken."""
-_ZOOM: Final = 1.5
-_MARGIN: Final = 1
+_ZOOM = 1.5
+_MARGIN = 1
 """Columns in front of the first sign."""
-_FILLS: Final = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
-_BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "false"})
-_LEGEND: Final = " █ work ▓ failed ┄ waits ░ silent"
-_OVER: Final = Style(dim=True)
+_FILLS = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
+_BAD_WORDS = frozenset({"failed", "invalid", "blocked", "false"})
+_LEGEND = " █ work ▓ failed ┄ waits ░ silent"
+_OVER = Style(dim=True)
 """The style of a bar that is over and asks for nothing: it recedes."""
 
 

@@ -1,18 +1,15 @@
 """Text measured in terminal cells: wide characters keep columns straight."""
 
-from __future__ import annotations
-
 import re
-from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-_BOTH_ENDS: Final = 12
+_BOTH_ENDS = 12
 """Cells from which there is room for both ends of a name."""
 
-_FOLDERS: Final = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"
+_FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"
 """Those of a path of three parts and more."""
-_LEAST_OF_SENTENCE: Final = 2 / 3
+_LEAST_OF_SENTENCE = 2 / 3
 """How much of the room must be left for a sentence to be cut between two words."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -24,9 +24,9 @@ from agentwatch.view.query import OFFERED, Query, complete, parse
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_LONGEST: Final = 200
+_LONGEST = 200
 """Characters of a filter."""
-_LATEST: Final = 2_000
+_LATEST = 2_000
 """Tasks whose values are offered."""
 
 

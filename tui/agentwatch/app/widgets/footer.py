@@ -1,10 +1,7 @@
 """The line at the bottom: what the keys do where the operator is, read from the table of actions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import accumulate, chain
-from typing import Final
 
 from textual.binding import Binding
 
@@ -12,9 +9,9 @@ from agentwatch.app.actions import ActionSpec, Place, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
-_LOOKING: Final = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
+_LOOKING = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
 """Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
-_ROOMY: Final = 100
+_ROOMY = 100
 """Cells from which the palette is named, too, and numbered keys have a word each: in fewer they are for what the keys
 do here."""
 

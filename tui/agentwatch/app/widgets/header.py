@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 # Those that go on first, then those that went wrong; those that are over come last.
-_GOING_ON: Final = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
-_DECIDED: Final = (Shown.RETRYING, Shown.ESCALATED)
-_WRONG: Final = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
-_COUNTED: Final = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
-_GAP: Final = 2
+_GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
+_DECIDED = (Shown.RETRYING, Shown.ESCALATED)
+_WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
+_COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
+_GAP = 2
 """Cells at the right of the counts that stay free."""
-_ROOMY: Final = 100
+_ROOMY = 100
 """Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
-_MODES: Final = {
+_MODES = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
     "polling": ("◍", "state-partial"),

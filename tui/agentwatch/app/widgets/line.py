@@ -1,7 +1,5 @@
 """A few lines of styled parts: the base of header, footer and the like."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter

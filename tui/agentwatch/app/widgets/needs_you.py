@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -21,13 +21,13 @@ from agentwatch.view.words import in_line, name_of
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_TALL: Final = 30
+_TALL = 30
 """Lines of screen from which the strip may take more than one, and has a line of its own above it."""
-_LINES: Final = 6
+_LINES = 6
 """Lines that it takes at most: one of ten of the screen's, or, of those that nobody else needs, one of six."""
-_LONGEST_NAME: Final = 36
+_LONGEST_NAME = 36
 """Cells of a name at most, and no more than a quarter of the screen's."""
-_ROOMY: Final = 60
+_ROOMY = 60
 """From this width on there are words in place of signs, and the line says what waits for a task."""
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -25,15 +25,15 @@ from agentwatch.view.order import Group, Row, Tally
 from agentwatch.view.times import duration
 from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, standing_words, waits_for
 
-_STEP: Final = 2
+_STEP = 2
 """Cells of indent a level."""
-_TITLE: Final = 10
+_TITLE = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
-_BAR: Final = 6
+_BAR = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
-_NAME: Final = 0.4
+_NAME = 0.4
 """How much of the cells for title and activity a title keeps beside an activity that needs the rest."""
-_LEAST: Final = 5
+_LEAST = 5
 """Cells behind a title in which something can be said."""
 
 

@@ -1,11 +1,8 @@
 """The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
 that it waits, and not which agent asks: where that cannot be told, the session does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
@@ -15,8 +12,8 @@ from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, Bond, Standing
 from agentwatch.sources.sessions.store import AgentsReader, Layout, Session
 
-_SLACK: Final = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
-_WAITS: Final = {
+_SLACK = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
+_WAITS = {
     "permission prompt": "a permission",
     "worker request": "a permission",
     "sandbox request": "a permission to use the network",

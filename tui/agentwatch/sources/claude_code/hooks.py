@@ -1,15 +1,13 @@
 """The payloads that Claude Code gives to a hook on its standard input, as a small typed value."""
 
-from __future__ import annotations
-
 import json
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
-_MAX_BYTES: Final = 16 * 1024 * 1024
-_NOTHING: Final[Fields] = {}
-ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked about
+_MAX_BYTES = 16 * 1024 * 1024
+_NOTHING: Fields = {}
+ASKS = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):

@@ -1,12 +1,9 @@
 """One transcript of Claude Code: the entries of a record, and the fold of all of them: its rounds, the agents it asked
 for, what it heard of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter, input_text
 from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
@@ -27,48 +24,48 @@ from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, 
 from agentwatch.sources.sessions.tail import Record
 from agentwatch.sources.sessions.values import TODO_STATUSES, todos_of
 
-DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
-NOTHING: Final = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
+DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
+NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
 
-QUESTIONS: Final = ("AskUserQuestion", "ExitPlanMode")  # a use of any other may need a permission
-_SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
-_CHECKLIST: Final = ("TaskCreate", "TaskUpdate")
-_CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
-_KNOWN: Final = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
-_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
-_COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-_TITLES: Final = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best record first
-_FEEDBACK: Final = "Stop hook feedback"
-_COMMANDS: Final = ("<command-", "<bash-input>")
-_LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
-_DECISIONS: Final = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED: Final = ("", "config")  # sources of calls that ran because nothing forbade them
-_REJECTED: Final = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
+QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # a use of any other may need a permission
+_SPAWNING = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
+_CHECKLIST = ("TaskCreate", "TaskUpdate")
+_CREATED = re.compile(r"\bTask #(\d{1,9})\b")
+_ENDS = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
+_KNOWN = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_COUNTED = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best record first
+_FEEDBACK = "Stop hook feedback"
+_COMMANDS = ("<command-", "<bash-input>")
+_LOCAL = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+_DECISIONS = {"accept": True, "reject": False, "allow": True, "deny": False}
+_UNASKED = ("", "config")  # sources of calls that ran because nothing forbade them
+_REJECTED = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
 
-INTERRUPTED: Final = "[Request interrupted by user"
-_BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
-_ERROR_TAG: Final = re.compile("</?tool_use_error>")
-_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # of what nobody allowed
-_FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
-_REMINDER: Final = "<system-reminder>"
-_ASIDE: Final = ("<local-command-", "<bash-")
-_LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
-_EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
-_MOVED: Final = re.compile(
+INTERRUPTED = "[Request interrupted by user"
+_BY_HUMAN = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
+_ERROR_TAG = re.compile("</?tool_use_error>")
+_REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # of what nobody allowed
+_FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
+_REMINDER = "<system-reminder>"
+_ASIDE = ("<local-command-", "<bash-")
+_LOCAL_TAG = re.compile(r"</?(?:local-command|bash)-\w+>")
+_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
+_MOVED = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
 )  # words of the program for a command that goes on in the background; they may follow what it has printed
-_EDGE: Final = 2_000  # characters at both ends of a result that are searched for them
-_NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
-_STORED: Final = ("persistedOutputPath", "persistedOutputSize")
-_LEVELS: Final = ("error", "warning")
+_EDGE = 2_000  # characters at both ends of a result that are searched for them
+_NOT_OVER = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
+_STORED = ("persistedOutputPath", "persistedOutputSize")
+_LEVELS = ("error", "warning")
 
-_FRAME: Final = "[Subagent hand-back]"
-_INDENT: Final = "  "
-_TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
-_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
-_LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
+_FRAME = "[Subagent hand-back]"
+_INDENT = "  "
+_TRAILER = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
+_COMMAND = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_LIMIT = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 
 
 class Transcript(Account):
@@ -173,7 +170,7 @@ class Transcript(Account):
         )
         if self.open and asker is StartedBy.PARENT and not self.is_agent:
             # A call without a result: the program was killed, and the session resumed.
-            self.end(RunState.CANCELED, at)
+            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
@@ -272,8 +269,8 @@ class Transcript(Account):
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
         elif self.state is not RunState.WORKING:
-            # Of a human's session only when it went on counts.
-            self.earlier, self.begun = [self.begun] if self.begun is not None else [], Turn(at)
+            # Of a human's session only when it ended, and went on, counts.
+            self.earlier, self.begun = self.all_rounds()[-1:], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 

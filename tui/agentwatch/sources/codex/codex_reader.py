@@ -1,13 +1,10 @@
 """The reader of Codex: the rollouts of one workspace, those of an agent with those of the session that asked for it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
@@ -17,13 +14,13 @@ from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, run
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session, holds
 from agentwatch.sources.sessions.tail import Tail
 
-NAME: Final = "codex"
+NAME = "codex"
 
-_DAMAGED: Final = "damaged"
-_STRANGE: Final = "it does not say whose it is, and in which directory"
-_SECONDS: Final = 2.0  # between two looks at all locks: the kernel takes its time to list them
-_FIRST_VERSION: Final = (0, 169)  # the first with locks
-_SETTLED: Final = 1.0  # seconds of silence before a lock that is not held tells: it is taken as a session begins
+_DAMAGED = "damaged"
+_STRANGE = "it does not say whose it is, and in which directory"
+_SECONDS = 2.0  # between two looks at all locks: the kernel takes its time to list them
+_FIRST_VERSION = (0, 169)  # the first with locks
+_SETTLED = 1.0  # seconds of silence before a lock that is not held tells: it is taken as a session begins
 
 
 class CodexReader(FilesReader[Rollout]):

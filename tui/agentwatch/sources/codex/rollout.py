@@ -1,11 +1,9 @@
 """One rollout of Codex: what a record says, and the fold of all of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.request import Permit, Permitter
 from agentwatch.delegation.run import RunState, StartedBy
@@ -26,23 +24,23 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.runs import Account, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
-THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-ENCRYPTED: Final = "encrypted by Codex"
-_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
-_VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
+THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+ENCRYPTED = "encrypted by Codex"
+_OWN_WORK = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
 
-MCP: Final = "mcp__"  # how the names of the servers of tools begin
-TASK: Final = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
-_PAYLOAD: Final = "\nPayload:\n"
-_REFUSED: Final = re.compile(
+MCP = "mcp__"  # how the names of the servers of tools begin
+TASK = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
+_PAYLOAD = "\nPayload:\n"
+_REFUSED = re.compile(
     r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
     r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
 )  # how the output of a call begins that was refused: of a command, a patch, a server's tool
-_ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
-_EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD: Final = 600  # characters before the output of a command in which Codex tells of it
-_OUTPUT: Final = "\nOutput:\n"
-_FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
+_ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_HEAD = 600  # characters before the output of a command in which Codex tells of it
+_OUTPUT = "\nOutput:\n"
+_FAILED = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):

@@ -1,7 +1,5 @@
 """The documents of a workspace: what is known of each file, and the events that reading it again makes."""
 
-from __future__ import annotations
-
 import math
 import os
 import time
@@ -10,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
@@ -31,11 +29,11 @@ Reader = Callable[[str, str], Document | None]  # Text and path of a file to wha
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
 
-_TICK_NS: Final = 20_000_000
+_TICK_NS = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
 was."""
-_FIRST: Final = 1_577_836_800.0  # 2020 began: before that no agent handed work to another
-_LATE_SECONDS: Final = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
+_FIRST = 1_577_836_800.0  # 2020 began: before that no agent handed work to another
+_LATE_SECONDS = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
 
 
 class Elsewhere(NamedTuple):

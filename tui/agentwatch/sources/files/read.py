@@ -1,14 +1,12 @@
 """Reading a file that an agent wrote: bounded, never blocking, never outside the workspace, never half a change."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
@@ -19,8 +17,8 @@ NOT_REGULAR, SYMBOLIC_LINK, OUTSIDE, TOO_LARGE, NOT_READABLE, NOT_UTF8, CHANGING
     f"SRC00{number}" for number in range(1, 9)
 )
 
-_ATTEMPTS: Final = 3
-_KINDS: Final = {
+_ATTEMPTS = 3
+_KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",

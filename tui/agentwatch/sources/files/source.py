@@ -1,7 +1,5 @@
 """The files source: the handoffs and returns in a workspace, read once or watched from now on."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -11,7 +9,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname
-from typing import Final
 
 from agentwatch.background import Background, Pace
 from agentwatch.config import Settings
@@ -23,27 +20,27 @@ from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
 
-_SLICE_SECONDS: Final = 0.02
+_SLICE_SECONDS = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
-_RECHECK_SECONDS: Final = 0.1  # Between two reads of what is withheld, for who looks once
-_RESTART_SECONDS: Final = 2.0
-_ROOT_SECONDS: Final = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
+_RECHECK_SECONDS = 0.1  # Between two reads of what is withheld, for who looks once
+_RESTART_SECONDS = 2.0
+_ROOT_SECONDS = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
-_SWEEP_SECONDS: Final = 300.0
+_SWEEP_SECONDS = 300.0
 """Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
-_POLL_SHARE: Final = 0.02
-_LOSS_SHARE: Final = 0.05
+_POLL_SHARE = 0.02
+_LOSS_SHARE = 0.05
 """The share of one core that sweeps may take where there are no events, and where events were lost."""
 
-_STORM: Final = (0.18, 1.5, 0.4)
+_STORM = (0.18, 1.5, 0.4)
 """The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
 of it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
 meanwhile is read once, as it is then."""
 
-_ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
+_ONE_LOOK_BYTES = 64 * 1024 * 1024
 """Of texts, for who reads everything once and ends: then each is needed once more, for its evidence."""
-_MOST_PROBLEMS: Final = 100
-_NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_MOST_PROBLEMS = 100
+_NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 Emit = Callable[[Batch], None]
 

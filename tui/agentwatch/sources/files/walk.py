@@ -1,35 +1,32 @@
 """Which files of a workspace are read, by their names, and the walk that finds them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
-from typing import Final
 
 from agentwatch.disk import OPEN_DIRECTORY
 
-MAX_BYTES: Final = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
-_PRUNED: Final = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+_PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
-DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
+DEFAULT_PRUNED = frozenset(_PRUNED.split())
 """Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
 mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
 are not in it, nor other dot directories, nor what git ignores: agents write there."""
 
-_SUFFIXES: Final = (".json", ".md", ".markdown")
+_SUFFIXES = (".json", ".md", ".markdown")
 
-_HANDOFF_LIKE: Final = re.compile(
+_HANDOFF_LIKE = re.compile(
     r"(?:handoff|return).*\.(?:json|md|markdown)$|\.report\.json$|todos\.md$", re.IGNORECASE | re.DOTALL
 )
-_FOLDERS: Final = frozenset({"handoffs", "returns"})
+_FOLDERS = frozenset({"handoffs", "returns"})
 
-_UNDECODED: Final = re.compile("[\udc80-\udcff]")
-_ESCAPED: Final = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_ESCAPED = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
 
 
 def is_candidate(name: str) -> bool:

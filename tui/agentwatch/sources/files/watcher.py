@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from ctypes import CDLL
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.sources.files.walk import is_candidate, join
 from agentwatch.text import words_of
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from inotify_simple import INotify
 
 # From <sys/inotify.h>: the library's names are imported only where something is watched.
-_MASK: Final = 0x0700_0FCE
+_MASK = 0x0700_0FCE
 """A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
 must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
 more is no concern."""
-NAMES: Final = 0x0700_0FC0
+NAMES = 0x0700_0FC0
 """The same of names alone: none for a file that is opened for a lock, and closed."""
-_Q_OVERFLOW: Final = 0x0000_4000
-_ISDIR: Final = 0x4000_0000
+_Q_OVERFLOW = 0x0000_4000
+_ISDIR = 0x4000_0000
 
-HAS_INOTIFY: Final = sys.platform == "linux"
-_LIMITS: Final = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-_NOISE_SECONDS: Final = 0.005
+HAS_INOTIFY = sys.platform == "linux"
+_LIMITS = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_NOISE_SECONDS = 0.005
 """Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core."""
 
 

@@ -3,8 +3,6 @@ is opened for one look and closed again: one that stays open keeps the program f
 its shared memory, `readonly_shm=1` makes no file. Without a log or journal the file is read as if nobody could write
 it, and the look is void where somebody did. To a log alone, as in a copy, SQLite adds its memory."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -15,23 +13,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from agentwatch.sources.sessions.fields import Fields, object_in
 from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.tail import Stamp
 
-LARGEST_RECORD: Final = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
-_LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
+LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
+_LATEST = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
 
-_BUSY_SECONDS: Final = 0.1
-_LONGEST_LOOK: Final = 5.0  # seconds: a crafted database can keep a query busy for ever
-_STEPS: Final = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK: Final = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
-_ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
+_BUSY_SECONDS = 0.1
+_LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
+_USERS_LOCK = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
+_ASK_FOR_LOCK: int | None = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
-_LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
+_LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
 Signature = tuple[Stamp | None, ...]
 

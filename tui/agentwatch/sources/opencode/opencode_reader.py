@@ -2,8 +2,6 @@
 looked at when `stat` says that it was written, each time in a connection of its own. A session of which anything has
 changed is read again, from the tables that hold what is now, with its rounds and its task calls."""
 
-from __future__ import annotations
-
 import errno
 import re
 import sqlite3
@@ -12,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from agentwatch.delegation.request import Permit, Permitter
 from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
@@ -35,25 +32,25 @@ from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account,
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
-_RACY_SECONDS: Final = 2.0  # a file written twice in one tick of its clock looks the same after both
-_BUSY_SECONDS: Final = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
-_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
-_LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE: Final = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
-_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
-_AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
+_RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
+_BUSY_SECONDS = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
+_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
+_LEFT_BEHIND = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
+_PATIENCE = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
+_SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
+_AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
-_OVER: Final = ("completed", "error")
-_CONTINUED: Final = ("tool-calls", "unknown")
-_FRAME: Final = re.compile(
+_OVER = ("completed", "error")
+_CONTINUED = ("tool-calls", "unknown")
+_FRAME = re.compile(
     r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
     r"<(?P<tag>task_result|task_error)>\n(?P<body>.*)\n</(?P=tag)>",
     re.DOTALL,
 )
-_RULE: Final = "The user has specified a rule"
-_REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
-_FEEDBACK: Final = " with the following feedback: "
-_LONGEST: Final = 2_000
+_RULE = "The user has specified a rule"
+_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
+_FEEDBACK = " with the following feedback: "
+_LONGEST = 2_000
 
 
 @dataclass(slots=True)

@@ -1,13 +1,11 @@
 """Entries, the parts of a record of any program, and the actions that they come to: commands, files, and the rest."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
@@ -15,17 +13,17 @@ from agentwatch.text import within
 
 Place = tuple[int, int]  # where a record stands, and which entry of it this is
 
-_FILES: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
-_SAYING: Final = (
+_FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
+_SAYING = (
     *("command", "cmd", "pattern", "regex", *_FILES, "dir_path", "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
 )  # the arguments that tell most of a call, the best first
-_PLACES: Final = ("workdir", "cwd", "directory", "dir_path")
-_SHARED: Final = ("shellId", "session_id", "sessionId")  # A shell that goes on from call to call
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
-_BEGINNING: Final = 2_000
-_BLIND: Final = 100  # as long as this, a text without a space in it is encrypted, or no words
-_SHELLS: Final = ("-lc", "-c")
+_PLACES = ("workdir", "cwd", "directory", "dir_path")
+_SHARED = ("shellId", "session_id", "sessionId")  # A shell that goes on from call to call
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
+_BEGINNING = 2_000
+_BLIND = 100  # as long as this, a text without a space in it is encrypted, or no words
+_SHELLS = ("-lc", "-c")
 
 
 class EntryKind(StrEnum):
@@ -109,7 +107,7 @@ class ActKind(StrEnum):
     STRANGE = "strange"
 
 
-_TOOLS: Final = {
+_TOOLS = {
     ActKind.COMMAND: "Bash bash shell local_shell exec_command shell_command container.exec run_shell_command",
     ActKind.WRITE: (
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
@@ -126,7 +124,7 @@ _TOOLS: Final = {
         " invoke_agent complete_task read_agent write_agent"
     ),
 }
-_KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()}
+_KINDS = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()}
 
 
 class Act(NamedTuple):

@@ -1,19 +1,17 @@
 """Typed access to what others wrote: a field of the wrong type is one that is not there."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 Fields = Mapping[str, object]
 
-_NOTHING: Final[Fields] = {}
-_LARGEST: Final = 1e15
-_SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
+_NOTHING: Fields = {}
+_LARGEST = 1e15
+_SAYS_NOTHING = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
 
 
 def text(fields: Fields, key: str) -> str | None:
@@ -126,8 +124,8 @@ def parts_in(fields: Fields, key: str) -> list[str]:
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
-_OPENING: Final = "<task-notification>"
-_TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
+_OPENING = "<task-notification>"
+_TAG = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
 
 
 class Notification(NamedTuple):

@@ -1,7 +1,5 @@
 """The transcript of one run, followed: its steps as a screen shows them, one of them whole, and all of it as a text."""
 
-from __future__ import annotations
-
 import errno
 import json
 import threading
@@ -12,7 +10,7 @@ from contextlib import suppress
 from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
@@ -22,18 +20,18 @@ from agentwatch.sources.sessions.tail import Line, Tail, record_at
 from agentwatch.sources.sessions.values import todos_in
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
-place_of: Final = attrgetter("place")
+place_of = attrgetter("place")
 
-_MOST: Final = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
-_AGAIN_SECONDS: Final = 5.0
-TELLS_NOTHING: Final = "what it did cannot be told from here"
-_GONE: Final = "Its file is gone"
-_WINDOW: Final = 4 * 1024 * 1024  # bytes at the end of a file that are followed
-_ONE_LOOK: Final = 4 * 1024 * 1024
+_MOST = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
+_AGAIN_SECONDS = 5.0
+TELLS_NOTHING = "what it did cannot be told from here"
+_GONE = "Its file is gone"
+_WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are followed
+_ONE_LOOK = 4 * 1024 * 1024
 
-_REST: Final = 0.05
-_LONGEST_REST: Final = 2.0  # seconds between two looks; of one that has not changed, a look asks for its status
-_SHARE: Final = 4.0  # how often as long as a look took it rests before the next one
+_REST = 0.05
+_LONGEST_REST = 2.0  # seconds between two looks; of one that has not changed, a look asks for its status
+_SHARE = 4.0  # how often as long as a look took it rests before the next one
 
 
 class Outcome(StrEnum):

@@ -1,7 +1,5 @@
 """Whether the program of a session is known to be gone, and what it waits for, by the files of running programs."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -11,17 +9,17 @@ from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, mapping, number, string, text, whole
 from agentwatch.sources.sessions.tail import document
 
-_MAX_BYTES: Final = 64 * 1024
-_MOST: Final = 1000
-_START: Final = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
-_PATIENCE: Final = 0.5  # seconds that a wait has to last: hooks answer some at once
-_FIRST_NAMESPACE: Final = 0xEFFFFFFC  # of the process namespaces of Linux: only from there all processes are seen
-_SHARED: Final = (
+_MAX_BYTES = 64 * 1024
+_MOST = 1000
+_START = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
+_PATIENCE = 0.5  # seconds that a wait has to last: hooks answer some at once
+_FIRST_NAMESPACE = 0xEFFFFFFC  # of the process namespaces of Linux: only from there all processes are seen
+_SHARED = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
 )  # how file systems begin that other machines may write to, of which neither processes nor locks are seen here
@@ -43,7 +41,7 @@ class Program(NamedTuple):
     wait: Wait | None = None
 
 
-UNKNOWN: Final = Program()
+UNKNOWN = Program()
 
 
 class Registered(NamedTuple):

@@ -1,21 +1,19 @@
 """The small protocol of every reader of a session store, and what these readers have in common."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Document, OpenDocument, Return
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
-_OPENING: Final = 200
-_READ: Final = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
+_OPENING = 200
+_READ = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
 
-_DECISION: Final = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
+_DECISION = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
 
 Broken = Callable[[str, BaseException], None]  # called with the name of a reader that cannot be used, and why
 

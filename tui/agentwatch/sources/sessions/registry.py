@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.state import is_there, user_home
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.reader import Broken, SessionReader
 
-GROUP: Final = "agentwatch.sources"
-CLAUDE_CODE: Final = "claude-code"
-_NOT_READ: Final = "saoudrizwan.claude-dev"  # Cline, of which Roo Code was made: its tasks hand nothing to each other
-_COMMAND_LINE: Final = ".vscode-mock/global-storage"
-_LINES: Final = 20  # lines of a transcript up to which one says in which directory it was begun
-_MOST_BYTES: Final = 256 * 1024
+GROUP = "agentwatch.sources"
+CLAUDE_CODE = "claude-code"
+_NOT_READ = "saoudrizwan.claude-dev"  # Cline, of which Roo Code was made: its tasks hand nothing to each other
+_COMMAND_LINE = ".vscode-mock/global-storage"
+_LINES = 20  # lines of a transcript up to which one says in which directory it was begun
+_MOST_BYTES = 256 * 1024
 
 
 class _Home(NamedTuple):
@@ -37,7 +37,7 @@ class _Home(NamedTuple):
     is_home: bool = False
 
 
-_HOMES: Final = {
+_HOMES = {
     CLAUDE_CODE: _Home(
         "claude_code.claude_code_reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
     ),
@@ -46,7 +46,7 @@ _HOMES: Final = {
     "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
-_DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
+_DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 

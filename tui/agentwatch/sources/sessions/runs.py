@@ -1,13 +1,11 @@
 """From the entries of agents to runs, for all programs: an account of each agent, and who ends with whom."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.request import Permit
@@ -36,21 +34,21 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.tail import Record
 from agentwatch.sources.sessions.values import todos_in
 
-SESSION: Final = ""  # stands for the session itself where agents are named by id
-OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
-WORDLESS: Final = "ended without a word"
-UNREAD: Final = "ended, but what it said cannot be read"
-LEFT_BEHIND: Final = "left behind when the session was killed"
-CUT_OFF: Final = "cut off before it answered"
+SESSION = ""  # stands for the session itself where agents are named by id
+OPEN = (RunState.SUBMITTED, RunState.WORKING)
+WORDLESS = "ended without a word"
+UNREAD = "ended, but what it said cannot be read"
+LEFT_BEHIND = "left behind when the session was killed"
+CUT_OFF = "cut off before it answered"
 
 Keep = Callable[[str, float], Message]  # makes a message of a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a session: people talk to one for days
-_CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
+_KEPT_ROUNDS = 100  # rounds before the last one that are kept of a session: people talk to one for days
+_CHECKLISTS = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
-ENDINGS: Final = {
+ENDINGS = {
     "completed": RunState.ENDED,
     "failed": RunState.FAILED,
     "error": RunState.FAILED,
@@ -60,8 +58,8 @@ ENDINGS: Final = {
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
 }  # by the words of the programs; an agent is paused that a program before left behind
-_LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
-_LOST: Final = ("[tool call did not complete", "no completion record")
+_LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
+_LOST = ("[tool call did not complete", "no completion record")
 
 
 class Standing(NamedTuple):
@@ -88,7 +86,7 @@ class AgentCall:
     is_encrypted: bool = False
 
 
-NO_CALL: Final = AgentCall("")
+NO_CALL = AgentCall("")
 
 
 class Account:
@@ -271,7 +269,7 @@ def no_message(_text: str, at: float) -> Message:
     return Message(at, "", "")
 
 
-NO_ACCOUNT: Final = Account(no_message)
+NO_ACCOUNT = Account(no_message)
 
 
 class Bond(NamedTuple):

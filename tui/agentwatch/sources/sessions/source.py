@@ -1,7 +1,5 @@
 """The source of all session stores of one workspace: a thread that asks their readers what has changed."""
 
-from __future__ import annotations
-
 import math
 import os
 import threading
@@ -10,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from heapq import nlargest
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Event, Ran
@@ -21,15 +19,15 @@ from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, 
 from agentwatch.sources.sessions.values import checked_run
 from agentwatch.text import words_of
 
-_SLICE_SECONDS: Final = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
-_PAUSE_SECONDS: Final = (0.2, 2.0)  # between two looks at all stores, soon after something has changed, and later
-_LIVELY_SECONDS: Final = 10.0
-_GLANCE_SECONDS: Final = 0.04  # between two glances at the files of the sessions that work
+_SLICE_SECONDS = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
+_PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after something has changed, and later
+_LIVELY_SECONDS = 10.0
+_GLANCE_SECONDS = 0.04  # between two glances at the files of the sessions that work
 _GLANCE_COST, _READING_COST = 200.0, 4.0  # how often as long as these took it rests before the next glance
-_AT_WORK_SECONDS: Final = 900.0
-_MOST_AT_WORK: Final = 256  # sessions with a sign of life in so many seconds, the last ones
-_SEARCH_SECONDS: Final = 10.0  # between two searches for stores that were not there before
-_FUTURE_SECONDS: Final = 60.0
+_AT_WORK_SECONDS = 900.0
+_MOST_AT_WORK = 256  # sessions with a sign of life in so many seconds, the last ones
+_SEARCH_SECONDS = 10.0  # between two searches for stores that were not there before
+_FUTURE_SECONDS = 60.0
 
 _Answer = TypeVar("_Answer")
 

@@ -1,7 +1,5 @@
 """The reader of programs that keep files of JSON lines: find those of a workspace, read on, fold, tell what changed."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -13,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
@@ -36,12 +34,12 @@ from agentwatch.sources.sessions.runs import (
 from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
 
-_CHUNK: Final = 1024 * 1024
-_HEAD: Final = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
-_LARGEST_META: Final = 256 * 1024
-_QUIET: Final = 15.0  # seconds without a change after which a missing process is believed to be gone
-_CUT: Final = 200
-_OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
+_CHUNK = 1024 * 1024
+_HEAD = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
+_LARGEST_META = 256 * 1024
+_QUIET = 15.0  # seconds without a change after which a missing process is believed to be gone
+_CUT = 200
+_OTHER = re.compile(r"[^a-zA-Z0-9]")
 
 
 class Fold(Protocol):

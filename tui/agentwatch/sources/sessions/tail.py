@@ -1,21 +1,19 @@
 """Reads what a growing file of JSON lines got since the last look: by byte offset, whole lines only, bounded."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-LINE_LIMIT: Final = 32 * 1024 * 1024  # a longer line is passed over: it must not fill the memory
+LINE_LIMIT = 32 * 1024 * 1024  # a longer line is passed over: it must not fill the memory
 
-_WITNESS: Final = 64
-_BUFFER: Final = 256 * 1024
+_WITNESS = 64
+_BUFFER = 256 * 1024
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
-_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 Stamp = tuple[int, int, int, int]
 Record = dict[str, Any]

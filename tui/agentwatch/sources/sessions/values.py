@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.delegation.run import Message, Run
@@ -14,11 +14,11 @@ from agentwatch.sources.sessions.fields import Fields, objects, text
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_LATEST: Final = 253_402_300_800.0  # the year 10000, in seconds since the epoch
-_MOST_TODOS: Final = 1000
-_LONGEST_TODO: Final = 500
-_STEP: Final = ("content", "step", "description")  # the names of what is to be done
-TODO_STATUSES: Final = {
+_LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
+_MOST_TODOS = 1000
+_LONGEST_TODO = 500
+_STEP = ("content", "step", "description")  # the names of what is to be done
+TODO_STATUSES = {
     "pending": TodoStatus.PENDING,
     "in_progress": TodoStatus.IN_PROGRESS,
     "completed": TodoStatus.DONE,

@@ -5,14 +5,12 @@ A link or an image is shown as its text and its address and cannot be clicked; a
 as it was written, HTML too. Every line passes `agentwatch.text` first, so that nothing here sees a control character.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import chain
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from textual.content import Content
 
@@ -20,33 +18,33 @@ from agentwatch.contracts.shapes import Finding
 from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whole
 from agentwatch.view.looks import SEVERITIES, Look
 
-LABEL_WIDTH: Final = 12
-_QUOTED: Final = 13  # Cells of the column with the labels of foreign words
-TRUNCATED: Final = "truncated: "  # Words with which a line of ours tells of a cut
-MAX_LINES: Final = 4_000  # Lines of all blocks together that are shown
-_MARKDOWN: Final = 1_000, 64 * 1024
+LABEL_WIDTH = 12
+_QUOTED = 13  # Cells of the column with the labels of foreign words
+TRUNCATED = "truncated: "  # Words with which a line of ours tells of a cut
+MAX_LINES = 4_000  # Lines of all blocks together that are shown
+_MARKDOWN = 1_000, 64 * 1024
 """The lines and characters of one string that are looked at; an agent's note is one or two screens."""
-_MAX_INDENT: Final = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
+_MAX_INDENT = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
 
-ACCENT: Final = "bold $text-accent"
-FAINT: Final = ".details--faint"
+ACCENT = "bold $text-accent"
+FAINT = ".details--faint"
 """A component class of the screens: dim words are dim in a theme of sixteen colours, too."""
-_CODE: Final = "$text-secondary"
-_ADDRESS: Final = "$text-muted underline"
-NOTHING: Final = Content("")
+_CODE = "$text-secondary"
+_ADDRESS = "$text-muted underline"
+NOTHING = Content("")
 
-_HEADING: Final = re.compile(r"(#{1,6})(?: +|$)")
-_ITEM: Final = re.compile(r"([-*+]|\d{1,9}[.)]) +")
-_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_HEADING = re.compile(r"(#{1,6})(?: +|$)")
+_ITEM = re.compile(r"([-*+]|\d{1,9}[.)]) +")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 # No part may hold a character that ends it: a match that fails looks at no character more than a few times.
-_INLINE: Final = re.compile(
+_INLINE = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
     r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
     r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
-_EMPHASIS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
-MAX_DEPTH: Final = 8  # Levels of a JSON value that are written out; deeper ones are left to the Raw tab
-_RENAMED: Final = (
+_EMPHASIS = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
+MAX_DEPTH = 8  # Levels of a JSON value that are written out; deeper ones are left to the Raw tab
+_RENAMED = (
     "reported_state=state error_code=error error_message=message retry_recommended=retry retry_hint=hint task_id=task "
     "agent_name=agent agent_type=agent session_id=session delegation_path=path delegation_depth=depth "
     "duration_seconds=seconds execution_time_seconds=seconds confidence_level=confidence token_usage=tokens "
@@ -56,23 +54,23 @@ _RENAMED: Final = (
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
-_LABELS: Final = dict(pair.split("=") for pair in _RENAMED.split())
+_LABELS = dict(pair.split("=") for pair in _RENAMED.split())
 """How keys are called here, where they are not called by their own words."""
-_MARKS: Final = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
-_MUST: Final = {"required": "must read", "must_create": "must create"}
-MARKED: Final = "▌"  # In front of the lines that a claim names
-_UNMARKED: Final = Look(" ", "", "text")
-_NAMED: Final = Look(MARKED, "", "text-accent")
-_MESSAGES: Final = 3  # Findings told below one line of source; a hostile line can break any number of rules
+_MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
+_MUST = {"required": "must read", "must_create": "must create"}
+MARKED = "▌"  # In front of the lines that a claim names
+_UNMARKED = Look(" ", "", "text")
+_NAMED = Look(MARKED, "", "text-accent")
+_MESSAGES = 3  # Findings told below one line of source; a hostile line can break any number of rules
 # A string ends at its quotation mark or, cut off, with the line: each match looks at a character once or twice.
-_SOURCE: Final = re.compile(
+_SOURCE = re.compile(
     r'(?P<title>^#{1,6}\s.*)|(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:)|^[-* ]*\w[\w .-]{0,40}\**(?=:(?:\s|$)))'
     r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
 )
-_STYLES: Final = {"title": "bold", "key": "$text-primary", "string": "$text-success"}
-_FENCES: Final = re.compile(r"(?m)^(```.*\n)")
-_HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@ ?(.*)")
-_SIGNS: Final = {"+": "$text-success", "-": "$text-error", " ": ""}
+_STYLES = {"title": "bold", "key": "$text-primary", "string": "$text-success"}
+_FENCES = re.compile(r"(?m)^(```.*\n)")
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@ ?(.*)")
+_SIGNS = {"+": "$text-success", "-": "$text-error", " ": ""}
 
 
 class Line(NamedTuple):
@@ -180,7 +178,7 @@ def in_color(look: Look, words: str = "") -> Content:
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-GAP: Final = Text(NOTHING)  # A blank line; several in a row count as one
+GAP = Text(NOTHING)  # A blank line; several in a row count as one
 
 
 def text(content: Content, indent: int = 0) -> Text:

@@ -1,10 +1,7 @@
 """The transcript of a task's run, one line a step, newest below. It follows until one leaves the end."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -21,14 +18,14 @@ from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTr
 from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
 
-_TOOK: Final = 5  # Cells for how long a call took
-_ARROW: Final = "  → "
-_MARKS: Final = {
+_TOOK = 5  # Cells for how long a call took
+_ARROW = "  → "
+_MARKS = {
     EntryKind.PROMPT: ("›", "bold $text-accent"),
     EntryKind.THOUGHT: ("·", FAINT),
     EntryKind.NOTE: ("!", "$text-warning"),
 }
-ENDED: Final = {
+ENDED = {
     Outcome.OPEN: ("○", FAINT),
     Outcome.DONE: ("✓", FAINT),
     Outcome.FAILED: ("✗", "$text-error"),

@@ -1,7 +1,5 @@
 """A scrolling page of blocks, drawn line by line, so that its cost is that of what is on screen."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 from textual import events, on

@@ -1,11 +1,9 @@
 """The details of one task: a head that is always there, and its tabs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -43,10 +41,10 @@ from agentwatch.text import LINE_LIMIT, exact, shown, summary
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
-_ROOMY: Final = 20
+_ROOMY = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
-_SHORTEST: Final = 3  # Cells of the title of a tab to which it may be cut
-_MOST: Final = 6  # Lines of each part of the head, where there is room
+_SHORTEST = 3  # Cells of the title of a tab to which it may be cut
+_MOST = 6  # Lines of each part of the head, where there is room
 
 
 class DetailsPane(Widget):

@@ -1,14 +1,12 @@
 """The tabs of the details: each is a function from one look at a task to blocks."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from textual.content import Content
 
@@ -61,20 +59,20 @@ from agentwatch.view.words import (
     why_at,
 )
 
-ITEMS: Final = 20  # Blockers, limitations or requests shown in the overview
-_WHOLE: Final = 30  # Characters of an id that the head shows whole
-_AGREEMENTS: Final = {
+ITEMS = 20  # Blockers, limitations or requests shown in the overview
+_WHOLE = 30  # Characters of an id that the head shows whole
+_AGREEMENTS = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
 }  # How a reported model or mode compares; behind the words of DIFFERS comes the other one
-_READ_OF_IT: Final = (
+_READ_OF_IT = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
 )  # The fields that are told of a document whose text cannot be shown
-_VERDICT: Final = 16  # Cells of the column with the verdicts
-_UNCHANGED: Final = "Only how it is laid out has changed.", "No line of it has changed."
-_INDENT: Final = 3
+_VERDICT = 16  # Cells of the column with the verdicts
+_UNCHANGED = "Only how it is laid out has changed.", "No line of it has changed."
+_INDENT = 3
 
 
 Made = TypeVar("Made")
@@ -403,7 +401,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
         yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
 
-TABS: Final[Mapping[str, Callable[[View], Iterable[Block]]]] = {
+TABS: Mapping[str, Callable[[View], Iterable[Block]]] = {
     "overview": overview,
     "live": live,
     "handoff": handoff,
