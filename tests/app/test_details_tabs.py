@@ -121,7 +121,7 @@ def test_in_little_room_every_tab_and_the_age_are_in_sight() -> None:
     one.since = NOW - 60
     for room in (62, 57, 52):
         titles = titles_of(one, "attestation", room)
-        assert sum(title.cell_length + 1 for title in titles.values()) <= room
+        assert sum(title.cell_length + 1 for title in titles.values()) <= room + 1
         assert titles["attestation"].plain == "Attestation"
         assert titles["findings"].plain[-2:] == f" {len(one.findings)}"
     assert next(islice(head_lines(one, NOW, 40, 19), 1, None)).plain == "✗ failed   attempt 1   E_NO_MAP   1m ago"

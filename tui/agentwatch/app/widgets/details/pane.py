@@ -60,6 +60,7 @@ class DetailsPane(Widget):
     DetailsPane:ansi > .details--faint { text-style: dim; }
     DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
+    DetailsPane Tab:last-child { padding: 0; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
     DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     DetailsPane #live-state { height: 1; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -188,7 +189,7 @@ class DetailsPane(Widget):
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
         show_words(self._head, Content("\n").join(head))
-        titles = titles_of(view.task, self.active, self.size.width - 1) if view else {}
+        titles = titles_of(view.task, self.active, self.size.width) if view else {}
         for tab in self._tabs.query(Tab) if view else ():
             if not titles[tab.id or ""].is_same(tab.label):
                 tab.label = titles[tab.id or ""]
@@ -225,7 +226,7 @@ class DetailsPane(Widget):
 def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
     """The titles of the tabs, each with its count. Where there is no room for all, the longest others are cut."""
     counts, most, titles = _counts_of(task), max(map(len, TABS)), dict[str, Content]()
-    while not titles or (sum(title.cell_length + 1 for title in titles.values()) > room and most > _SHORTEST):
+    while not titles or (sum(title.cell_length + 1 for title in titles.values()) > room + 1 and most > _SHORTEST):
         for tab_id in TABS:
             title = tab_id.capitalize() if tab_id == active else clip(tab_id.capitalize(), most)
             titles[tab_id] = Content.assemble(title, " ", counts.get(tab_id, "")).rstrip()
