@@ -10,8 +10,7 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.events import Aside, Noted, Put, Requested, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState, Turn
 from agentwatch.delegation.task import Task
-from agentwatch.view.times import took
-from agentwatch.view.words import a2a_state, held_up
+from agentwatch.view.words import a2a_state, held_up, took
 
 NOW = 1_000.0
 CALL = Activity(105.0, ActivityKind.TOOL, "Task", "build")

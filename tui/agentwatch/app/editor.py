@@ -18,7 +18,7 @@ from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript, written
 from agentwatch.text import clean, clean_lines
-from agentwatch.view import times
+from agentwatch.view.words import local
 
 if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
@@ -122,6 +122,6 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             head, body = how, entry.text
         else:
             head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
-        yield f"{times.local(entry.at)}  {head}"
+        yield f"{local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in (*lines, *([f"({note})"] if note else []), ""))

@@ -21,8 +21,7 @@ from agentwatch.sources.files.walk import is_candidate, join, looks_like_ours, p
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
-from agentwatch.view.looks import SEVERITIES
-from agentwatch.view.words import plural
+from agentwatch.view.words import SEVERITIES, plural
 
 
 class _File(NamedTuple):

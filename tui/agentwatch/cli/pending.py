@@ -32,8 +32,7 @@ from agentwatch.shell import called, command_line
 from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.looks import look
-from agentwatch.view.times import ago, clock, duration
+from agentwatch.view.words import ago, clock, duration, look
 
 
 class PendingRequestDoc(view.RequestDoc):

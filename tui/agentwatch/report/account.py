@@ -19,10 +19,20 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
 from agentwatch.view import words
-from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
-from agentwatch.view.times import Took, span, took
-from agentwatch.view.words import plural, standing_words
+from agentwatch.view.words import (
+    SEVERITIES,
+    TODOS,
+    VERDICTS,
+    Look,
+    Took,
+    claims_of,
+    in_units,
+    look_of_attempt,
+    plural,
+    standing_words,
+    took,
+)
 
 
 class TaskLine(NamedTuple):
@@ -177,7 +187,7 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
 
 def lasted(took: Took | None) -> str:
     """How long something took, in its two largest units; `-` where that is not known."""
-    return span(took and took.seconds) + (" so far" if took and took.so_far else "")
+    return in_units(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
@@ -310,7 +320,7 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     asks = []
     for task, ask in account.attention:
         held = f" (holds up {plural(task.open_below, 'task')})" if task.open_below else ""
-        waiting = span(task.since and account.generated_at - task.since)
+        waiting = in_units(task.since and account.generated_at - task.since)
         asks.append((lines[task.task_id], task.task_id, ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes

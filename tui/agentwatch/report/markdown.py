@@ -14,9 +14,7 @@ from typing import Any
 
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import LINE_LIMIT, clean, exact
-from agentwatch.view.looks import look
-from agentwatch.view.times import utc
-from agentwatch.view.words import plural
+from agentwatch.view.words import look, plural, utc
 
 LIMIT = 65_000
 """Characters of the whole report; some are left for a sentence above it."""

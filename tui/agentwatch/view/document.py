@@ -20,13 +20,14 @@ from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
-from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import (
     A2AState,
     Agreement,
     a2a_state,
     answer,
     cost_of,
+    ended_at,
+    iso,
     prompt,
     runtime_of,
     why_at,

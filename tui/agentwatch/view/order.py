@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.times import wall
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, wall
 
 _JUST = 600.0  # Seconds for which a run that has ended counts as now
 _LIVE_SILENCE = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now

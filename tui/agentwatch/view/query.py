@@ -16,8 +16,7 @@ from agentwatch.delegation.task import Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.order import end_of_chain
-from agentwatch.view.times import seconds_of
-from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of
+from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, seconds_of
 
 _Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a moment (epoch seconds)
 

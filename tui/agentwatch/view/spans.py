@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view.looks import ASKS, LOOKS, Look, look
-from agentwatch.view.times import ended_at
+from agentwatch.view.words import ASKS, LOOKS, Look, ended_at, look
 
 Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
 

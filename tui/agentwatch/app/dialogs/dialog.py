@@ -58,8 +58,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import clean, exact, quoted, shown
-from agentwatch.view.times import duration
-from agentwatch.view.words import name_of, plural, program_of, standing_words
+from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
 
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp

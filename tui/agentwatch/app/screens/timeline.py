@@ -26,10 +26,8 @@ from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, width_o
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
-from agentwatch.view import times
-from agentwatch.view.looks import look
 from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, last_of, spans_of
-from agentwatch.view.words import in_line, name_of
+from agentwatch.view.words import clock, duration, in_line, in_units, look, name_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -318,7 +316,7 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
             bar.put(end, span.look.glyph, style)
         if span is not spans[-1]:
             continue
-        length = times.duration(span.until(frame.now) - last_of(spans).start)
+        length = duration(span.until(frame.now) - last_of(spans).start)
         words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs)
@@ -331,9 +329,9 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
 
 def span_words(span: Span, now: float) -> str:
     """When an attempt or a wait began and ended, and how long it took."""
-    start, length = times.clock(span.start, now), times.span(span.until(now) - span.start)
+    start, length = clock(span.start, now), in_units(span.until(now) - span.start)
     if span.kind is Kind.WORK:
-        return f"{start} → {'now' if span.end is None else times.clock(span.end, now)}  {length}"
+        return f"{start} → {'now' if span.end is None else clock(span.end, now)}  {length}"
     waits = "waits for you" if span.asks else "waits"
     words = {Kind.WAIT: waits, Kind.SILENT: span.look.word}.get(span.kind, "handed off, no sign of life")
     return f"{words} since {start}, {length}"

@@ -13,8 +13,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Below, Shown
 from agentwatch.text import shown
-from agentwatch.view.looks import LOOKS
-from agentwatch.view.words import plural
+from agentwatch.view.words import LOOKS, plural
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

@@ -12,11 +12,9 @@ from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import summary
-from agentwatch.view.looks import look
 from agentwatch.view.order import chain_name
 from agentwatch.view.query import Query
-from agentwatch.view.times import duration
-from agentwatch.view.words import in_line, name_of
+from agentwatch.view.words import duration, in_line, look, name_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree

@@ -20,10 +20,18 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.text import shown, summary
-from agentwatch.view.looks import LOOKS, look
 from agentwatch.view.order import Group, Row, Tally
-from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, standing_words, waits_for
+from agentwatch.view.words import (
+    LOOKS,
+    doing_words,
+    duration,
+    is_on_its_way,
+    look,
+    name_of,
+    program_of,
+    standing_words,
+    waits_for,
+)
 
 _STEP = 2
 """Cells of indent a level."""

@@ -16,7 +16,7 @@ from textual.content import Content
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whole
-from agentwatch.view.looks import SEVERITIES, Look
+from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
 _QUOTED = 13  # Cells of the column with the labels of foreign words

@@ -16,7 +16,7 @@ from agentwatch.delegation.run import RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
 from agentwatch.text import folded, shown, summary, within
-from agentwatch.view import times
+from agentwatch.view.words import duration, local
 
 _TOOK = 5  # Cells for how long a call took
 _ARROW = "  → "
@@ -42,7 +42,7 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     mark, style = ("◐", "$state-working") if is_open and is_working else ENDED[step.outcome]
     if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
         mark, style = ("≡", "$state-completed") if is_call else _MARKS.get(step.kind, (" ", ""))
-    clock = times.local(step.at)[11:19] if step.at else ""
+    clock = local(step.at)[11:19] if step.at else ""
     start = Content.assemble((f" {clock:>8}  ", FAINT), (mark, style), " ")
     room = max(width - start.cell_length - _TOOK, 1)
     if not is_call:
@@ -59,7 +59,7 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     body += Content.styled(clip(result, room - body.cell_length), FAINT if is_open else style)
     ended = now if is_open and is_working else step.ended_at
     if ended and step.at and ended - step.at >= 1:
-        body = body.pad_right(room - body.cell_length) + faint(right(times.duration(ended - step.at), _TOOK))
+        body = body.pad_right(room - body.cell_length) + faint(right(duration(ended - step.at), _TOOK))
     return start + body
 
 

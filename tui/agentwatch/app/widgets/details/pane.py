@@ -38,8 +38,17 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.text import LINE_LIMIT, exact, shown, summary
-from agentwatch.view import looks, times
-from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
+from agentwatch.view.words import (
+    LOOKS,
+    ago,
+    aside_words,
+    decision_of,
+    false_claims,
+    in_line,
+    look,
+    question_at,
+    whereabouts,
+)
 
 _ROOMY = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
@@ -236,10 +245,10 @@ def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
 
 def _counts_of(task: Task) -> dict[str, tuple[str, str]]:
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
-    false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
+    false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
     return {
         "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
-        "attestation": (f"{false}!" if false else "", f"${looks.LOOKS['false'].color}"),
+        "attestation": (f"{false}!" if false else "", f"${LOOKS['false'].color}"),
         "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
         "handoff": (todos if task.todos else "", FAINT),
     }
@@ -282,8 +291,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 
 def _standing(task: Task, now: float) -> list[Content]:
-    look, since = looks.look(task), task.since
-    parts = [in_color(look)]
+    parts = [in_color(look(task))]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
         left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
@@ -291,7 +299,7 @@ def _standing(task: Task, now: float) -> list[Content]:
         parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt}{of}"))
     error = task.result.error_code if task.result else None
     parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
-    return [*parts, faint("" if since is None else times.ago(since, now))]
+    return [*parts, faint("" if task.since is None else ago(task.since, now))]
 
 
 def _limited(content: Content, width: int, lines: int) -> list[Content]:

@@ -42,18 +42,26 @@ from agentwatch.delegation.task import Attempt, Basis, Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean_lines, exact
-from agentwatch.view import looks, times
 from agentwatch.view.words import (
     BASES,
+    LOOKS,
+    SEVERITIES,
+    TODOS,
+    VERDICTS,
     Agreement,
     Compared,
     answer,
+    claims_of,
+    clock,
     decision_of,
+    duration,
+    look_of_attempt,
     name_of,
     plural,
     prompt,
     runtime_of,
     standing_words,
+    took,
     where,
     whereabouts,
     why_at,
@@ -141,7 +149,7 @@ def overview(view: View) -> Iterator[Block]:
     below: list[Content] = []
     if task.below:
         counts = task.below.shown
-        counted = (in_color(looks.LOOKS[one], f"{counts[one]:,} {one.word}") for one in reversed(Shown) if counts[one])
+        counted = (in_color(LOOKS[one], f"{counts[one]:,} {one.word}") for one in reversed(Shown) if counts[one])
         below = [Content(plural(task.below.tasks, "task")), *counted]
     yield from fields(
         ("your note", decision.note if decision else None),
@@ -193,7 +201,7 @@ def _provenance(view: View) -> Iterator[Block]:
         tokens = f"{run.tokens:,}" if run.tokens else None
         yield from fields(("source", run.source), ("recorded", run.model), ("tokens", tokens), ("record", run.place))
     yield from fields(
-        ("took", took(task, latest, view.now) if latest.started_at is not None else None),
+        ("took", ran_for(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
         ("return", latest.returned and latest.returned.path),
     )
@@ -220,7 +228,7 @@ def handoff(view: View) -> Iterator[Block]:
     if todos:
         yield from heading("Todos", len(todos))
         words = (f"{todo.phase}: {todo.text}" if todo.phase else todo.text for todo in todos)
-        states = (in_color(looks.TODOS[todo.status]) for todo in todos)
+        states = (in_color(TODOS[todo.status]) for todo in todos)
         yield Table(("", ""), list(zip(states, map(plain, words), strict=True)))
 
 
@@ -287,10 +295,10 @@ def attestation(view: View) -> Iterator[Block]:
             yield remark(f"There is no attestation in this contract ({result.contract}).")
         if view.monitor.checks and not task.is_checked:
             yield from heading("Claims", note=faint("not checked yet"))
-    if claims := looks.claims_of(task):
+    if claims := claims_of(task):
         yield from heading("Claims", len(claims))
     for claim in claims:
-        verdict = in_color(looks.VERDICTS[claim.verdict])
+        verdict = in_color(VERDICTS[claim.verdict])
         lead = Content("  ") + verdict.pad_right(_VERDICT - verdict.cell_length)
         yield Text(claimed(claim), lead, " " * len(lead), choice=claim)
         yield Text(about(claim), Content("    "), "    ", choice=claim)
@@ -317,7 +325,7 @@ def findings(view: View) -> Iterator[Block]:
         yield text(plain(path).stylize("bold"))
         rows = [
             (
-                in_color(looks.SEVERITIES[finding.severity]),
+                in_color(SEVERITIES[finding.severity]),
                 plain(finding.rule, 20),
                 Content(f"line {finding.line}") if finding.line else faint("file"),
                 plain(finding.message),
@@ -355,8 +363,8 @@ def attempts(view: View) -> Iterator[Block]:
     if not every:
         yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
-        start, state = attempt.started_at, in_color(looks.look_of_attempt(task, attempt))
-        ran = [faint("start not known")] if start is None else [times.clock(start, now), took(task, attempt, now)]
+        start, state = attempt.started_at, in_color(look_of_attempt(task, attempt))
+        ran = [faint("start not known")] if start is None else [clock(start, now), ran_for(task, attempt, now)]
         yield GAP
         yield text(Content("   ").join([Content.assemble(f"{attempt.number}  ", state), *ran]))
         if words := attempt.result.summary if attempt.result else answer(attempt):
@@ -377,12 +385,12 @@ def attempts(view: View) -> Iterator[Block]:
     yield from _changes("Return", view, [(one, one.returned or (one.run.said if one.run else None)) for one in until])
 
 
-def took(task: Task, attempt: Attempt, now: float) -> Content:
+def ran_for(task: Task, attempt: Attempt, now: float) -> Content:
     """How long an attempt took, or has been running; `-` where that is not known."""
-    lasted = times.took(task, attempt, now)
+    lasted = took(task, attempt, now)
     if lasted is None:
-        return Content(times.duration(None))
-    return Content.assemble(times.duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
+        return Content(duration(None))
+    return Content.assemble(duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
 def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
