@@ -122,17 +122,13 @@ class Tally(NamedTuple):
         runs, count = plural(self.runs, "run"), self.sums.tasks
         tasks = f"{runs}, {plural(count, 'task')}" if count > self.runs else runs
         dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
-        return f"{dated}{self._more()}", dated, runs
-
-    def _more(self) -> str:
-        """The open part of the history, else how its tasks stand."""
+        each = [(number, one.word) for one in reversed(Shown) if (number := self.sums.shown[one])]
+        more = "".join(f" · {number:,} {word}" for number, word in each)
         if self.group is Group.HISTORY:
-            return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        counts = self.sums.shown
-        there = [shown for shown in reversed(Shown) if counts[shown]]
-        if len(there) == 1 and not self.sums.needs_operator:
-            return f", {'all ' if self.sums.tasks > 1 else ''}{there[0].word}"
-        return "".join(f" · {counts[shown]:,} {shown.word}" for shown in there)
+            more = f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
+        elif len(each) == 1 and not self.sums.needs_operator:
+            more = f", {'all ' if count > 1 else ''}{each[0][1]}"
+        return dated + more, dated, runs
 
 
 # The order
@@ -232,10 +228,6 @@ class Order:
             self._groups = {group: list[str]() for group in Group} | {group: [*runs] for group, runs in by_group}
             self._tallies = {}
         return self._groups
-
-    def group(self, run: str) -> Group | None:
-        """The group in which a run stands; None for another task."""
-        return next((group for group, runs in self.groups.items() if run in runs), None)
 
     def rows(self, folds: Collection[RowId] = (), shown: Collection[str] | None = None) -> list[Row]:
         """The rows in their order, but for those below the ids of `folds`; where given, only those of the tasks that

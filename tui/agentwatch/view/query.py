@@ -219,11 +219,6 @@ _WORDS: Mapping[str, Callable[[Task], Any]] = {
 _SPANS = ("10m", "1h", "3h", "1d", "7d")
 
 
-def _sought_texts(task: Task) -> list[str | None]:
-    objective = task.packet.objective if task.packet is not None else None
-    return [task.own_id, task.title, task.agent, objective]
-
-
 def _sources_of(task: Task) -> Iterator[str | None]:
     """The programs whose sessions show a task, and `files`."""
     for attempt in task.attempts:
@@ -246,5 +241,9 @@ OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
 }  # The keys whose values are offered as the tasks have them
-_TEXTS = {**OFFERED, "path": _paths_of, "": _sought_texts}
+_TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
+    **OFFERED,
+    "path": _paths_of,
+    "": lambda task: [task.own_id, task.title, task.agent, task.packet.objective if task.packet else None],
+}
 """The texts in which a value is sought, by key; a word has none."""

@@ -148,7 +148,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if task_id in self._tree.tasks:
             self._is_placed = True
             path = [task_id, *self._tree.ancestors(task_id)]
-            self.folds -= {*path[1:], self.order.group(path[-1])}
+            self.folds -= {*path[1:], *(group for group, runs in self.order.groups.items() if path[-1] in runs)}
             self._rebuild()
             self._put(self.places.get(task_id, self._row), jumps=True)
 

@@ -234,24 +234,21 @@ class DetailsPane(Widget):
 
 def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
     """The titles of the tabs, each with its count. Where there is no room for all, the longest others are cut."""
-    counts, most, titles = _counts_of(task), max(map(len, TABS)), dict[str, Content]()
+    is_broken = any(one.severity is Severity.ERROR for one in task.findings)
+    false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
+    counts = {
+        "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
+        "attestation": (f"{false}!" if false else "", f"${LOOKS['false'].color}"),
+        "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
+        "handoff": (todos if task.todos else "", FAINT),
+    }
+    most, titles = max(map(len, TABS)), dict[str, Content]()
     while not titles or (sum(title.cell_length + 1 for title in titles.values()) > room + 1 and most > _SHORTEST):
         for tab_id in TABS:
             title = tab_id.capitalize() if tab_id == active else clip(tab_id.capitalize(), most)
             titles[tab_id] = Content.assemble(title, " ", counts.get(tab_id, "")).rstrip()
         most -= 1
     return titles
-
-
-def _counts_of(task: Task) -> dict[str, tuple[str, str]]:
-    is_broken = any(one.severity is Severity.ERROR for one in task.findings)
-    false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
-    return {
-        "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
-        "attestation": (f"{false}!" if false else "", f"${LOOKS['false'].color}"),
-        "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
-        "handoff": (todos if task.todos else "", FAINT),
-    }
 
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
