@@ -4,7 +4,7 @@ from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 
 DAY = 86_400
 

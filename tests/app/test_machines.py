@@ -16,7 +16,7 @@ from agentwatch.delegation.events import Lost, Reached
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health, Problem
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 from agentwatch.workspaces import Place, Workspaces
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"

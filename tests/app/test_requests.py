@@ -11,7 +11,7 @@ from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
 from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.request import Given, Option, Query, Request
 from agentwatch.requests.store import Offer

@@ -9,7 +9,7 @@ from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.query import complete, parse
+from agentwatch.view.rows import complete, parse
 from tests.app.scenes import NOW, shop
 
 SHOP = Tree()

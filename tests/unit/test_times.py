@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view.order import Group, day, group_of
+from agentwatch.view.rows import Group, day, group_of
 from agentwatch.view.words import Took, ago, clock, duration, in_units, local, seconds_of, took, utc
 
 DAY = 86_400.0

@@ -19,7 +19,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
 from agentwatch.view import words
-from agentwatch.view.order import chain_name
+from agentwatch.view.rows import chain_name
 from agentwatch.view.words import (
     SEVERITIES,
     TODOS,

@@ -18,8 +18,7 @@ from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.order import Group, group_of
-from agentwatch.view.query import Found
+from agentwatch.view.rows import Found, Group, group_of
 from agentwatch.view.words import (
     A2AState,
     Agreement,

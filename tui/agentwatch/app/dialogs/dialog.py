@@ -33,8 +33,7 @@ from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.details.blocks import TRUNCATED, Block, Quotation, Text, lay_out
-from agentwatch.app.widgets.details.page import Page, show_words
+from agentwatch.app.widgets.details.blocks import TRUNCATED, Block, Page, Quotation, Text, lay_out, show_words
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError

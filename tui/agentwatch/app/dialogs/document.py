@@ -14,8 +14,17 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
-from agentwatch.app.widgets.details.blocks import Block, Difference, Quotation, compare, faint, heading, text
-from agentwatch.app.widgets.details.page import Page, show_words
+from agentwatch.app.widgets.details.blocks import (
+    Block,
+    Difference,
+    Page,
+    Quotation,
+    compare,
+    faint,
+    heading,
+    show_words,
+    text,
+)
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name

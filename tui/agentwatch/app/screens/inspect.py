@@ -20,6 +20,7 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     MARKED,
     Block,
+    Page,
     Text,
     caution,
     heading,
@@ -31,8 +32,7 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
     text,
 )
-from agentwatch.app.widgets.details.live import ENDED
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.pane import ENDED
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim

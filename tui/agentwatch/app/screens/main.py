@@ -23,8 +23,7 @@ from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.asks import mark_of
 from agentwatch.text import clean, shown
-from agentwatch.view.order import end_of_chain
-from agentwatch.view.query import Query
+from agentwatch.view.rows import Query, end_of_chain
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.text import clean
-from agentwatch.view.query import OFFERED, Query, complete, parse
+from agentwatch.view.rows import OFFERED, Query, complete, parse
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree

@@ -12,8 +12,7 @@ from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import summary
-from agentwatch.view.order import chain_name
-from agentwatch.view.query import Query
+from agentwatch.view.rows import Query, chain_name
 from agentwatch.view.words import duration, in_line, look, name_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.text import shown, summary
-from agentwatch.view.order import Group, Row, Tally
+from agentwatch.view.rows import Group, Row, Tally
 from agentwatch.view.words import (
     LOOKS,
     doing_words,

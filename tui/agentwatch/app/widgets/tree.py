@@ -30,8 +30,7 @@ from agentwatch.app.widgets.task_line import (
     task_line,
 )
 from agentwatch.delegation.task import Below, Task
-from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
-from agentwatch.view.query import Found, Query, found_in
+from agentwatch.view.rows import Found, Group, Order, Query, Row, RowId, chain_name, found_in, has_finished
 from agentwatch.view.words import held_up
 
 if TYPE_CHECKING:
