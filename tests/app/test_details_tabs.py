@@ -116,7 +116,7 @@ def test_the_head_says_how_it_stands(fields, words):
     assert low == [line for line in head if line.strip()]
 
 
-def test_in_little_room_every_tab_and_the_age_are_in_sight() -> None:
+def test_in_little_room_every_tab_and_the_age_are_in_sight():
     one = broken().task
     one.since = NOW - 60
     for room in (62, 57, 52):

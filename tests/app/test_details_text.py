@@ -105,7 +105,7 @@ OTHER = '{"notes":[{"y":"\\u00e9","x":1}],"task_id":"a"}'
         ("[1]", "{1}", ["-1 [1]", "+1 {1}"]),
     ],
 )
-def test_a_difference_tells_what_is_meant(before: str, after: str, expected: list[str]) -> None:
+def test_a_difference_tells_what_is_meant(before, after, expected):
     assert [row for row in rows(compare(before, after)) if row[0] in "+-"] == expected
 
 
