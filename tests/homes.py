@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.state import workspace_id
+
 DAY = 86_400
 
 _VARIABLES = (
@@ -20,6 +22,11 @@ def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     for variable in (*_VARIABLES, "OPENCODE_DB", "KILO_DB"):
         monkeypatch.delenv(variable, raising=False)
+
+
+def state_in(environment: dict[str, str], workspace: Path):
+    """What agentwatch keeps of a workspace for a user with this environment."""
+    return Path(environment["XDG_STATE_HOME"]) / "agentwatch" / workspace_id(workspace)
 
 
 def write_aged(path: Path, text: str, *, days: float):

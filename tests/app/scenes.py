@@ -16,8 +16,18 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.events import Event, Gone, Ran, Seen, Unreadable
-from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Event,
+    Gone,
+    Message,
+    Ran,
+    Run,
+    RunState,
+    Seen,
+    Unreadable,
+)
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source

@@ -113,7 +113,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, mo
         await s.record()
         assert packet_of(s)["objective"] == ("Build the API." if code else "Build half of it.")
         name, *modes = json.loads(log.read_text())
-        assert modes == [0o600, 0o700]
+        assert (Path(name).name, modes) == ("api.handoff.json", [0o600, 0o700])
         assert not Path(name).is_relative_to(s.workspace)
         assert not Path(name).parent.exists()
 

@@ -17,12 +17,15 @@ from hypothesis import strategies as st
 from tests.app.scenes import HOSTILE
 from tests.goldens.golden import Golden
 from tests.unit.contracts import documents
+from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
 from agentwatch.app.widgets.details.pane import head_lines, titles_of
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
-from agentwatch.delegation.task import Below, Counted, Retry, Shown, State
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Message, RunState
+from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
@@ -57,7 +60,38 @@ def broken() -> Case:
     return one
 
 
+def said():
+    """A session that was handed prose and gave prose back; of what it was asked only the first line is left."""
+    one, prompt, answer = case(None), Message(NOW, "0" * 64, "Water the **bed**."), Message(NOW, "1" * 64, "It is wet.")
+    one.texts["1" * 64] = "It is wet.\n\n- twice"
+    run = replace(
+        ROOT, state=RunState.ENDED, ended_at=NOW, model="some/model", tokens=1_200, prompt=prompt, said=answer
+    )
+    one.task.attempts, one.task.todos = [Attempt(1, started_at=NOW - 90, run=run)], None
+    return one
+
+
+def again():
+    """A second attempt, read by its agent; the text of the return before is gone."""
+    one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2).decision
+    first = one.task.attempts[0]
+    first.decisions = (decision,)
+    second = replace(first, number=2, handoff=None, decisions=(), returned=first.returned._replace(digest="2" * 64))
+    one.task.attempts, one.texts["2" * 64] = [first, second], one.texts.pop(first.returned.digest)
+    return one
+
+
+def named():
+    """A task that is only named by those below it."""
+    one = case(None)
+    one.task.attempts, one.task.todos, one.task.inferred = [], None, True
+    return one
+
+
 CASES: dict[str, Callable[[], Case]] = {
+    "said": said,
+    "again": again,
+    "named": named,
     "return-format": with_children,
     "subagent-return": lambda: case(Contract.SUBAGENT_RETURN),
     "return-meta": lambda: case(Contract.RETURN_META),

@@ -13,8 +13,7 @@ from tests.unit.sessions.test_transcripts import entries_in as words_in
 from agentwatch.app import editor
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.widgets.details.pane import LiveLog, line_of
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.events import Message, Ran, Run, RunState
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript, Outcome, Step

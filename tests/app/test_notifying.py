@@ -28,10 +28,9 @@ from agentwatch.app.notifying import (
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.decision import Request
+from agentwatch.delegation.events import RunState, Verdict
+from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.sources import Batch
 
@@ -143,6 +142,9 @@ def test_each_request_is_told_once_with_its_command():
     assert screen.after(PAUSE) == []
     # An equal one at once behind the one before is.
     screen.ask("api", "", request(3, "npm test", asked_at=NOW + 19))
+    assert screen.after(PAUSE) == ["api"]
+    # Two at once are one task that asks.
+    screen.ask("api", "", request(4, "npm test"), request(5, "npm run lint"))
     assert screen.after(PAUSE) == ["api"]
 
 

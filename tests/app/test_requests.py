@@ -13,7 +13,7 @@ from tests.unit.requests import asked
 from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
 from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
-from agentwatch.delegation.request import Given, Option, Query, Request, RequestKind
+from agentwatch.delegation.decision import Given, Option, Query, Request, RequestKind
 from agentwatch.requests.store import Offer
 
 ASKED: dict[str, object] = {"source": "claude-code", "session_id": "shop.api"}
@@ -76,7 +76,7 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path):
         assert "all of its questions have to be answered; this one is not:" in s.words
         assert s.entries() == ()
         # The key went where it is missing.
-        await s.press("down", "space", "tab", *"x")
+        await s.press("down", "space", "down", "space", "space", "tab", *"x")
         await record(s)
         (entry,) = s.entries()
         assert entry.record.params.answers == asked.ANSWERED.answers

@@ -1,5 +1,7 @@
 """What stands in a row of the tree: what is done, by whom, since when, and what goes first where room is short."""
 
+from itertools import pairwise
+
 import pytest
 from tests.app.scenes import Scene, busy, call
 from tests.app.stage import Stage, stage
@@ -88,3 +90,13 @@ async def test_what_is_folded_or_marked_is_told_in_front_and_beside():
     async with stage(scene=scene, size=(140, 40)) as s:
         await s.press("g", "space")
         assert "1 of 2" in row(s, " a ")
+
+
+async def test_a_deep_row_says_its_depth_instead_of_all_its_indent():
+    scene = Scene()
+    for depth in range(1, 16):
+        scene.handoff(".".join("abcdefghijklmno"[:depth]), ago=60 - depth)
+    async with stage(scene=scene, size=(60, 24)) as s:
+        indents = [len(row(s, f" {name} ").split(f" {name} ")[0]) for name in "abjkmn"]
+        assert [after - before for before, after in pairwise(indents)] == [2, 16, 0, 0, 0]
+        assert all(f" ›{depth} " in row(s, f" {name} ") for depth, name in ((10, "k"), (13, "n")))

@@ -17,6 +17,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
 
 
+def words_of(app):
+    return " ".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
 async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_is_typed_meanwhile_is_heard():
     monitor, source = monitor_of(shop().take())
     may_open, told = threading.Event(), list[object]()
@@ -37,7 +41,7 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_i
         await pilot.pause(0.05)
         assert (told, app.is_running) == (["OpeningScreen", False], True)
         assert type(app.screen).__name__ == "OpeningScreen"
-        words = " ".join(strip.text for strip in app.screen._compositor.render_strips()).split()
+        words = words_of(app).split()
         assert words == ["agentwatch", "shop/", "○", "starting", "q", "quit", "^z", "shell", "?", "keys"]
         may_open.set()
         while not isinstance(app.screen, main.MainScreen) or app.screen.sought.text != "api":
@@ -88,7 +92,7 @@ async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing()
         for key in "nuRaxAwZHsoc":
             assert (key, await said_of(key)) == (key, [STILL_READING])
         await pilot.press("escape", "exclamation_mark")
-        assert STILL_READING in "".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert STILL_READING in words_of(app)
         await pilot.press("escape")
 
         source.push(health=Health("live", ""))
@@ -97,3 +101,7 @@ async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing()
         assert await said_of("n") == ["Nobody needs you now."]
         assert await said_of("R") == ["Nobody needs you now, and no task is marked."]
         assert await said_of("H") == ["There is no history: nothing here is that old."]
+        # What was seen stays where watching ends, and the header says so.
+        source.push([object()])
+        while "▲ degraded: watching has ended, start agentwatch again (" not in words_of(app):
+            await pilot.pause(0.01)

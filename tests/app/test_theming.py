@@ -59,11 +59,12 @@ def test_words_are_readable_on_everything_they_stand_on(name):
         ("screen", "", "agentwatch-light", "agentwatch-light"),
         ("screen", "truecolor", None, "agentwatch-dark"),
         ("tmux-256color", "", None, "agentwatch-dark"),
+        ("tmux-256color", "none", None, "agentwatch-ansi"),
     ],
 )
 def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(terminal, colors, wanted, theme, monkeypatch):
     monkeypatch.setenv("TERM", terminal)
-    monkeypatch.setenv("COLORTERM", colors)
+    monkeypatch.setenv("NO_COLOR" if colors == "none" else "COLORTERM", colors)
     monitor, _source = monitor_of(settings=Settings(theme=wanted))
     app = AgentwatchApp(monitor)
     app.suit_terminal()

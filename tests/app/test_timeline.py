@@ -15,10 +15,8 @@ from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import FOLD, IDLE, Frame, View, fit, frame_of, stretches_of, ticks
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.events import Event, Tick
-from agentwatch.delegation.request import RequestStage
-from agentwatch.delegation.run import StartedBy
+from agentwatch.delegation.decision import RequestStage, Stage
+from agentwatch.delegation.events import Event, StartedBy, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import Axis, last_of, spans_of
 

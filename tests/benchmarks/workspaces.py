@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from agentwatch.sources.files.walk import DEFAULT_PRUNED
+from agentwatch.sources.files.read import DEFAULT_PRUNED
 
 _RETURN = """\
 ## Status

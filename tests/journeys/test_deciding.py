@@ -19,7 +19,10 @@ UNSEEN = (
 READY = "◆ ctrl+s records this decision"
 EARLY = "ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
-BLOCKED = {"auth.handoff.json": handoff("shop.auth"), "auth.return.json": blocked("shop.auth", "Which flow?")}
+BLOCKED = {
+    "auth.handoff.json": handoff("shop.auth"),
+    "auth.return.json": blocked("shop.auth", "Which flow?", "Since when?"),
+}
 MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"\n'}
 
 
@@ -38,7 +41,7 @@ async def record(screen: Screen) -> dict[str, object]:
 @journey(FAILED)
 async def test_a_retry_hands_on_the_hint_and_the_note(screen):
     await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
+    await screen.press("n", "n", "r")
     await screen.shows("attempt 1 ✗ failed → attempt 2", "retries 1 left now, 0 after this", "unchanged")
     await screen.type("Use the long one.")
     await screen.shows("Use the long one.", "Hint of attempt 1: Raise the")
@@ -164,9 +167,13 @@ async def test_a_question_of_a_child_is_answered(screen):
     await screen.shows("Which flow?", "not yet", "retries an answer uses none")
     await screen.press("ctrl+s")
     await screen.type("Login only.")
+    await screen.shows("not yet: answer each of its 2 questions: 1 left")
+    await screen.press("tab")
+    await screen.type("May.")
     decision = await record(screen)
     assert decision["action"] == "respond"
-    assert "Login only." in json.dumps(decision)
+    answers = [{"question": "Which flow?", "answer": "Login only."}, {"question": "Since when?", "answer": "May."}]
+    assert f'"answers": {json.dumps(answers)}' in json.dumps(decision)
 
 
 @journey({**SHOP, "api.return.md": returned(created="- docs/gone.md", evidence="- docs/gone.md")})
@@ -284,6 +291,22 @@ async def test_a_review_of_what_was_marked(screen):
     # Nothing was decided: the marks stay.
     assert "◆" in screen.row("api")
     assert "◆" in screen.row("auth")
+    await screen.press("R")
+    await screen.shows("1 of 2", "“shop.api”", READY)
+    await screen.press("ctrl+s")
+    await screen.shows("2 of 2", "“shop.auth”")
+    await screen.press("escape")
+    await screen.until(lambda: screen.row("api") and "◆" not in screen.row("api"))
+    assert "◆" in screen.row("auth")
+
+
+@journey({**FAILED, ".agentwatch": "in the way"})
+async def test_what_cannot_be_delivered_is_told_in_its_row(screen):
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    await screen.press("ctrl+s")
+    await screen.shows("recorded, not delivered: ", "retry ! undelivered", "decided recorded, not delivered: ")
 
 
 @journey(FAILED)
@@ -324,7 +347,7 @@ async def test_what_cannot_be_decided_says_why(screen):
 
 @journey(FAILED, "{shop}", "--read-only")
 async def test_read_only_writes_nothing(screen):
-    await screen.shows("NEEDS YOU")
+    await screen.shows("NEEDS YOU", "● live  read only")
     await screen.press("n", "r")
     await screen.shows("nowhere else (read only)", READY)
     await screen.press("ctrl+s")

@@ -32,6 +32,8 @@ async def test_arrow_keys_lead_through_the_tabs(screen):
     await screen.shows(TABS["4"])
     await screen.press("h", "left")
     await screen.shows(TABS["2"])
+    while "No transcript is shown: the Live tab of a session's task has it." not in screen.words():
+        await screen.press("p")
 
 
 @journey(FAILED, size=(80, 24))
@@ -76,10 +78,12 @@ async def test_attempts_show_what_a_retry_changed(screen):
     await screen.shows("Build the API, schema first.", "Build the API.")
     screen.write("api3.handoff.json", handoff(objective="Build half of it.", attempt=3))
     await screen.shows("Build half of it.")
-    await screen.press("tab", "-")
+    await screen.press("tab", "-", "-", "-")
     await screen.hides("Build half of it.")
     await screen.press("+")
     await screen.shows("Build half of it.")
+    await screen.press("c")
+    await screen.shows("Copied the path of api3.handoff.json: ")
 
 
 @journey(SHOP)

@@ -5,7 +5,9 @@ import pytest
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import SHOP
 
-VIEWS = {"~/.config/agentwatch/config.toml": '[views]\nmine = "is:needs-you"\nopen = "state:submitted"\n'}
+VIEWS = {
+    "~/.config/agentwatch/config.toml": '[views]\nmine = "is:needs-you"\nopen = "state:submitted"\nodd = "stat:x"\n'
+}
 QUERIES = {
     "payment": {"ui"},
     "is:needs-you -state:failed": {"docs", "auth"},
@@ -89,7 +91,7 @@ async def test_s_goes_on_and_back_through_the_states(screen):
 
 @journey({**SHOP, **VIEWS})
 async def test_a_number_shows_a_saved_view(screen):
-    await screen.shows("3 need you")
+    await screen.shows("3 need you", "the view “odd” is wrong: no key “stat”: did you mean state?")
     await screen.press("1")
     await screen.until(lambda: children(screen) == {"api", "docs", "auth"})
     await screen.press("2")

@@ -1,13 +1,32 @@
 """Timeline, help, palette, themes, problems, footer, keys of one's own, the editor, and leaving."""
 
+import asyncio
 import re
 
 import pytest
 
 from tests.journeys.driver import journey
-from tests.journeys.made import FAILED, SHOP, returned
+from tests.journeys.made import FAILED, SHOP, handoff, returned
 
-ZOOMS = ("plus", "minus", "z", "i", "0", "n", "left", "right", "h", "l", "=", "_")
+LONG_AGO = {"a.handoff.json@0.03": handoff("a"), "a.return.md@0.02": returned("SUCCESS", "a", "Done.", "")}
+LONG_AGO |= {"docs/api.md@9": "# API\n"}
+
+
+@journey(LONG_AGO)
+async def test_keys_zoom_the_timeline_and_unfold_idle_time(screen):
+    await screen.shows("now 0", "completed")
+    await screen.press("t")
+    await screen.shows("Timeline", "╱╱")
+    seen = [screen.row("a").count("█")]
+    for key, grows in (("plus", True), ("minus", False), ("z", True), ("0", False)):
+        await screen.press(key)
+        await screen.until(lambda grows=grows: (screen.row("a").count("█") > seen[-1]) is grows)
+        seen.append(screen.row("a").count("█"))
+    assert seen[0] == seen[2] == seen[4] < seen[1] < seen[3]
+    await screen.press("i")
+    await screen.hides("╱")
+    await screen.press("n", "left", "right", "h", "l", "=", "_")
+    await screen.shows("Timeline", "█ work")
 
 
 @journey(SHOP, size=(60, 20))
@@ -27,9 +46,6 @@ async def test_t_shows_who_worked_and_waited_when(screen):
     await screen.press("t")
     await screen.shows("Timeline", "█ work ▓ failed ┄ waits", "now")
     await screen.until(lambda: "NEEDS YOU" in screen.row("api") and "✗" in screen.row("api"))
-    for key in ZOOMS:
-        await screen.press(key)
-        await screen.shows("Timeline", "█ work")
     await screen.press("t")
     await screen.hides("Timeline")
 
@@ -37,10 +53,11 @@ async def test_t_shows_who_worked_and_waited_when(screen):
 @journey(SHOP)
 async def test_enter_in_the_timeline_goes_to_the_task(screen):
     await screen.shows("3 need you")
-    await screen.press("t")
+    # A filter that would hide it is cleared.
+    await screen.type("/plan", "enter", "t")
     await screen.shows("Timeline")
     await screen.press("G", "enter")
-    await screen.hides("Timeline")
+    await screen.hides("Timeline", "/ plan")
     await screen.at("ui")
 
 
@@ -55,6 +72,10 @@ async def test_what_the_timeline_selects_can_be_decided(screen):
     await screen.shows("◆ ↻ Retry", "“shop.api”")
     await screen.press("escape")
     await screen.shows("Timeline")
+    # No filter holds there.
+    await screen.type("t/shop", "enter", "t", "A")
+    await screen.shows("esc leave", "“api”: 1 task")
+    assert "finds" not in screen.text()
 
 
 @journey(FAILED)
@@ -99,6 +120,8 @@ async def test_the_palette_has_the_themes(screen):
 @journey(FAILED, "{shop}", "--theme", "unheard")
 async def test_an_unknown_theme_is_named(screen):
     await screen.shows("There is no theme unheard", "agentwatch-light")
+    await asyncio.sleep(2.2)
+    assert len(screen.told) == 1
 
 
 @journey(FAILED)

@@ -15,9 +15,10 @@ from tests.unit.history.recorded import Workspace
 TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../cart/docs/api.md": "# API\n"}
 
 
-@journey(TWO, "{shop}", "{shop}/../cart")
+@journey({**TWO, "../void/x.md": ""}, "{shop}", "{shop}/../cart", "{shop}/../void")
 async def test_two_workspaces_are_one_tree(screen):
     await screen.shows("▾", "shop", "cart", "2 tasks")
+    await screen.until(lambda: "no tasks" in screen.row("void"))
     await screen.until(lambda: screen.text().count("shop.api") >= 2)
     await screen.press("n", "r")
     await screen.shows("◆ ctrl+s", "shop")

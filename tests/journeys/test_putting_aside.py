@@ -1,5 +1,7 @@
 """Acknowledge, snooze, undo, and the history."""
 
+import re
+
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, handoff, returned
 
@@ -23,6 +25,8 @@ async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen):
     await screen.press("A")
     await choose(screen, "enter")
     await screen.hides("1 needs you", "NEEDS YOU")
+    while "There is nothing to acknowledge here" not in screen.words():
+        await screen.press("A")
     await screen.press("Z")
     await screen.shows("1 needs you")
     await screen.press("A")
@@ -41,6 +45,13 @@ async def test_a_task_is_snoozed(screen):
     await screen.hides("1 needs you")
     await screen.type("/is:snoozed", "enter")
     await screen.shows("1 found")
+    await screen.press("escape", "Z", "w")
+    await choose(screen, "down", "down", "enter")
+    await screen.until(lambda: re.search(r" snoozed until \d{4}-\d\d-\d\d 09:00 ", screen.words()))
+    # That it can be undone is said no more.
+    await screen.press("Z")
+    await screen.shows("Undone: 1 task as before.")
+    assert "Z undoes it" not in screen.text()
 
 
 @journey(SHOP)
@@ -71,7 +82,9 @@ async def test_what_was_there_before_is_history(screen):
     assert "old0" not in screen.text()
     await screen.press("H")
     await screen.shows("old0", "old1", "old2")
-    await screen.press("G", "up", "up", "up", "A")
+    await screen.press("G", "w")
+    await screen.shows("asks nothing that could be snoozed")
+    await screen.press("up", "up", "up", "A")
     await screen.shows("all of history: 3 tasks")
     await screen.press("enter")
     await screen.shows("Acknowledged all of")

@@ -3,6 +3,8 @@
 import asyncio
 import re
 
+from textual import events
+
 from tests.journeys.driver import journey, write
 from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 
@@ -27,6 +29,9 @@ async def test_a_file_written_meanwhile_appears_at_once(screen):
 @journey({})
 async def test_an_empty_workspace_says_what_to_do(screen):
     await screen.shows("● live", "agentwatch demo")
+    await screen.press("!")
+    await screen.shows("Every file that looks like a handoff or a return could be read")
+    await screen.press("escape")
     screen.write("api.handoff.json", handoff())
     await screen.shows("shop.api", "submitted")
 
@@ -45,16 +50,24 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen):
     await screen.at("shop")
     await screen.press("h")
     await screen.shows("▸ ◇ shop")
+    # A filter shows what is folded, and folds it again.
+    await screen.type("/plan", "enter")
+    await screen.at("plan")
+    await screen.press("escape")
+    await screen.shows("▸ ◇ shop")
     await screen.press("l", "right")
     await screen.at("plan")
 
 
 @journey({**SHOP, "z.handoff.json": handoff("z"), "z1.handoff.json": handoff("z.one", parent_task_id="z")})
 async def test_everything_is_folded_and_unfolded(screen):
-    await screen.shows(" plan ", " one ")
+    await screen.shows(" plan ", " one ", "3 need you")
     await screen.press("C")
     await screen.hides(" plan ", "○ one")
     await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
+    await screen.press("n")
+    await screen.at("auth")
+    assert not screen.row("one")
     await screen.press("E")
     await screen.shows(" plan ", " one ")
 
@@ -84,8 +97,9 @@ async def test_n_leads_on_and_back_through_what_needs_you(screen):
         seen.append(screen.line("▌").split()[2])
     # Blocked, false, failed.
     assert seen == ["auth", "docs", "api"]
-    await screen.press("N")
-    await screen.until(lambda: "NEEDS YOU" in screen.line("▌") and screen.line("▌") != before)
+    for key, name in (("n", "auth"), ("N", "api"), ("N", "docs")):
+        await screen.press(key)
+        await screen.at(name)
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
@@ -94,6 +108,7 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
     await screen.find("shop.api")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.shows("1 new")
+    await screen.until(lambda: screen.row("shop.ui").startswith("•"))
     await screen.press("u")
     await screen.at("shop.ui")
     await screen.hides("1 new")
@@ -112,8 +127,13 @@ async def test_nothing_below_a_page_was_looked_at(screen):
     await screen.shows("Put aside")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await asyncio.sleep(4.0)
+    # Nor what stands in a window that is not looked at.
     await screen.press("escape")
-    await screen.shows("1 new")
+    screen.pilot.app.post_message(events.AppBlur())
+    await asyncio.sleep(2.5)
+    assert "1 new" in screen.text()
+    screen.pilot.app.post_message(events.AppFocus())
+    await screen.hides("1 new")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
@@ -126,8 +146,16 @@ async def test_f_follows_what_changes(screen):
     await screen.shows("1 new")
     await asyncio.sleep(2.5)
     assert "1 new" in screen.text()
-    await screen.press("f")
+    await screen.press("A")
+    await screen.shows("“shop.ui”: 1 task")
+    await screen.press("enter")
     await screen.hides("1 new")
+    # Who moves the cursor follows no more.
+    await screen.press("k")
+    await screen.at("shop.api")
+    screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
+    await screen.shows("1 new")
+    assert screen.is_at("shop.api")
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")
@@ -159,6 +187,10 @@ async def test_a_click_in_the_strip_goes_to_the_task(screen):
     await screen.shows("answer: Which flow is in scope?", "retry? the child", "a claim is false", "3 need you")
     await screen.click("answer: Which flow is in scope?")
     await screen.at("auth")
+    await screen.resize(80, 11)
+    await screen.shows("Needs you ▌■ auth  answer: Which", "+2 more")
+    await screen.press("n")
+    await screen.shows("Needs you ▌⚑ docs  a claim is", "+2 more")
 
 
 @journey(FAILED, size=(80, 24))
@@ -195,6 +227,8 @@ STEPS = {
 
 @journey(STEPS, size=(140, 30))
 async def test_todos_and_tasks_below_are_counted_apart(screen):
+    await screen.find("web.b", "b")
+    await screen.shows("Handoff 1/3")
     for width in (140, 80, 60):
         await screen.resize(width, 24)
         await screen.until(lambda: "0 of 2" in screen.row("web") and re.search("━─+ +1/3", screen.row("b")))

@@ -35,10 +35,10 @@ READERS = [
     *(f"agentwatch.sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 ]
 HOOK = ("hook.child", "hook.command", "hook.held", "hook.requests")
-OFFER = ("contracts", "decisions.record", "decisions.ledger", "delegation.run", "requests.holding", "sources.files")
+OFFER = ("contracts", "decisions.record", "decisions.ledger", "delegation.events", "requests.holding", "sources.files")
 SERVER = ("setup", "documents")
 FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
-DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")
+DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.store")
 BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentwatch.sources.files.walk import looks_like_ours
+from agentwatch.sources.files.read import looks_like_ours
 from tests.unit.agents.documents import packet
 
 ROOT = Path(__file__).parents[2]

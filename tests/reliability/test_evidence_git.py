@@ -12,8 +12,7 @@ import pytest
 
 from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.git import Git, GitFailedError, open_git
-from agentwatch.evidence.inspect import difference
+from agentwatch.evidence.git import Git, GitFailedError, difference, open_git
 from tests.goldens.verdicts.claude import returned
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, program, request
 

@@ -11,7 +11,7 @@ import pytest
 from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker, Request, Result
 from tests.goldens.verdicts.claude import returned
-from tests.unit.evidence.repository import AFTER, BEFORE, Repository, packet, program, request
+from tests.unit.evidence.repository import AFTER, BEFORE, Repository, moved, packet, program, request
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -182,7 +182,7 @@ def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path, way):
     time.sleep(0.05)
     made.touch("old.md", AFTER)
     way(made)
-    (result,) = Checker(made.root).check([asked()._replace(handed_off_at=at)])
+    (result,) = Checker(made.root).check([moved(asked(), at)])
     assert V not in verdicts(result, "old.md"), result.claims
 
 
@@ -216,15 +216,15 @@ def backdated(repository: Repository) -> Request:
     """The handoff is there since a moment ago, and says that it is older than the file."""
     repository.write("a.handoff.json", PACKET)
     os.utime(repository.root / "a.handoff.json", (NOW - 2_000, NOW - 2_000))
-    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW)
+    return moved(asked(), NOW - 2_000, NOW)
 
 
 def returned_before(repository: Repository) -> Request:
-    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW - 3_000)
+    return moved(asked(), NOW - 2_000, NOW - 3_000)
 
 
 def seen_after_its_return(repository: Repository) -> Request:
-    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW - 2_000, handoff_at=NOW)
+    return moved(asked(), NOW - 2_000, NOW - 2_000, NOW)
 
 
 def checked_out(repository: Repository) -> Request:
@@ -234,7 +234,7 @@ def checked_out(repository: Repository) -> Request:
 
 
 def timeless(repository: Repository) -> Request:
-    return asked()._replace(handed_off_at=None)
+    return moved(asked(), None)
 
 
 def out_of_reach(repository: Repository) -> Request:
@@ -264,7 +264,7 @@ def test_a_file_written_since_the_handoff_lies_there_is_new(tmp_path):
     for name in ("old.md", "new.md"):
         made.write(name)
         os.utime(made.root / name, (NOW + 1_000, NOW + 1_000))
-    (result,) = Checker(made.root).check([one._replace(returned_at=NOW + 2_000)])
+    (result,) = Checker(made.root).check([moved(one, NOW - 2_000, NOW + 2_000)])
     assert {claim.verdict for claim in result.claims} == {V}, result.claims
 
 

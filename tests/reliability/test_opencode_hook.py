@@ -17,8 +17,7 @@ from agentwatch.agents.hook.requests import hold_for_plugin
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.decision import Action, Request, RequestKind
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, state_directory
 from tests.homes import live_in

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.state import is_shown, state_directory
+from agentwatch.state import is_shown
+from tests.homes import state_in
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
 
@@ -121,7 +122,7 @@ def test_other_commands_end_with_their_terminal_too(workspace, environment, word
 
 def left_free(workspace: Path, environment: dict[str, str]):
     """Nobody holds a lock: somebody else can decide."""
-    assert not is_shown(state_directory(workspace, environment))
+    assert not is_shown(state_in(environment, workspace))
     command = agentwatch("decide", "shop.1", workspace, "--abort", "--yes")
     told = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=30, env={**os.environ, **environment}

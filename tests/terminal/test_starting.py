@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from agentwatch.state import state_directory
+from tests.homes import state_in
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import PACKET
 
@@ -58,7 +58,7 @@ def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys):
 
 def test_who_leaves_does_not_wait_for_the_history(workspace, tmp_path):
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    directory = state_directory(workspace, environment)
+    directory = state_in(environment, workspace)
     directory.mkdir(parents=True)
     with (
         closing(sqlite3.connect(directory / "history.db", isolation_level=None)) as other,

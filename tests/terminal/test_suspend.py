@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.state import is_shown, state_directory
+from agentwatch.state import is_shown
+from tests.homes import state_in
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
 
@@ -47,7 +48,7 @@ def suspend(terminal: Terminal):
 
 def test_what_happens_meanwhile_is_there_after_fg(workspace):
     with shell(workspace) as terminal:
-        state = state_directory(workspace, terminal.environment)
+        state = state_in(terminal.environment, workspace)
         assert is_shown(state)
         suspend(terminal)
         assert not is_shown(state), "a hook that waits for the operator would wait in vain"

@@ -10,8 +10,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.form import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.decisions.service import DecisionService, return_digest
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request, Stage
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay

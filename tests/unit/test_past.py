@@ -46,7 +46,7 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
 
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
     """Watch until all is known."""
-    monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
+    monitor = monitor_of(workspace, settings)
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:
             if monitor.health.mode == "live":

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Claim, Seen, Verdict
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Claim, Run, RunState, Seen, Verdict
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.rows import complete, parse

@@ -118,7 +118,7 @@ async def test_what_is_decided_asks_for_no_moment_at_a_start(workspace, monkeypa
     await live_through(workspace, (lambda: None, lambda it: attempts(it, "a") == [(1, "invalid")]))
     words = (sys.executable, "-m", "agentwatch", "decide", "a", workspace, "--abort", "--yes")
     await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
-    monitor = monitor_of(workspace, Settings(), remembers=True, open_desk=partial(desk_of, workspace, Settings()))
+    monitor = monitor_of(workspace, Settings(), open_desk=partial(desk_of, workspace, Settings()))
     seen = set[str]()
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:

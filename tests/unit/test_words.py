@@ -1,12 +1,12 @@
-"""Requests and decisions in words: how far they are, where they are answered, which still matters, what work cost."""
+"""Requests and decisions in words: how far they are, where they are answered, which matters, and what work cost."""
 
 from dataclasses import replace
 
 import pytest
 
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Permitter, RequestStage
+from agentwatch.app.decision_words import receipt_line, short, warning
+from agentwatch.app.decision_words import why_not as why_not_decided
+from agentwatch.delegation.decision import Action, Permitter, Receipt, RequestStage, Stage
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view.words import (
     GONE,
@@ -14,6 +14,7 @@ from agentwatch.view.words import (
     decision_of,
     denial_words,
     is_on_its_way,
+    look,
     standing_words,
     where,
     why_not,
@@ -79,8 +80,8 @@ SENT = decided(request(), stage=Stage.DELIVERED)
 REFUSED = decided(request(), Action.DENY, Stage.DELIVERED)
 
 
-def settled(*how: object, **by: object) -> Event:
-    return ran(session(permit(*how, **by)), 5)  # type: ignore[arg-type]
+def settled(*how, **by):
+    return ran(session(permit(*how, **by)), 5)
 
 
 @pytest.mark.parametrize(
@@ -137,3 +138,57 @@ def test_what_a_denial_ends_is_said_before():
 def test_an_ask_counts_the_questions_behind_the_first(questions, more):
     asked = question(queries=question().queries * questions)
     assert tree_of([ran(session()), requested(asked)]).tasks["s1"].ask == f"answer: Which store?{more}"
+
+
+def told(at, *more):
+    return {"receipts": (Receipt(Stage.RECORDED, at, "ada"), Receipt(Stage.DELIVERED, at), *more)}
+
+
+SAYS_SO = Receipt(Stage.READ, 940.0, "one", claimed=True, taken_by="two")
+ON = "recorded 3m ago · delivered"
+SAID = "read by one 1m ago (an agent says so) · claimed by “two”, not acted on yet"
+
+
+@pytest.mark.parametrize(
+    ("action", "stages", "fields", "row", "line", "trouble"),
+    [
+        (Action.RETRY, 1, {}, "∙ recorded", "retry · recorded 3m ago", ""),
+        (Action.RETRY, 1, {"waits": "no room"}, "! undelivered", "retry · recorded 3m ago", "no room"),
+        (Action.RETRY, 2, {}, "! unread 3m", f"retry · {ON}", "not read for 3m: is an agent waiting"),
+        (Action.RETRY, 2, told(821.0), "→ delivered", "retry · recorded 2m ago · delivered", ""),
+        (Action.RETRY, 3, {}, "◉ read 3m", f"retry · {ON} · read · attempt 2 not seen yet", ""),
+        (Action.RETRY, 3, told(800.0, SAYS_SO), "◉ says read 1m", f"retry · {ON} · {SAID}", ""),
+        (Action.RETRY, 4, {}, "✓ acted", f"retry · {ON} · read · acted", ""),
+        (Action.ESCALATE, 2, {"mode": "debug"}, "! unread 3m", f"escalate to debug · {ON}", "not read for 3m"),
+        (
+            Action.ESCALATE,
+            3,
+            {"mode": "fitter"},
+            "◉ read 3m",
+            f"escalate to fitter · {ON} · read · the fitter not seen yet",
+            "",
+        ),
+        (Action.ABORT, 3, {}, "◉ read 3m", f"abort · {ON} · read", ""),
+    ],
+)
+def test_how_far_a_decision_has_got(action, stages, fields, row, line, trouble):  # noqa: PLR0917
+    made = of_task("a", action, 800.0, stages, **fields).decision
+    said = warning(made, 1_000.0) or ""
+    assert (short(made, 1_000.0), receipt_line(made, 1_000.0).plain, said[: len(trouble) or None]) == (
+        row,
+        line,
+        trouble,
+    )
+    task = Task("a", "a", attempts=[Attempt(1, decisions=(made,))])
+    why = f"already decided: you said {action} 3m ago; you can decide about the next attempt"
+    assert why_not_decided(task, Action.RETRY, 1_000.0) == why
+    task.workspace = "/w"
+    assert why_not_decided(task, Action.RETRY, 1_000.0) == "this row is a workspace; go to one of its tasks"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "word"),
+    [("a permission: Bash ls", "allow?"), ("an answer: Which one?", "asks"), ("an approval of its plan", "asks")],
+)
+def test_a_question_in_the_records_of_a_program_is_an_open_one(waiting, word):
+    assert look(tree_of([ran(session(waiting=waiting))]).tasks["s1"]).word == word

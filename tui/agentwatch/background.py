@@ -33,11 +33,16 @@ class Background(ABC, Generic[T]):
 
     def stop(self) -> None:
         """End, with what it is at; waits for that, not for long."""
-        with self._news:
-            self._stopped = True
-            self._news.notify()
+        self._stopped = True
+        self._wake()
         if self._thread is not None:
             self._thread.join(self.join_seconds)
+
+    def _wake(self) -> None:
+        """End the present rest, or the next one."""
+        with self._news:
+            self._rung = True
+            self._news.notify()
 
     def _rest(self, seconds: float) -> None:
         """Wait until it is stopped, something has rung, or so many seconds have passed."""
@@ -92,25 +97,16 @@ class Worker(Background[Sequence[Any]]):
     def add(self, part: Part) -> None:
         """Poll this one, too, from now on."""
         self._parts.append(part)
-        part.wake = self._ring
-        self._ring()
+        part.wake = self._wake
+        self._wake()
 
     @property
     def idle(self) -> bool:
         """Whether all that was there at first has been told."""
         return self._polled == len(self._parts)
 
-    def stop(self) -> None:
-        """End, with what it is at; waits for that, not for long."""
-        with self._news:
-            self._stopped = True
-        self._ring()
-        super().stop()
-
-    def _ring(self) -> None:
-        with self._news:
-            self._rung = True
-            self._news.notify()
+    def _wake(self) -> None:
+        super()._wake()
         if self._waiter is not None:
             self._waiter.wake()
 

@@ -48,7 +48,7 @@ def source_of(
     session: str | None = None,
     sessions: Source | None = None,
     *,
-    dates: bool = False,
+    dates: bool = True,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
     """The files of a workspace, and its sessions unless left out. With `dates`, git may say how old a file is."""
@@ -75,16 +75,9 @@ def monitor_of(
     settings: Settings,
     session: str | None = None,
     *,
-    remembers: bool = False,
-    inspects: bool = True,
-    dates: bool = True,
-    watches: bool = True,
     open_desk: Callable[[], DecisionService] | None = None,
-    open_shelf: Callable[[], Acknowledgements] | None = None,
-    open_inbox: Callable[[], Inbox] | None = None,
-    sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of a workspace that has not looked yet; one that `watches` knows what programs ask."""
+    """A monitor of a workspace for a screen or a relay; it has not looked yet."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -92,22 +85,19 @@ def monitor_of(
 
         return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
 
-    parsed = None
-    if inspects:
-        # A command reads everything before it checks anything.
-        parsed = ParsedDocuments(200 if watches else 100_000)
+    parsed = ParsedDocuments(200)
     return Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, session, sessions, dates=dates, parsed=parsed),
+        source_of(workspace, settings, session, parsed=parsed),
         time.time,
-        inspects=inspects,
+        inspects=True,
         parsed=parsed,
-        remembers=remembers,
+        remembers=True,
         open_desk=open_desk,
-        open_shelf=open_shelf or (partial(shelf_of, workspace) if remembers else None),
-        open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
-        open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
+        open_shelf=partial(shelf_of, workspace),
+        open_inbox=partial(inbox_of, workspace),
+        open_codex=open_codex if settings.sessions and not settings.read_only else None,
         history_before=history_line(workspace, settings),
     )
 
@@ -141,8 +131,7 @@ def watched(
         fleet = Fleet(addresses)
         places += fleet.find().places
         nowhere, noun = Path(f"/nats:{addresses[0].server}"), "host"
-        if fleet.is_growing:
-            finds.insert(0, fleet.find)
+        finds.insert(0, fleet.find)
     elif noun == "worktree":
         places = [Place(workspaces[0])]
 
@@ -150,7 +139,7 @@ def watched(
         if fleet is not None and place.host:
             return monitor_of_host(fleet, place, settings)
         desk = partial(desk_of, place.workspace, settings)
-        return monitor_of(place.workspace, settings, session, remembers=True, open_desk=desk)
+        return monitor_of(place.workspace, settings, session, open_desk=desk)
 
     return Workspaces(
         places,
@@ -179,17 +168,20 @@ def scanned(
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
-    monitor = monitor_of(
+    # A command reads everything before it checks anything.
+    parsed, remembers = ParsedDocuments(100_000) if inspects else None, is_there(state / HISTORY)
+    monitor = Monitor(
         workspace,
         settings,
-        session,
-        remembers=is_there(state / HISTORY),
+        source_of(workspace, settings, session, sessions, dates=inspects or dates, parsed=parsed),
+        time.time,
         inspects=inspects,
-        dates=inspects or dates,
-        watches=False,
+        parsed=parsed,
+        remembers=remembers,
         open_desk=None if desk is None else lambda: desk,
+        open_shelf=partial(shelf_of, workspace) if remembers else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
-        sessions=sessions,
+        history_before=history_line(workspace, settings),
     )
     monitor.scan(about)
     return monitor

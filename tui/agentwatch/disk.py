@@ -28,6 +28,8 @@ LOCK_SECONDS = 10.0  # A lock is held for milliseconds; only a stopped process c
 
 _ABANDONED = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
+Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size and inode
+
 
 class Disk:
     """The system calls that are used: a test can make each one fail, or forget what was not synced."""
@@ -269,6 +271,20 @@ def spellings(workspace: Path) -> list[str]:
     """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
     names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]
+
+
+def fingerprint(status: os.stat_result) -> Fingerprint:
+    """A fingerprint that changes with the file, without reading it. Nobody can set the ctime, so a rewrite of the same
+    size that restores the mtime is noticed, and also that reading is allowed again."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def fingerprint_at(path: Path | str) -> Fingerprint | None:
+    """That of a file as it is now; None where that cannot be told."""
+    try:
+        return fingerprint(os.lstat(path))
+    except (OSError, ValueError):
+        return None
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Checked, Event, Looked, Noted, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Checked, Event, Looked, Message, Noted, Ran, Rules, Run, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
-from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import spellings
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.service import DecisionService, DecisionWatcher
-    from agentwatch.delegation.decision import Action
-    from agentwatch.delegation.request import Request
+    from agentwatch.delegation.decision import Action, Request
     from agentwatch.evidence.inspector import Inspector
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
@@ -100,8 +98,8 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
-        """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
+        self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
+        """Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`."""
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
@@ -255,7 +253,7 @@ class Monitor:
 
             self._history = History(state_directory(self.workspace))
             recalled = self._history.recall(about)
-            self._source.remember(recalled.files, recalled.watched_at, recalled.elsewhere)
+            self._source.remember(recalled)
             self._add(recalled.events)
         self.load(self._source.scan())
 
@@ -278,10 +276,7 @@ class Monitor:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
         def put(events: Sequence[Event], health: Health | None = None, anew: bool = False) -> None:
-            size = max(len(events), 1) if anew else _CHUNK
-            for at in range(0, max(len(events), 1), size):
-                # It is not live before all of it is in the tree.
-                self._pending.append((events[at : at + size], health if at + size >= len(events) else None, anew))
+            self._pending.append((iter(events), health, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
@@ -348,9 +343,10 @@ class Monitor:
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
         self._recorder = self._history = recorder
-        events, files, watched_at, _ = await asyncio.to_thread(recorder.open)
-        await asyncio.to_thread(self._source.remember, files, watched_at)
+        recalled = await asyncio.to_thread(recorder.open)
+        await asyncio.to_thread(self._source.remember, recalled)
         worker.add(recorder)
+        events = recalled.events
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
 
     def _tree_of(self, events: Sequence[Event]) -> Tree:
@@ -403,10 +399,13 @@ class Monitor:
 
         if not self._pending:
             return self._apply(())
-        events, health, anew = self._pending[0]
+        waiting, health, anew = self._pending[0]
+        events = tuple(islice(waiting, None if anew else _CHUNK))
         tree = await asyncio.to_thread(self._tree_of, events) if anew else None
-        self._pending.popleft()
-        self.health = health or self.health
+        if anew or len(events) < _CHUNK:
+            # It is not live before all of it is in the tree.
+            self._pending.popleft()
+            self.health = health or self.health
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -92,19 +92,19 @@ def is_workspace_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def state_directory(workspace: Path, environment: Mapping[str, str] | None = None) -> Path:
+def state_directory(workspace: Path) -> Path:
     """`$XDG_STATE_HOME/agentwatch/<workspace id>`, else below `~/.local/state`. Nothing is created."""
-    return state_directories(environment) / workspace_id(workspace)
+    return state_directories() / workspace_id(workspace)
 
 
-def state_directories(environment: Mapping[str, str] | None = None) -> Path:
+def state_directories() -> Path:
     """Where those of all workspaces lie."""
-    return xdg_directory("XDG_STATE_HOME", ".local/state", environment)
+    return xdg_directory("XDG_STATE_HOME", ".local/state")
 
 
-def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | None = None) -> Path:
+def xdg_directory(variable: str, default: str) -> Path:
     """Our directory in one that the XDG specification names; a relative path in the variable is to be ignored."""
-    base = (os.environ if environment is None else environment).get(variable) or ""
+    base = os.environ.get(variable) or ""
     return (Path(base) if Path(base).is_absolute() else user_home() / default) / "agentwatch"
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, state_directory
 from tests.unit.decisions.made import QUICK

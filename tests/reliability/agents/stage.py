@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from agentwatch.state import state_directory
+from tests.homes import state_in
 
 SECONDS = 60
 """The time that a process may take on a machine under load; nothing is measured by it."""
@@ -44,7 +44,7 @@ class Stage:
 
     @property
     def state(self) -> Path:
-        return state_directory(self.workspace, self.environment)
+        return state_in(self.environment, self.workspace)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentwatch.agents.hook.command import run
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import Action, RequestStage
 from tests.reliability.agents.holding_hooks import SECONDS, bound, decision
 from tests.unit.agents.asking import QUESTIONS, child, payload
 

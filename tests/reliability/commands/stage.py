@@ -16,7 +16,7 @@ from unittest.mock import patch
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.sources.files.read import read_file
-from agentwatch.state import state_directory
+from tests.homes import state_in
 
 TASK = "shop.api"
 HANDOFF = {
@@ -64,7 +64,7 @@ class Stage:
 
     @property
     def state(self) -> Path:
-        return state_directory(self.workspace, self.environment)
+        return state_in(self.environment, self.workspace)
 
     @property
     def mirror(self) -> Path:

@@ -2,7 +2,7 @@
 most once."""
 
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import RequestStage
 from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestError, RequestStore

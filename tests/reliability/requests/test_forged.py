@@ -21,8 +21,7 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import name_of
 from agentwatch.decisions.record import Params, Record, asked_of, written
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request
 from agentwatch.requests.store import Offer
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import ANSWERED, Place, question, request

@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import Action, RequestStage
 from tests.unit.requests.asked import Place, request
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "12"))

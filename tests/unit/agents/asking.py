@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
+from agentwatch.sources.claude_code import HookCall, read_hook_call
 from tests.unit.agents.claude import AGENT, SESSION
 
 QUESTIONS: list[dict[str, Any]] = [

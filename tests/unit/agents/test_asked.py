@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agentwatch.agents.hook.requests import AskedCall, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestKind, input_text, request_id_of
-from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.delegation.decision import Action, Request, RequestKind, input_text, request_id_of
+from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import workspace_id
 from tests.unit.agents.asking import QUESTIONS, call
 from tests.unit.agents.claude import SESSION

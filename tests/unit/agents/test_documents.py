@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.documents import EXAMPLES, stem_of, submit_handoff, submit_return, validate_return
+from agentwatch.agents.documents import (
+    EXAMPLES,
+    describe_contract,
+    stem_of,
+    submit_handoff,
+    submit_return,
+    validate_return,
+)
 from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.links import slot
 from tests.unit.agents.documents import packet, returned
 
@@ -75,6 +83,21 @@ def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path):
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
+
+
+def test_what_is_refused_or_over_says_how_to_go_on(tmp_path):
+    told = describe_contract(Contract.RETURN_FORMAT)
+    assert {"RET003", "DOC001"} <= {one.id for one in told.rules}
+    assert "HOF004" not in {one.id for one in told.rules}
+    told_of = {"All done!": "no handoff packet is recognised", packet(TASK, objective=""): "mend every error"}
+    for text, words in told_of.items():
+        assert words in submit_handoff(tmp_path, text, read_only=False).do_now
+    other = returned("SUCCESS", more="task_id: shop.ui\n")
+    told_of = {other: "is the return of “shop.ui”, not of “shop.api”", "All done!": "no return is recognised"}
+    submit_handoff(tmp_path, packet(TASK), read_only=False)
+    told_of[returned(code="E_ABORTED_BY_OPERATOR")] = "the operator has aborted it; hand this report up"
+    for text, words in told_of.items():
+        assert words in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
 
 
 def test_a_link_in_the_place_of_a_directory_is_not_followed(tmp_path):

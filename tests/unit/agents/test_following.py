@@ -3,7 +3,7 @@
 import pytest
 
 from agentwatch.agents.hook.requests import AskedCall
-from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.sources.claude_code import HookCall
 from tests.unit.agents.asking import Story, call, child
 
 ASKED_AT = 1_893_499_200.0

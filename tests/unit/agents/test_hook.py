@@ -12,15 +12,14 @@ from agentwatch.agents.hook.child import answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.record import Params, Subject
+from agentwatch.decisions.reader import Reader
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran, Rules
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Ran, Rules, Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.hooks import read_hook_call
+from agentwatch.sources.claude_code import NAME, read_hook_call
 from agentwatch.sources.sessions.reader import message
 from agentwatch.state import shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
@@ -162,6 +161,24 @@ def test_a_held_child_goes_on_with_the_decision_that_comes(scene):
         assert decision_id in answer["reason"]
         assert scene.stop(DONE, again=True) == {}
     assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
+
+
+ANSWERS = Params(answers=(Answer(None, "8080."), Answer("Why?", "So.")))
+
+
+@pytest.mark.parametrize("params", [ANSWERS, Params(mitigation=Mitigation.REDUCED_SCOPE)])
+def test_a_child_goes_on_with_all_that_was_decided(scene, params):
+    action, words = Action.RETRY, "attempt 2.\nWhat is different now: reduced scope."
+    if params is ANSWERS:
+        action, words = Action.RESPOND, "- What you asked: 8080.\n- Why?: So."
+    decision_id = scene.decide(action, params)
+    Reader(scene.workspace, "claim").claim(DecisionService(scene.workspace).read().latest[decision_id].record, "w1")
+    answer = scene.stop(FAILED)
+    assert "decision" not in answer
+    assert f"the decision to {action} is carried out by w1" in answer["systemMessage"]
+    for place in (scene.state / "receipts", scene.workspace / ".agentwatch" / "receipts"):
+        (place / f"{decision_id}.claim.json").unlink()
+    assert words in scene.stop(FAILED)["reason"]
 
 
 def test_a_decision_counts_though_the_child_puts_it_otherwise(scene):

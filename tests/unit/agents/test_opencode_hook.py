@@ -11,8 +11,7 @@ import pytest
 from agentwatch.agents.hook.requests import request_told
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService, operator_name
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.decision import Action, Request, RequestStage
 from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
 from tests.unit.agents.asking import QUESTIONS
@@ -174,6 +173,12 @@ def test_the_patch_the_path_or_the_arguments_are_shown():
     assert read_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == (shown, [])
     globs = {"permission": "read", "patterns": ["a", "b"], "metadata": {}}
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
+    assert read_of(permission="x", patterns=["*"], metadata={"mcpInput": {"n": 3}}, call=call) == ('{\n  "n": 3\n}', [])
+    elsewhere = request_told(told(Path("/w/sub")), Path("/w"))
+    assert [*map(str, elsewhere.beside)] == ['cwd: "/w/sub"']
+    for wrong in ({"program": "other"}, {"nonce": ""}, {"asked": BASH | {"sessionID": None}}):
+        with pytest.raises(ValueError, match="told of no request"):
+            request_told(told(Path("/w"), **wrong), Path("/w"))
 
 
 def test_no_value_passes_for_another_field_or_the_command():

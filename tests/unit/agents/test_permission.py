@@ -14,9 +14,8 @@ from agentwatch.agents.hook import requests
 from agentwatch.agents.hook.journal import JOURNAL, UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.service import operator_name
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.delegation.decision import Action, Request, RequestStage
+from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import is_shown, state_directory
 from tests.reliability.agents.holding_hooks import Scene, bound, live_apart
 from tests.unit.agents.asking import Story, call, child

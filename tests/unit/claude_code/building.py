@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Run
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from agentwatch.sources.sessions.store import slug
 

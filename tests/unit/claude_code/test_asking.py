@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from tests.unit.claude_code.building import BEGIN, SESSION, Store, meta, register
 
 

@@ -12,11 +12,10 @@ from agentwatch.cli import start
 from agentwatch.decisions.errors import NotAllowedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
-from tests.unit.requests.asked import question, request
+from tests.unit.requests.asked import ANSWERED, question, request
 
 
 @pytest.fixture
@@ -89,7 +88,22 @@ def test_one_answer_holds_for_the_request_that_is_named(workspace, capsys):
         with pytest.raises(AlreadyDecidedError) as caught:
             run("--deny", "--", asked.request_id)
         assert caught.value.exit_code == ExitCode.TAKEN
-    assert len(recorded(workspace)) == 1
+        capsys.readouterr()
+        start("log", ["--json"])
+        assert '"request_id": "' + asked.request_id in capsys.readouterr().out
+    (entry,) = DecisionService(workspace, read_only=True).read().entries
+    start("verify", [str(DecisionService(workspace).ledger.directory / entry.name)])
+    said = capsys.readouterr().out
+    assert "✓ signature: allow of a permission of “claude”, session “5f0c”, by " in said
+    assert f"✓ input: the exact input has the sha256 {asked.input_sha256}" in said
+
+
+def test_each_question_has_its_answer_and_several_a_line_each(workspace):
+    with open_one(workspace, question(workspace)) as asked:
+        with pytest.raises(UsageError, match=r"1 answer to 2 questions; give one --option for each, in this order:\n"):
+            run("--option", "SQLite", "--", asked.request_id)
+        assert run("--option", "SQLite", "--option", "Lint\n\nx", "--", asked.request_id) == ExitCode.DONE
+    assert recorded(workspace)[0].params == ANSWERED
 
 
 def test_pending_prints_the_lines_that_answer(workspace, capsys):
@@ -99,6 +113,9 @@ def test_pending_prints_the_lines_that_answer(workspace, capsys):
         open_one(workspace, question(workspace, session_id="q")) as asks,
         open_one(workspace, never),
     ):
+        start("completion", ["fish", "--", "answer", ""])
+        said = capsys.readouterr().out
+        assert (asked.request_id in said, never.request_id in said) == (True, False)
         start("pending", ["--json"])
         told = json.loads(capsys.readouterr().out)["tasks"]
         by_id = {one["request_id"]: one["command"] for task in told for one in task["requests"]}

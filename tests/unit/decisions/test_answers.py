@@ -14,9 +14,8 @@ from agentwatch.decisions.errors import DecisionError, RecordError, RequestGoneE
 from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.record import Answer, Asked, Params, Record, Subject, parse, refusal
 from agentwatch.decisions.service import DecisionWatcher
-from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.decision import Action, Decision, RequestKind, Stage
 from agentwatch.delegation.events import Decided, Gone, Unreadable
-from agentwatch.delegation.request import RequestKind
 from tests.unit.decisions.made import HANDOFF, NOON, at, record
 from tests.unit.decisions.test_record import KEYS
 from tests.unit.requests.asked import ANSWERED, place, question, request

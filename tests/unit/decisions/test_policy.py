@@ -7,10 +7,9 @@ import pytest
 
 from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
 from agentwatch.decisions.record import Answer, Mitigation, Params
-from agentwatch.delegation.asks import failed_alike, mitigated
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Checked, Claim, Decided, Event, Ran, Tick, Verdict
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Checked, Claim, Decided, Event, Ran, Run, RunState, Tick, Verdict
+from agentwatch.delegation.standing import failed_alike, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from tests.unit.history.recorded import Workspace, meta, packet

@@ -23,7 +23,7 @@ from agentwatch.decisions.record import (
     read_request,
     written,
 )
-from agentwatch.delegation.request import RequestKind
+from agentwatch.delegation.decision import RequestKind
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import KIM, NOON, Operator, at, record
 from tests.unit.decisions.test_record import KEYS

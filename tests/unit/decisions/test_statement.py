@@ -22,7 +22,7 @@ from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verified
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import task_document
-from tests.unit.decisions.made import KIM
+from tests.unit.decisions.made import KIM, record
 from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))
@@ -90,6 +90,11 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto():
     assert [one["verdict"] for one in told["claims"]] == ["verified"]
     assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
+    decided = ChainEntry(record(), "000001.json", "0" * 64, KIM.public.keyid)
+    (told,) = json.loads(payload(decided=(decided,)))["predicate"]["decisions"]
+    about = {"sha256": "0" * 64, "keyid": KIM.public.keyid, "of_request": False, "action": "retry", "operator": "ada"}
+    assert about.items() <= told.items()
+    assert told["decision_id"] == decided.record.decision_id
 
 
 def respelled(data: bytes) -> bytes:

@@ -6,10 +6,8 @@ from hashlib import sha256
 from tests.unit.delegation.events import ROOT
 from tests.unit.delegation.events import decided as of_task
 
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Decided, Ran, Requested
-from agentwatch.delegation.request import Option, Permit, Permitter, Query, Request, RequestKind
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.decision import Action, Option, Permit, Permitter, Query, Request, RequestKind, Stage
+from agentwatch.delegation.events import Decided, Ran, Requested, Run
 
 
 def digest(command: str) -> str:

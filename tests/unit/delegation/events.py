@@ -18,8 +18,20 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Checked, Claim, Decided, Event, Gone, Ran, Rules, Seen, Verdict
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.events import (
+    Checked,
+    Claim,
+    Decided,
+    Event,
+    Gone,
+    Message,
+    Ran,
+    Rules,
+    Run,
+    RunState,
+    Seen,
+    Verdict,
+)
 from agentwatch.delegation.tree import Tree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.delegation.events import Recorder, child, decided, handoff, ran, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Aside, Decided, Event, Looked, Noted, Put, Tick, Unreadable
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.tree import Tree
 
 FAILED = returned("failed", task_id="a")

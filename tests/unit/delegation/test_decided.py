@@ -3,9 +3,9 @@
 import pytest
 from tests.unit.delegation.events import BROKEN, Recorder, decided, handoff, outline, returned, tree_of
 
-from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Seen, Tick
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 

@@ -6,10 +6,9 @@ import pytest
 from tests.unit.delegation.events import ROOT, child, decided, message, ran, returned, tree_of
 
 from agentwatch.decisions import policy
-from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
-from agentwatch.delegation.events import Aside, Event, Noted, Put, Ran, Seen, Tick
-from agentwatch.delegation.run import Activity, ActivityKind, RunState
+from agentwatch.delegation.events import Activity, ActivityKind, Aside, Event, Noted, Put, Ran, RunState, Seen, Tick
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.words import question_at
 

@@ -11,11 +11,34 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
-from agentwatch.delegation.asks import queue_rank
-from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
-from agentwatch.delegation.events import Event, Lost, Ran, Reached, Requested, Ruled, Rules, Seen, Tick, Verdict
-from agentwatch.delegation.request import Permit, Permitter, Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
+from agentwatch.delegation.decision import (
+    OF_ATTEMPTS,
+    OF_REQUESTS,
+    Action,
+    Permit,
+    Permitter,
+    Request,
+    RequestKind,
+    RequestStage,
+    Stage,
+)
+from agentwatch.delegation.events import (
+    Event,
+    Lost,
+    Message,
+    Ran,
+    Reached,
+    Requested,
+    Ruled,
+    Rules,
+    RunState,
+    Seen,
+    StartedBy,
+    Tick,
+    Turn,
+    Verdict,
+)
+from agentwatch.delegation.standing import queue_rank
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from tests.unit.delegation.events import ROOT, Recorder, child, handoff, meta, outline, ran, returned, todos, tree_of
 
-from agentwatch.delegation.events import Event, Lost, Reached, Tick
-from agentwatch.delegation.run import Activity, ActivityKind, RunState
+from agentwatch.delegation.events import Activity, ActivityKind, Event, Lost, Reached, RunState, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree
 from agentwatch.view.spans import Kind, spans_of

@@ -7,10 +7,19 @@ from tests.unit.delegation.asking import decided, permit, ran, request, requeste
 from tests.unit.delegation.events import decided as decided_about
 from tests.unit.delegation.events import handoff, message, tree_of
 
-from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
+from agentwatch.delegation.decision import (
+    OF_ATTEMPTS,
+    OF_REQUESTS,
+    Action,
+    Given,
+    Permitter,
+    RequestStage,
+    Stage,
+    input_text,
+    request_id_of,
+)
 from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
-from agentwatch.delegation.request import Given, Permitter, RequestStage, input_text, request_id_of
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
 

@@ -9,8 +9,7 @@ from tests.unit.delegation.events import ran as ran_of
 
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Decided, Event
-from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.events import Decided, Event, Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.document import tree_document
 

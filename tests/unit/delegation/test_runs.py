@@ -20,8 +20,18 @@ from tests.unit.delegation.events import (
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Checked, Claim, Event, Ran, Tick, Verdict
-from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Checked,
+    Claim,
+    Event,
+    Ran,
+    Run,
+    RunState,
+    Tick,
+    Verdict,
+)
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.report.account import verdict_of

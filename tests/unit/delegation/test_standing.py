@@ -6,9 +6,8 @@ import pytest
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, child, message, ran, returned, tree_of
 
-from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.events import Aside, Noted, Put, Requested, Tick
-from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState, Turn
+from agentwatch.delegation.events import Activity, ActivityKind, Aside, Noted, Put, Requested, Run, RunState, Tick, Turn
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.view.words import a2a_state, held_up, took
 

@@ -1,14 +1,17 @@
 """A real git repository for a test, with an identity and a home of its own, and returns to check in it."""
 
 import json
+import math
 import os
 import subprocess
 import time
 from pathlib import Path
 
-from agentwatch.delegation.events import Claim
+from agentwatch.contracts.shapes import Contract, Handoff, Return
+from agentwatch.delegation.events import Claim, Seen
 from agentwatch.evidence.checker import Checker, Request, Result
 from agentwatch.evidence.claims import claims_of
+from agentwatch.evidence.inspector import Target
 
 HANDED_OFF = float(int(time.time()) + 100_000)
 """When the handoff was written: every other time is given from here. Later than any inode of a test."""
@@ -67,12 +70,27 @@ def packet(**more: object) -> str:
     return json.dumps({"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []} | more)
 
 
-def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:
-    handoff_name = "a.handoff.json" if handoff is not None else None
-    return Request(claims_of(text, name, handoff, handoff_name), name, handoff_name, at)
+def request(
+    text: str,
+    handoff: str = "",
+    at: float | None = HANDED_OFF,
+    name: str = "a.return.md",
+    former: tuple[str, ...] = (),
+) -> Request:
+    seen = Seen(0, math.inf, name, "", Return(Contract.RETURN_FORMAT, None, None))
+    given = Seen(0, at or 0.0, "a.handoff.json", "", Handoff("a", "o")) if handoff else None
+    return Request(Target("a", seen, given, at, former), claims_of(text, name, handoff))
 
 
-def check(root: Path, text: str, handoff: str | None = None, at: float | None = HANDED_OFF) -> Result:
+def moved(asked: Request, at: float | None, returned_at: float = math.inf, handoff_at: float | None = None) -> Request:
+    """The same at other times, the handoff seen at its own or a later one."""
+    target = asked.target
+    returned, handoff = target.returned._replace(at=returned_at), target.handoff
+    handoff = handoff and handoff._replace(at=handoff_at or at or 0.0)
+    return asked._replace(target=target._replace(returned=returned, handoff=handoff, handed_off_at=at))
+
+
+def check(root: Path, text: str, handoff: str = "", at: float | None = HANDED_OFF) -> Result:
     return Checker(root).check([request(text, handoff, at)])[0]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
+from agentwatch.evidence.git import MAX_SHOWN, difference, file_text
 from tests.unit.evidence.repository import AFTER, HANDED_OFF
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 from agentwatch.config import Settings
@@ -29,10 +30,10 @@ def work(repository: Repository):
 def test_a_renamed_directory_is_found_by_how_its_return_moved(plain):
     work(plain)
     (plain.root / "specs" / "7_api").rename(plain.root / "done")
-    asked = request(returned(created=[CLAIMED]), name="done/a.return.md")
+    asked = partial(request, returned(created=[CLAIMED]), name="done/a.return.md")
     checker = Checker(plain.root)
-    assert only(checker.check([asked])[0]).verdict is C
-    claim = only(checker.check([asked._replace(former=("specs/7_api/a.return.md",))])[0])
+    assert only(checker.check([asked()])[0]).verdict is C
+    claim = only(checker.check([asked(former=("specs/7_api/a.return.md",))])[0])
     assert (claim.verdict, claim.file) == (V, "done/notes/x.md")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.files.walk import (
+from agentwatch.sources.files.read import (
     DEFAULT_PRUNED,
     looks_like_ours,
     pruning,

@@ -16,8 +16,8 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
+from agentwatch.sources.files.read import join, pruning, walk
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import join, pruning, walk
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""

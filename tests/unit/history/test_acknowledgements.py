@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
-from agentwatch.history import database
+from agentwatch.history import store as database
 from agentwatch.history.acknowledgements import OLD_NAME, AcknowledgeError, Acknowledgements
 from agentwatch.state import HISTORY
 

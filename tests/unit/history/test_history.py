@@ -15,10 +15,10 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Tick, Unreadable
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
-from agentwatch.history import database
-from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from agentwatch.history import store as database
 from agentwatch.history.recording import pack
-from agentwatch.history.store import History, Recalled
+from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
+from agentwatch.sources.files.documents import Recalled
 from agentwatch.state import HISTORY
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
 

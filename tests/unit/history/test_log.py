@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from agentwatch.cli.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Fields
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Tick
-from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Decided,
+    Event,
+    Message,
+    Ran,
+    Run,
+    RunState,
+    StartedBy,
+    Tick,
+    Turn,
+)
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import RequestChange, StateChange, StateChanges, state_changes, story
@@ -191,7 +202,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "170 a: working → completed 2",
             ],
         ),
-        # The rounds of a child are told, and those of a human are not.
+        # The rounds of a child are told, and of a human the last turn: that one waits for the child.
         (
             ran(TALK, child("a", 110.0, 150.0, rounds=(round_of(110.0, 130.0, "partial"), Turn(140.0)))),
             [

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentwatch.delegation.run import Run
-from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+from agentwatch.delegation.events import Run
+from agentwatch.sources.opencode import OpenCodeReader
 
 NOW = 1_795_000_000_000
 SCHEMA = Path(__file__).parents[2] / "goldens/sessions/stores/opencode/schema.sql"

@@ -1,6 +1,6 @@
 """Sessions as the program leaves them, read as runs."""
 
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import RunState
 from tests.unit.opencode.program import Program, fresh
 
 

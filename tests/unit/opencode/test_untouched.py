@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import RunState
 from tests.unit.opencode.program import Program, fresh, reading
 
 ROOT = Path(__file__).parents[3]
@@ -105,7 +105,7 @@ def test_a_killed_program_is_known_to_be_gone_unless_another_machine_may_run_it(
         watched.read()
         assert {watched.runs[key].process_gone for key in working} == {True}
         assert {watched.runs[key].state for key in working} == {RunState.WORKING}
-        monkeypatch.setattr("agentwatch.sources.opencode.database.is_of_this_system", lambda _: False)
+        monkeypatch.setattr("agentwatch.sources.opencode.is_of_this_system", lambda _: False)
         watched.read()
         assert {watched.runs[key].process_gone for key in working} == {None}
     watched.reader.close()

@@ -28,8 +28,7 @@ from agentwatch.decisions.errors import (
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, verified
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import Action, RequestStage, Stage
 from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Outcome, Result

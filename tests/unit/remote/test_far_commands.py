@@ -83,9 +83,9 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatc
     assert "you decided: retry" in far_log
     # The same dates there, and somebody else who has decided.
     assert on_host(sshd, monkeypatch, "log", str(sshd.home / "shop")) == 0
-    # There, all that was found at the first look is one line.
-    far_log = far_log.replace("you decided: retry", "decided: retry by “kim”")
-    assert capsys.readouterr().out.splitlines()[1:] == far_log.splitlines()[-1:]
+    first, *others = far_log.replace("you decided: retry", "decided: retry by “kim”").splitlines()
+    assert "first look: 2 tasks, 1 failed" in first
+    assert capsys.readouterr().out.splitlines() == [first, *others]
     assert run(["tree", "--json", "--session", "a", address]) == 2
     assert "--session is about sessions of this machine" in capsys.readouterr().err
 

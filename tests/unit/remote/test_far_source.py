@@ -1,5 +1,6 @@
 """A screen shows of a host what the host shows, whatever happens on the way."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker import new_key
@@ -9,9 +10,9 @@ from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time,
 from tests.unit.remote.test_log import pasts
 
 from agentwatch import __version__
-from agentwatch.delegation.events import Event, Seen
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import Event, RunState, Seen
 from agentwatch.delegation.task import State
+from agentwatch.remote.pipe import LinkState
 from agentwatch.remote.protocol import signed, unpack
 from agentwatch.sources import Health
 
@@ -181,19 +182,22 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last():
     assert sum(isinstance(one, Seen) for one in screen.events) == 3
 
 
-def test_who_is_slow_to_connect_has_its_whole_time_to_answer():
+@pytest.mark.parametrize("words", ["", "it has never spoken there"])
+def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
     host, time = MemoryEnd(), Time()
     screen = Screen(MemoryLink(host), time)
     time.at += 19
     screen.host.tick()
     assert (screen.told, screen.health) == ([], Health("starting", "connecting to build1"))
     screen.link.connect()
+    screen.link.change(LinkState(up=True, words=words))
     time.at += 19
     screen.host.tick()
     assert screen.told == []
     time.at += 2
     screen.host.tick()
-    assert (screen.told, screen.health.detail) == (["Lost"], "build1 cannot be reached: it does not answer")
+    why = f"build1 cannot be reached: {words or 'it does not answer'}"
+    assert (screen.told, screen.health.detail) == (["Lost"], why)
 
 
 def test_a_clock_of_no_year_of_ours_has_to_be_set():

@@ -13,9 +13,8 @@ from tests.unit.delegation.events import BROKEN, handoff
 from tests.unit.remote.between import KEY, pair
 
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Event, Ran, Requested, Seen, Unreadable
-from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.decision import Request, RequestKind
+from agentwatch.delegation.events import Event, Ran, Requested, Run, RunState, Seen, Unreadable
 from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
 from agentwatch.remote.log import MOST, weight
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive

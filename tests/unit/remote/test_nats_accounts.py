@@ -133,3 +133,17 @@ def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken):
         shown.until(lambda shown=shown: bool(shown.states))
         link.stop()
         assert "does not know this key" in shown.states[0].words
+
+
+def test_a_host_that_is_not_in_the_configuration_has_never_spoken(spoken):
+    links = {key: NatsHub(spoken.url, Login(KIM)).link(key.public) for key in (EVE, BOX)}
+    heard = {key: Heard() for key in links}
+    for key, link in links.items():
+        link.start(heard[key].receive, heard[key].change)
+    heard[EVE].until(
+        lambda: "has never spoken on nats://127.0.0.1" in heard[EVE].states[-1].words if heard[EVE].states else False
+    )
+    heard[BOX].has(b"mine")
+    assert {state.words for state in heard[BOX].states} == {""}
+    for link in links.values():
+        link.stop()

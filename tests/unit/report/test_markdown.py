@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.task import State
 from agentwatch.history.log import StateChange
-from agentwatch.report.markdown import LIMIT, code, inline, markdown
+from agentwatch.report.account import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import START, large_account, retold, told_everywhere
 

@@ -11,8 +11,7 @@ import pytest
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.decision import Action, Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, workspace_id

@@ -12,8 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
 from agentwatch.requests.codex import CodexClient
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (

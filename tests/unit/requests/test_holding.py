@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agentwatch.decisions.record import Params, Record
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Action, Request, Stage
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer
 from tests.unit.requests.asked import Place, request

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from agentwatch.delegation.decision import RequestStage
 from agentwatch.delegation.events import Event, Requested
-from agentwatch.delegation.request import RequestStage
 from agentwatch.requests.inbox import Inbox
 from tests.unit.requests.asked import request
 

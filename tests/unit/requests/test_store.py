@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.request import Given, Option, Query, RequestStage
+from agentwatch.delegation.decision import Given, Option, Query, RequestStage
 from agentwatch.requests import store as store_module
 from agentwatch.requests.store import RequestError, RequestStore, parse, to_bytes
 from agentwatch.state import workspace_id

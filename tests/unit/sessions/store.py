@@ -17,10 +17,10 @@ from typing import Any
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
-from agentwatch.sources.codex.codex_reader import CodexReader
+from agentwatch.sources.codex import CodexReader
 from agentwatch.sources.copilot import CopilotReader
 from agentwatch.sources.gemini import GeminiReader
-from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+from agentwatch.sources.opencode import OpenCodeReader
 from agentwatch.sources.qwen import QwenReader
 from agentwatch.sources.roo import RooReader
 from agentwatch.sources.sessions.reader import SessionReader

@@ -7,11 +7,11 @@ from tempfile import NamedTemporaryFile
 import pytest
 
 from agentwatch.sources.claude_code.transcript import entries as claude_code
-from agentwatch.sources.codex.rollout import OwnEntries
-from agentwatch.sources.codex.rollout import entries as codex
+from agentwatch.sources.codex import OwnEntries
+from agentwatch.sources.codex import entries as codex
 from agentwatch.sources.copilot import entries as copilot
 from agentwatch.sources.gemini import entries as gemini
-from agentwatch.sources.opencode.opencode_reader import entries as opencode
+from agentwatch.sources.opencode import entries as opencode
 from agentwatch.sources.qwen import entries as qwen
 from agentwatch.sources.sessions.entries import Act, ActKind, Entry, EntryKind, acts_in
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript

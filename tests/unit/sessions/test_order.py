@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Ran, Run
 from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
 from tests.unit.sessions.store import packet, report

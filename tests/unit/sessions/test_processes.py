@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Ran, Run
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.processes import Processes, is_of_this_system, sees_all
 from tests.unit.claude_code import building

@@ -105,7 +105,7 @@ def test_each_program_and_channel_is_a_database_of_its_own(home, monkeypatch):
 BROKEN = """
 import sys
 from dataclasses import replace
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 
 RUN = Run(source="rubbish", session_id="s", parent_session=None, state=RunState.WORKING, place="/x", started_at=1.0,

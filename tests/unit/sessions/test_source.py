@@ -9,8 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Ran, Run, RunState
 from agentwatch.sources import Batch
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 from agentwatch.sources.sessions.source import SessionsSource

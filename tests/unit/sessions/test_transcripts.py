@@ -2,7 +2,7 @@
 
 import json
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript, Look, Outcome, RunTranscript, one_line, written

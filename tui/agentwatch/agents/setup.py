@@ -26,7 +26,7 @@ from agentwatch.console import MUTED, Part, say_line
 from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
-from agentwatch.sources.claude_code.hooks import ASKS
+from agentwatch.sources.claude_code import ASKS
 from agentwatch.state import in_home
 from agentwatch.text import Check, bad, clean, good, note, say
 from agentwatch.view.words import plural

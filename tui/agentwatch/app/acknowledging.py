@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements, new_name
 from agentwatch.text import clean, quoted

@@ -2,8 +2,8 @@
 
 from textual.content import Content
 
-from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, Decision, Stage
+from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown

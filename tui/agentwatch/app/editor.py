@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App, SuspendNotSupported
 
 from agentwatch.shell import find_program, resolve_command
-from agentwatch.sources.files.walk import to_name
+from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript, written
 from agentwatch.text import clean, clean_lines

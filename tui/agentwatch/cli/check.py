@@ -16,8 +16,17 @@ from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, is_fenced, promises_artifacts, slot
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
-from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
-from agentwatch.sources.files.walk import is_candidate, join, looks_like_ours, pruning, to_path, walk
+from agentwatch.sources.files.read import (
+    NOT_READABLE,
+    FileRefusedError,
+    is_candidate,
+    join,
+    looks_like_ours,
+    pruning,
+    read_file,
+    to_path,
+    walk,
+)
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc

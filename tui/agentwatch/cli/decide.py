@@ -22,8 +22,7 @@ from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_pr
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
 from agentwatch.decisions.service import operator_name
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.delegation.request import Query, Request
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Query, Request
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor

@@ -16,13 +16,13 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
-from agentwatch.cli.shared import report_problems, subject_of
+from agentwatch.cli.shared import report_problems, subject_of, worktrees_of
 from agentwatch.composition import history_line, inbox_of, sessions_of, shelf_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.console import MUTED, Part, say_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
-from agentwatch.delegation.asks import HAVE_FAILED, request_words
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
+from agentwatch.delegation.standing import HAVE_FAILED, request_words
 from agentwatch.delegation.task import Shown, State, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
@@ -32,19 +32,19 @@ from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
+from agentwatch.sources.playback import PLAYED
 from agentwatch.state import first_watched, state_directory
 from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
 
 if TYPE_CHECKING:
+    from agentwatch.remote.host import RemoteSource
     from agentwatch.sources.sessions.source import SessionsSource
 
 _NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
-_REASON = 200
-"""Characters of a reason in a line."""
-_LOOK_SECONDS = 0.5
-"""How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
+_REASON = 200  # Characters of a reason in a line
+_LOOK_SECONDS = 0.5  # How often `log --follow` looks for decisions, and whether somebody still reads what it prints
 
 
 class LoggedStateDoc(Document):
@@ -86,15 +86,25 @@ def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
     gc.enable()
     settings = load()
-    printer = _Printer(settings, options)
-    with subject_of(options.path, settings, options.session) as (place, *_, fleet):
+    with subject_of(options.path, settings, options.session) as subject:
+        place, *_, fleet = subject
         if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_batch(fleet.source(place.workspace).scan(), printer)
-        sessions = sessions_of(place.workspace, options.session) if settings.sessions else None
-        with closing(sessions) if sessions else nullcontext():
-            return _log(place.workspace, settings, options, sessions, printer)
+            return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
+        # Lines of JSON name no workspace.
+        is_alone = options.follow or options.export or options.json or options.session is not None
+        others, complaints = ([], ()) if is_alone else worktrees_of([subject])
+        codes = [0]
+        for number, (one, *_) in enumerate([subject, *others]):
+            if others:
+                say(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
+            sessions = sessions_of(one.workspace, options.session) if settings.sessions else None
+            with closing(sessions) if sessions else nullcontext():
+                codes.append(_log(one.workspace, settings, options, sessions, _Printer(settings, options)))
+        for complaint in complaints:
+            complain(clean(complaint))
+        return max(codes)
 
 
 def _log(
@@ -104,7 +114,7 @@ def _log(
     with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
     history, inbox = History(state), inbox_of(workspace)
-    source = source_of(workspace, settings, sessions=sessions, dates=True)
+    source = source_of(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
@@ -126,7 +136,9 @@ def _log(
         events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put is not None)
         events += printer.verdicts(events, inspector)
         lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
-        count = write_new(Path(options.export), lines) - 1
+        write_new(Path(options.export), lines)
+        # As many as `replay` plays: of a request that was asked and ended, and of the rounds of a run, more than one.
+        count = sum(isinstance(one, PLAYED) for one in story(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
@@ -137,7 +149,7 @@ def _log(
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
-        source.remember(recalled.files, recalled.watched_at)
+        source.remember(recalled)
         complain_of(problems)
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
@@ -146,12 +158,14 @@ def _log(
     return report_problems(problems)
 
 
-def _print_batch(batch: Batch, printer: _Printer) -> int:
+def _print_remote(source: RemoteSource, printer: _Printer) -> int:
     """Print what the relay of a host knows of the past of a workspace."""
+    batch = source.scan()
+    printer.fold_first_look(source.watched_at)
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
     last = [one for one in batch.events if isinstance(one, Lost)]
-    past = [one for one in batch.events if not isinstance(one, Ruled | Lost | Reached)]
-    printer.print([*story(past, time.time()), *last])
+    printer.print_story(one for one in batch.events if not isinstance(one, Ruled | Lost | Reached))
+    printer.print(last)
     code = report_problems(batch.health.problems)
     return ExitCode.UNREACHED if last else code
 
@@ -166,19 +180,23 @@ class _Printer:
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # those that were printed with all their verdicts
-        self._look_at = -math.inf
+        self.look_at = -math.inf
         self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
         self._old_tasks: set[str] = set()
 
     def fold_first_look(self, at: float) -> None:
-        """Files were looked at first `at` a time: those that are older are told in one line."""
+        """Print in one line what files held that are older, but in JSON."""
         if not self._as_json:
-            self._look_at = at
+            self.look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
         """Print what these change in the order of time, with the verdicts on their returns."""
         self._events += events
-        self.print(story([*events, *self.verdicts(self._events, inspector)], time.time()))
+        self.print_story([*events, *self.verdicts(self._events, inspector)])
+
+    def print_story(self, events: Iterable[Event]) -> None:
+        """Print what these change in the order of time, the first look too."""
+        self.print(story(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()
@@ -192,10 +210,10 @@ class _Printer:
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
         for event in events:
-            if event.at >= self._look_at and self._old_tasks:
+            if event.at >= self.look_at and self._old_tasks:
                 self.print_first_look()
             changes = self._changes.after(self.tree.apply(event), event.at)
-            if event.at < self._look_at:
+            if event.at < self.look_at:
                 if isinstance(event, Seen):
                     self._old.setdefault(event.path, event.at)
                 if isinstance(event, Seen | Gone | Checked) and event.path in self._old:
@@ -215,11 +233,11 @@ class _Printer:
         sums = sums_of(tasks)
         failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
         words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
-        if tasks and self._look_at >= self._since:
+        if tasks and self.look_at >= self._since:
             oldest = (iso(min(self._old.values())) or "-")[:10]
-            say(f"{iso(self._look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
+            say(f"{iso(self.look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
         self._old_tasks.clear()
-        self._look_at = -math.inf
+        self.look_at = -math.inf
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""

@@ -21,9 +21,8 @@ from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.form import DIGITS
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.asks import FITTER, is_line_fault, mark_of, request_words
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Request, Stage
+from agentwatch.delegation.standing import FITTER, is_line_fault, mark_of, request_words
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError

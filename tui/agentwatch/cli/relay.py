@@ -92,7 +92,7 @@ def relay(options: Namespace) -> int:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
 
     def relayed(workspace: Path, name: str) -> Relayed:
-        monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
+        monitor = monitor_of(workspace, settings, open_desk=partial(desk_of, workspace, settings))
         return Relayed(name, monitor, asked.setdefault(workspace, []))
 
     def others() -> list[Relayed]:
@@ -138,6 +138,9 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     listening = f" --port {port}" if port != _PORT else ""
     config = f"agentwatch fleet config{listening} --trust {introduced_as} nats.conf"
     say(f"next, unless the server knows this host: {config}")
+    if sys.stdout is not None:
+        # Into the log of a service it would come when the relay ends.
+        sys.stdout.flush()
     return NatsEnd(options.nats, key, login=Login(key, file_of(options.creds)), note=_report_state)
 
 
@@ -221,7 +224,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
         _write_configuration(path, *(merged(_read(path), new, ours) if was_there else (head, new, "")), server)
         say(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
         if was_there:
-            next_ = f"{server} --signal reload"
+            next_ = f"{server} --signal reload, or reload=PID where another runs beside it"
         elif _is_taken(options.port):
             why = "Debian's package starts a server of its own; `sudo systemctl disable --now nats-server` ends it"
             complain(f"port {options.port} is taken on this machine ({why}), or take another with --port")

@@ -1,12 +1,130 @@
-"""The command that writes the account of a session."""
+"""The command that writes the account of a session, in one of three formats."""
 
+import re
 import time
 from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
 from agentwatch.cli.shared import require_session, subjects_of, unreached, worktrees_of
 from agentwatch.config import load
-from agentwatch.report.face import FORMATS, account_of_monitor, past_of, write_report
+from agentwatch.console import STRONG, Part, is_terminal, say_line
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable, Verdict
+from agentwatch.delegation.task import Attempt, Shown, State
+from agentwatch.delegation.tree import Tree
+from agentwatch.errors import UsageError
+from agentwatch.history.log import StateChange, state_changes, story
+from agentwatch.history.recording import write_new
+from agentwatch.history.store import History
+from agentwatch.report.account import (
+    Account,
+    TaskLine,
+    account_of,
+    markdown,
+    others_say,
+    present_of,
+    receipt_words,
+    unchecked_in,
+)
+from agentwatch.report.html import html
+from agentwatch.sources import complain_of
+from agentwatch.state import state_directory
+from agentwatch.text import indented, say
+from agentwatch.view.document import SCHEMA_VERSION, tree_document
+from agentwatch.view.words import LOOKS, SEVERITIES, VERDICTS, iso
+
+Document = dict[str, Any]  # An object of the JSON, by its keys
+
+# The facts of a return, by their names there.
+_RETURNED = (
+    *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
+    *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
+    "files_modified",
+)
+
+
+_INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}
+
+
+# JSON
+
+
+def json_report(account: Account) -> str:
+    """The account, indented and in ASCII: foreign characters reach the reader as escapes, a terminal never.
+
+    Times are ISO 8601 in UTC, null if they are not known. Texts are as the documents have them.
+    """
+    return indented(document_of(account)) + "\n"
+
+
+def document_of(account: Account) -> Document:
+    """The account as JSON has it: the tasks as in `tree --json`, what was handed on and what was returned."""
+    told = tree_document(account.tree, account.workspace, account.problems)
+    return told | {
+        "generated_at": iso(account.generated_at),
+        "verdict": account.verdict,
+        "summary": _summary(account.tree),
+        "attention": [
+            {"task_id": task.task_id, "ask": ask, "since": iso(task.since), "holds": task.open_below}
+            for task, ask in account.attention
+        ],
+        "tasks": [*map(_task, told["tasks"], account.tasks)],
+        "decisions": [
+            {name: getattr(one, name) for name in ("task_id", "attempt", "action", "note", "operator")}
+            | {"at": iso(one.at), "receipt": receipt_words(one)}
+            for line in account.tasks
+            for one in line.decisions
+        ],
+        "changes": [one._asdict() | {"at": iso(one.at)} for one in account.changes],
+        "worktrees": [
+            {"workspace": place, "tasks": below.tasks, "needs_operator": below.needs_operator}
+            for place, below in account.worktrees.items()
+        ],
+    }
+
+
+def _summary(tree: Tree) -> Document:
+    """Counts of the tasks that are not past, and of those that are."""
+    now = present_of(tree.tasks.values())
+    return {
+        "tasks": now.tasks,
+        "by_state": {state: now.states[state] for state in State if now.states[state]},
+        "by_shown_state": {shown: now.shown[shown] for shown in Shown if now.shown[shown]},
+        "needs_operator": now.needs_operator,
+        "verified": now.verdicts[Verdict.VERIFIED],
+        "contradicted": now.verdicts[Verdict.CONTRADICTED],
+        "unchecked": unchecked_in(now),
+        "stale": now.stale,
+        "past": tree.totals.tasks - now.tasks,
+    }
+
+
+def _task(task: Document, line: TaskLine) -> Document:
+    return task | {
+        "verdict": line.task.verdict,
+        "below": line.task.below.tasks if line.task.below else 0,
+        "attempts": [*map(_attempt, task["attempts"], line.task.attempts)],
+        "todos": [asdict(one) for one in line.task.todos or ()],
+    }
+
+
+def _attempt(told: Document, attempt: Attempt) -> Document:
+    handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
+    told["handoff"] = handoff and packet and {"path": handoff.path, "objective": packet.objective}
+    told["returned"] = None
+    if version and result:
+        facts = {name: getattr(result, name) for name in _RETURNED}
+        told["returned"] = {"path": version.path, "sha256": version.digest, **facts, "others_say": others_say(attempt)}
+    return told
+
+
+FORMATS: dict[str, Callable[[Account], str]] = {"md": markdown, "json": json_report, "html": html}
+
+
+# The command
 
 
 @command(
@@ -18,13 +136,61 @@ from agentwatch.report.face import FORMATS, account_of_monitor, past_of, write_r
 )
 def report(options: Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
-    accounts = []
+    accounts, now = [], time.time()
     with subjects_of(options.paths or ["."], load(), options.session) as subjects:
-        worktrees = [one.scan() for one in worktrees_of(subjects)[0]]
+        others = [one.scan() for one in worktrees_of(subjects)[0]]
+        worktrees = {str(other.workspace): other.tree.totals for other in others}
         monitors = [one.scan() for one in subjects]
         for one, monitor in zip(subjects, monitors, strict=True):
             workspace = one.place.workspace
-            past = one.fleet.source(workspace).scan().events if one.fleet else past_of(workspace)
-            accounts.append(account_of_monitor(monitor, past, worktrees, time.time()))
+            source = one.fleet.source(workspace) if one.fleet else None
+            past = source.scan().events if source else History(state_directory(workspace)).recall().events
+            changes, place = _changes(monitor.tree, past, now), monitor.directory
+            account = account_of(
+                monitor.tree, changes, workspace=place, now=now, problems=monitor.problems, worktrees=worktrees
+            )
+            accounts.append(account)
     require_session(options.session, monitors)
-    return max(write_report(accounts, options.format, options.output), *map(unreached, monitors))
+    return max(_write(accounts, options.format, options.output), *map(unreached, monitors))
+
+
+def _write(accounts: Sequence[Account], format_: str | None, output: str | None) -> int:
+    """Write the report of some workspaces, one behind the other, to `output` or, with None, to standard output.
+
+    Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
+    and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
+    """
+    if format_ is None:
+        ending = Path(output or "").suffix.removeprefix(".").lower()
+        format_ = ending if ending in FORMATS else "md"
+    if len(accounts) > 1 and format_ == "html":
+        raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
+    text = "\n".join(map(FORMATS[format_], accounts))
+    if len(accounts) > 1 and format_ == "json":
+        text = indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
+    if output is None and format_ == "md" and is_terminal():
+        for line in text.splitlines():
+            say_line(*_inked(line), wraps=not line.startswith("|"))
+    elif output is None:
+        say(text.removesuffix("\n"))
+    else:
+        write_new(Path(output), [text])
+    problems = [problem for account in accounts for problem in account.problems]
+    complain_of(problems)
+    return 1 if problems else 0
+
+
+def _inked(line: str) -> Iterator[Part | str]:
+    """The parts of a line of Markdown: headings, states, verdicts and severities have their colour."""
+    words = [line] if line.startswith("#") else re.split(f"({'|'.join(map(re.escape, _INKS))})", line)
+    for number, one in enumerate(words):
+        yield one, STRONG if line.startswith("#") else _INKS[one] if number % 2 else ""
+
+
+def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
+    """What the history, the sessions, the decisions and the requests tell, by the same rules as the tree."""
+    # All others the tree has as they are now.
+    files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
+    told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
+    rules = tree.rules._replace(history_before=float("-inf"))
+    return tuple(state_changes(story(told, now), Tree(rules)))

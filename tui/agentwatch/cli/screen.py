@@ -85,19 +85,26 @@ def watch(options: Namespace) -> int:
 def demo(options: Namespace) -> int:
     """Play a believable session of about two minutes into a temporary workspace and watch it."""
     _require_terminal()
+    import time
+
     from agentwatch.app.played import DemoApp
     from agentwatch.app.run import run
-    from agentwatch.composition import monitor_of
+    from agentwatch.composition import source_of
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
+    from agentwatch.monitor import Monitor
 
     session = DemoSession(options.speed)
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
-        monitor = monitor_of(
+        settings = silent._replace(stale_after=session.stale_after, read_only=False, sessions=False)
+        monitor = Monitor(
             workspace,
-            silent._replace(stale_after=session.stale_after, read_only=False, sessions=False),
+            settings,
+            source_of(workspace, settings),
+            time.time,
+            inspects=True,
             open_desk=session.open_desk,
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,

@@ -277,8 +277,7 @@ def _judge_meta(top: Json, findings: Findings) -> tuple[ReturnMeta, Return]:
 
 
 def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
-    raw = {key: value for key, value in top.items() if key != "context_map"}
-    report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
+    report = read_fields(Contract.REPORT_CONTRACT, Report, top, findings)
     metadata = report.report_metadata or ReportMetadata.model_validate({})
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
@@ -374,7 +373,7 @@ def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
     if not isinstance(rows, list):
         return None
     found: list[ContextEntry] = []
-    for index, row in enumerate(rows[:MAX_ENTRIES]):
+    for index, row in enumerate(rows):
         place = ("findings", "context_map", index)
         if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
             findings.add("REP033", place, value=row)

@@ -217,7 +217,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     return _read_by_name(lines, name, named) if not found else _noted(found, "DOC014", 0)
 
 
-# JSON: lines of places, and what can be had of a text that breaks off, are looked for only for a finding
+# JSON: lines of places are looked for only for a finding
 
 MAX_DEPTH = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 
@@ -262,16 +262,15 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     return "DOC001", error.pos
 
 
-def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int, int | None]:
-    """(parts by keys and indices with offsets, `most` of them; the brackets that would close the text; where
-    the last whole part of the innermost ends; where it is too deep)."""
+def _scan(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
+    """(parts by keys and indices with offsets, `most` of them; where it is too deep)."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
-    before, whole = "", 0
+    before = ""
     for match in _TOKEN.finditer(text):
         mark, at = match[0], match.start()
         if len(parts) > most or (mark in "{[" and len(closing) == MAX_DEPTH):
-            return parts, closing, whole, at
+            return parts, at
         if closing and before in ("{", "[", ",") and mark not in "]}":
             if closing[-1] == "}":
                 steps[-1] = mark if "\\" in mark else mark[1:-1]
@@ -283,10 +282,8 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int
             del closing[-1:], steps[-1:]
         elif mark == "," and closing and closing[-1] == "]":
             steps[-1] += 1
-        if mark in "{[}],":
-            whole = at if mark == "," else match.end()
         before = mark
-    return parts, closing, whole, None
+    return parts, None
 
 
 class JsonSource:
@@ -300,7 +297,7 @@ class JsonSource:
         self.value: Any = None
         self._odd = set[str]()
         self._broken: tuple[str, int] | None = None
-        deep = _scan(text)[3] if text.count("{") + text.count("[") > MAX_DEPTH else None
+        deep = _scan(text)[1] if text.count("{") + text.count("[") > MAX_DEPTH else None
         try:
             if deep is None:
                 self.value, self._odd = _parse(text)
@@ -310,11 +307,10 @@ class JsonSource:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
-            # Read it as far as it goes, with its brackets closed.
-            _, closing, whole, _ = _scan(text[:deep])
-            for part in (text[:whole], text[:deep]):
-                with suppress(ValueError):
-                    self.value = _parse(part + "".join(reversed(closing)))[0]
+            from pydantic_core import from_json  # the first frame need not wait for it
+
+            with suppress(ValueError):
+                self.value = from_json(text[:deep], allow_partial=True)
         self.whole = not self._broken
         self.complete = not self._broken or self._broken[0] == "DOC006"
 

@@ -131,7 +131,7 @@ class Keys:
 
 def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     """Read the sections; every rule they break is a finding."""
-    start = next((index for index, line in enumerate(page.lines) if line.strip()), len(page.lines) - 1)
+    start = next(index for index, line in enumerate(page.lines) if line.strip())
     for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
         if header not in sections:
             findings.add(rule, start)
@@ -188,7 +188,7 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     for section in sections:
         for index in range(section.line + 1, section.end):
             text = page.lines[index]
-            key_line = read_key(text) if known else None
+            key_line = read_key(text)
             key_line = key_line if key_line and key_line.name in known else None
             row = index, text, key_line, None if key_line else read_bullet(text)
             rows.append(row)

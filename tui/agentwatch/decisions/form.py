@@ -21,10 +21,9 @@ from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Re
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
-from agentwatch.delegation.asks import FITTER, is_line_fault, is_retry, mitigated
-from agentwatch.delegation.decision import SPECS, Action, ActionSpec
+from agentwatch.delegation.decision import SPECS, Action, ActionSpec, Request, RequestKind
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, mitigated
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view.words import (

@@ -6,7 +6,9 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 from collections.abc import Iterable, Iterator
 
 from agentwatch.decisions.record import Mitigation, Params
-from agentwatch.delegation.asks import (
+from agentwatch.delegation.decision import SPECS, Action
+from agentwatch.delegation.links import missing_artifacts
+from agentwatch.delegation.standing import (
     FITTER,
     budget_words,
     failed_alike,
@@ -15,8 +17,6 @@ from agentwatch.delegation.asks import (
     is_retry,
     mitigated,
 )
-from agentwatch.delegation.decision import SPECS, Action
-from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 
@@ -133,9 +133,7 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 def _waits_elsewhere(task: Task) -> bool:
     """Whether its agent's own program waits for a person, which hears nothing else until then."""
-    if task.own_state is not State.BLOCKED:
-        return False
-    return bool(task.request or (task.run and task.run.waiting))
+    return task.own_state is State.BLOCKED and bool(task.request or task.asked_there)
 
 
 def warnings(task: Task, action: Action) -> Iterator[str]:

@@ -21,9 +21,9 @@ from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import NAME, ChainEntry, ChainProblem, Ledger, ProblemKind
 from agentwatch.decisions.record import Record, decision_of
-from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import SPECS, Action, Stage
 from agentwatch.delegation.events import Decided
+from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import AT_WORK, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
@@ -115,7 +115,7 @@ class Reader:
         disk: Disk = DISK,
     ) -> None:
         self._name = name
-        self.state = state or state_directory(workspace, environment)
+        self.state = state or state_directory(workspace)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(self.state, self._workspace_id, disk)

@@ -19,8 +19,16 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 
 from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, opened, seal, signer_of
 from agentwatch.decisions.errors import DecisionError, RecordError
-from agentwatch.delegation.decision import OF_REQUESTS, SPECS, Action, Decision, Receipt
-from agentwatch.delegation.request import Request, RequestKind, request_id_of
+from agentwatch.delegation.decision import (
+    OF_REQUESTS,
+    SPECS,
+    Action,
+    Decision,
+    Receipt,
+    Request,
+    RequestKind,
+    request_id_of,
+)
 from agentwatch.text import quoted
 
 VERSION = 1

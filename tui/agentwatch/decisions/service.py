@@ -50,13 +50,11 @@ from agentwatch.decisions.record import (
     time_of,
     written,
 )
-from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Request, RequestStage, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
-from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import MAX_BYTES, to_name
+from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
 from agentwatch.state import state_directory, workspace_id
 
 LIFETIME = timedelta(days=7)

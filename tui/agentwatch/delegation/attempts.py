@@ -6,9 +6,19 @@ from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
-from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
-from agentwatch.delegation.events import Ran, Rules, Seen
+from agentwatch.delegation.events import (
+    Activity,
+    Message,
+    Ran,
+    Rules,
+    Run,
+    RunState,
+    Seen,
+    StartedBy,
+    packet_in,
+    todo_moved,
+)
 from agentwatch.delegation.links import (
     DUPLICATE_HANDOFF,
     DUPLICATE_RETURN,
@@ -17,7 +27,7 @@ from agentwatch.delegation.links import (
     UNASKED,
     finding_of,
 )
-from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
+from agentwatch.delegation.standing import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 
@@ -43,8 +53,8 @@ class Attempts:
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
+        # By attempt and path, the returns in files beside the one that counts.
         self._rivals: dict[tuple[int, str], Seen] = {}
-        """By attempt and path, the returns in files beside the one that counts."""
         self._add_files(versions)
         self._add_runs(runs)
         self._judge()

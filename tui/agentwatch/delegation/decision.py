@@ -1,4 +1,5 @@
-"""Decisions of the operator as the tree knows them: what was decided about an attempt, and how far it has got."""
+"""Decisions of the operator as the tree knows them, and how far they have got; and requests: what a program asks a
+human before it goes on, and that can be answered where it is seen."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+Session = tuple[str, str]  # (source, session id)
 
 
 class Action(StrEnum):
@@ -29,8 +32,8 @@ class ActionSpec(NamedTuple):
     short: str  # in a row: the decision as it was made
     decided: str = ""  # why a task stands as it does
     state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
+    # The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to.
     next: str = ""
-    """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
     do_now: str = ""  # the sentence for the agent that reads it; `reader.do_now` fills it in
     page: str = ""  # the heading of its page in the workspace, where that is not the word: pages are compared as bytes
     option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
@@ -121,8 +124,8 @@ SPECS: Mapping[Action, ActionSpec] = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
+# Decisions about a request of a program: of no attempt, and no retry.
 OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
-"""Decisions about a request of a program: of no attempt, and no retry."""
 OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
 ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
 SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
@@ -219,3 +222,165 @@ class Decision:
     def is_expired(self, now: float) -> bool:
         """Whether its time is over: an agent that asks for it is told to ask the operator again."""
         return self.expires_at is not None and now >= self.expires_at
+
+
+# Requests
+
+
+_PROMPT = 120.0  # seconds: what waits no longer than this at most is answered before all others
+
+
+class RequestKind(StrEnum):
+    """Leave to make a call, answers to questions, or a form of a server to be filled in."""
+
+    PERMISSION = "permission"
+    QUESTION = "question"
+    FORM = "form"
+
+
+class RequestStage(StrEnum):
+    """How far a request has got. The last two are ends that came of nothing decided here."""
+
+    OFFERED = "offered"  # it is open: the program waits, and a holder of ours can answer it
+    DECIDED = "decided"  # the operator has signed an answer; the program does not have it yet
+    DELIVERED = "delivered"  # the program was given the answer. Nothing shows yet what it did with it.
+    ACTED = "acted"  # the program's own record says that it did as was answered
+    ELSEWHERE = "answered elsewhere"  # it was answered in the program, or by somebody else, first
+    UNKNOWN = "unknown"  # it was answered, and its holder broke before the program said whether it took that
+    GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
+
+
+# A request in one of these waits for nobody.
+ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
+
+
+class Option(NamedTuple):
+    """One answer that the asker offers. Foreign and unsanitised, as is all of a query."""
+
+    label: str
+    description: str = ""
+
+
+class Query(NamedTuple):
+    """One question of a request. `several`: more than one option may be chosen. `key` is the program's own id of it."""
+
+    question: str
+    header: str = ""
+    options: tuple[Option, ...] = ()
+    several: bool = False
+    key: str = ""
+
+
+class Given(NamedTuple):
+    """A further argument of a call, not shown at once. The value is JSON; both are in one line, and foreign."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A program's exact question, as its holder offers it: the decision about it has its id. Texts are foreign."""
+
+    request_id: str
+    source: str
+    session_id: str
+    nonce: str  # the program's own id of it, or a random one
+    kind: RequestKind
+    tool: str
+    input: str  # as `input_text` spells it
+    input_sha256: str
+    shown: str  # the command, patch or path in it, whole
+    asked_at: float
+    said: str = ""
+    beside: tuple[Given, ...] = ()  # what the call is given besides what is shown: where it runs, and such
+    queries: tuple[Query, ...] = ()  # those of a question or a form
+    until: float | None = None  # then the holder gives up
+    prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
+    actions: tuple[Action, ...] = ()  # decisions possible here, in this order
+    why_not: str = ""  # why it cannot be answered from here, and where it can
+    words: bool = False  # A denial takes words to the model
+    rules: tuple[str, ...] = ()  # for the rest of the session; the operator reads them in full
+    ends_others: int = 0  # so many other open requests end with a denial of this one
+    ends_turn: bool = False  # A denial without words ends the turn of the agent that asks
+    call_id: str | None = None  # the program's id of the call, where it is known
+    covered_by: str = ""  # which of the program's own rules would have covered it
+    stage: RequestStage = RequestStage.OFFERED
+    ended_at: float | None = None
+    by: str = ""  # who allowed or denied it: the operator; one of `Permitter`, where it was answered elsewhere
+    allowed: bool | None = None  # whether it was allowed, or answered; None where that is not known, or not decided
+
+    @property
+    def session(self) -> Session:
+        return self.source, self.session_id
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Lowest for what will soon not be answerable; then the newest; then what was decided, and what has ended."""
+        if not self.waits_for_operator:
+            return 2 if self.is_open else 3, -self.asked_at
+        if self.until is not None and self.until - self.asked_at <= _PROMPT:
+            return 0, self.until
+        return 1, -self.asked_at
+
+    @property
+    def is_open(self) -> bool:
+        """The program still waits, and no answer has got to it."""
+        return self.stage not in ENDED
+
+    @property
+    def waits_for_operator(self) -> bool:
+        """It is open, and nobody has decided about it."""
+        return self.stage is RequestStage.OFFERED
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether it can be decided here, now."""
+        return self.waits_for_operator and bool(self.actions)
+
+    @property
+    def begun(self) -> Request:
+        """It as it was when it was asked."""
+        return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
+
+
+class Permitter(StrEnum):
+    """The one who allowed or refused a call, as the program's own record says."""
+
+    HOOK = "hook"  # A hook, whose it was is not said
+    PERSON = "person"
+    RULE = "rule"  # A rule or a mode of the program: nobody was asked
+    UNKNOWN = "unknown"
+
+
+class Permit(NamedTuple):
+    """The program's record of a call that may have been asked about; `words`: what the model was told."""
+
+    call_id: str
+    tool: str
+    input_sha256: str
+    allowed: bool | None
+    by: Permitter
+    at: float
+    words: str = ""
+
+
+def input_text(value: object) -> tuple[str, str]:
+    """The one spelling of an input as JSON, and the sha256 in hex of its bytes."""
+    # Not for the first frame, which spells nothing.
+    import hashlib
+    import json
+
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return text, hashlib.sha256(text.encode()).hexdigest()
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"the input cannot be written as JSON ({error})") from error
+
+
+def request_id_of(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
+    """The id of a request, and of the decision about it: 32 hex digits. Raises ValueError for half a character."""
+    return input_text([workspace_id, source, session_id, nonce, input_sha256])[1][:32]

@@ -1,14 +1,171 @@
-"""Observations, of which alone the delegation tree is made, and claims with their verdicts."""
+"""Observations, of which alone the delegation tree is made; runs, which are executions of tasks as the session stores
+of agent programs show them; and claims with their verdicts."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agentwatch.contracts.shapes import Fields, Finding
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Run
+from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Todo, Todos, TodoStatus
+from agentwatch.delegation.decision import Decision, Permit, Request, Session
+
+# Runs
+
+
+class RunState(StrEnum):
+    """The state of a run by its store. Killed sessions leave `working` behind: silence tells, not the store."""
+
+    SUBMITTED = "submitted"  # asked for; no sign of life of its own
+    WORKING = "working"
+    ENDED = "ended"  # it came to its end by itself; whether its return is any good is another question
+    FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
+    CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
+
+
+LONGEST_DOING = 200  # characters of what an agent does that are kept
+
+
+class ActivityKind(StrEnum):
+    """What the last thing is that an agent did: it called a tool, said something, or went on in its checklist."""
+
+    TOOL = "tool"
+    WORDS = "words"
+    TODO = "todo"
+
+
+class Activity(NamedTuple):
+    """The last known activity of an agent. Texts are foreign and unsanitised."""
+
+    at: float  # when it began or was said, in epoch seconds
+    kind: ActivityKind
+    what: str = ""  # the tool, by the program's name for it
+    about: str = ""  # its main argument, the words or the todo: the first line, of at most 200 characters
+    over: bool = False  # the tool has given its result, or the todo is ticked
+    repeats: int = 1  # the same call so often in a row
+
+
+MOST_PERMITS = 16  # so many of a run are kept, the latest
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
+
+    at: float
+    digest: str
+    opening: str  # its first line that is not empty, of at most 200 characters
+    reading: Document | None = None  # None where it follows no contract
+    packet: Document | None = None  # the handoff packet that stands in it beside a return
+    decision_id: str | None = None  # the decision that it names, where no packet does
+
+
+class StartedBy(StrEnum):
+    """Who began a round of a session."""
+
+    PARENT = "parent"  # who asked for the session in the first place
+    HOOK = "hook"  # A hook that did not let the child end
+    PROGRAM = "program"  # nobody: the program told the session of something, or went on by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The work of a session on one prompt, None where that is not known."""
+
+    began_at: float
+    prompt: Message | None = None
+    asker: StartedBy = StartedBy.PROGRAM
+    state: RunState = RunState.WORKING
+    said: Message | None = None
+    ended_at: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign."""
+
+    source: str
+    session_id: str  # the program's own id: of the session, the agent inside it, or a call that was refused
+    parent_session: str | None  # of the run that asked; None where a human did
+    state: RunState
+    place: str
+    started_at: float
+    updated_at: float
+    ended_at: float | None = None
+    reason: str = ""
+    title: str | None = None
+    agent: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    prompt: Message | None = None
+    prompt_missing: str = ""
+    said: Message | None = None  # the last whole text of a child that has ended
+    rounds: tuple[Turn, ...] = ()  # of a session that was sent on, oldest first
+    todos: Todos | None = None
+    tokens: int | None = None  # those used so far
+    doing: Activity | None = None  # what it does, or did last; None where its store does not say
+    background: bool = False
+    process_gone: bool | None = None  # None where nobody knows
+    one_shot: bool = False  # its program ends with its turn, as far as is known: nobody sits at it
+    waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
+    asked_at: float | None = None  # orders the runs of one parent
+    permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
+
+    @property
+    def session(self) -> Session:
+        return self.source, self.session_id
+
+    @property
+    def packet(self) -> Handoff | None:
+        """The handoff packet that it was handed; None where it was asked in words alone, or by a human."""
+        return packet_in(self.prompt) if self.parent_session else None
+
+    @property
+    def task_id(self) -> str:
+        """That of the packet handed over, else the id of the session, which is a human's own task. `Runs.task_of` tells
+        it from that of another program."""
+        packet = self.packet
+        return (packet.task_id if packet else None) or self.session_id
+
+    @property
+    def began_at(self) -> float:
+        """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
+        return self.started_at if self.asked_at is None else self.asked_at
+
+    def part(self, first: int, end: int) -> Run:
+        """The rounds from `first` up to, and without, `end`, as a run of their own."""
+        if not self.rounds:
+            return self
+        begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
+        part: dict[str, Any] = {"rounds": self.rounds[first:end]}
+        if first:
+            part |= {"started_at": begun.began_at, "prompt": begun.prompt, "asked_at": None}
+        if later:
+            part |= {"state": last.state, "said": last.said, "ended_at": last.ended_at, "reason": last.reason}
+            part["updated_at"] = later[0].began_at if last.ended_at is None else last.ended_at
+            part |= dict.fromkeys(("todos", "tokens", "doing", "process_gone")) | {"waiting": ""}
+        return replace(self, **part)
+
+
+def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
+    """The todo that was begun last, of those that are not as `before`, else the one that was ticked last."""
+    known = {todo.text: todo.status for todo in before or ()}
+    moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
+    status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
+    is_over = status is TodoStatus.DONE
+    return Activity(at, ActivityKind.TODO, about=moved[status][:LONGEST_DOING], over=is_over) if status else None
+
+
+def packet_in(message: Message | None) -> Handoff | None:
+    """The handoff packet in a text that was handed over."""
+    reading = None if not message else message.packet or message.reading
+    return reading.document if reading and isinstance(reading.document, Handoff) else None
+
+
+# Claims
 
 
 class Verdict(StrEnum):
@@ -63,6 +220,9 @@ def overall(claims: tuple[Claim, ...]) -> Verdict | None:
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
     return Verdict.VERIFIED if Verdict.VERIFIED in verdicts else None
+
+
+# Events
 
 
 class Rules(NamedTuple):

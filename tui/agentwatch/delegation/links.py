@@ -1,4 +1,5 @@
-"""Linking (DESIGN.md): which task a document speaks of, who handed that over, and what can be wrong between them."""
+"""Linking (DESIGN.md): which task a document, a session or a request speaks of, who handed that over, and what can be
+wrong between them."""
 
 import math
 import re
@@ -11,8 +12,8 @@ from sys import intern
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Texts, TodoList
-from agentwatch.delegation.events import Gone, Seen, Unreadable
-from agentwatch.delegation.run import Session
+from agentwatch.delegation.decision import Action, Decision, Permit, Permitter, Request, RequestStage, Session, Stage
+from agentwatch.delegation.events import Gone, Ran, Requested, Run, Seen, Unreadable
 from agentwatch.delegation.task import Basis, Task
 
 MAX_VERSIONS = 256  # contents of one file that are remembered. The busiest real file seen had 104.
@@ -31,8 +32,8 @@ _META = (
 )
 _SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
+# (directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`.
 Slot = tuple[str, str]
-"""(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
 
 
 def slot(path: str) -> Slot:
@@ -135,8 +136,8 @@ def missing_artifacts(task: Task) -> list[Finding]:
     return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
+# Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before.
 Named = tuple[int, str, str | None]
-"""Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before."""
 
 
 def path_of(versions: Sequence[Seen]) -> Texts:
@@ -229,8 +230,8 @@ _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
+# By whether they are gone and slot or directory: when they were first seen, and their task.
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
-"""By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
 @dataclass(slots=True, eq=False)
@@ -255,7 +256,7 @@ class Files:
         self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, Gone] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
-        self._unread: dict[str, tuple[Slot, Unreadable]] = {}
+        self._unread: dict[str, Unreadable] = {}
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
@@ -285,7 +286,8 @@ class Files:
     def notices(self) -> list[Finding]:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
-        placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
+        unread = [one for one in self._unread.values() if slot(one.path) not in taken]
+        placed = [replace(one.finding, path=one.path) for one in unread]
         of_none = (self._files[path] for path in self._paths.get(None, ()))
         for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
             # Other programs write reports, too.
@@ -300,7 +302,7 @@ class Files:
             return
         near = slot(path)
         if event:
-            self._unread[path] = near, event
+            self._unread[path] = event
         for file in self._directories.get(near[0], ()):
             if file.slot == near:
                 self._concerned |= dict.fromkeys(file.tasks)
@@ -308,7 +310,7 @@ class Files:
     def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
         """The files of a task that has these versions, and those beside them, that cannot be read."""
         slots = {slot(version.path) for version in versions} if self._unread else set()
-        return sorted((one for near, one in self._unread.values() if near in slots), key=attrgetter("path"))
+        return sorted((one for one in self._unread.values() if slot(one.path) in slots), key=attrgetter("path"))
 
     # Files that are there, and files that are gone
 
@@ -452,3 +454,217 @@ def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
         if around or (is_alone and len(only) == 1):
             return min(around or only)[1]
     return None
+
+
+# Every run and request
+
+
+class Runs:
+    """All runs that were observed, by the task and the session that they execute, and by the session that asked."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Ran] = {}  # those observed first first
+        self.executing: dict[Session, str] = {}  # by session, the task that it executes
+        self._paths: dict[Texts, Texts] = {}
+        self._decided: dict[str, str] = {}  # by decision, the task that it is about
+
+    def _named_by(self, run: Run) -> str:
+        """The task that a run was asked for. One that was asked in words goes on with the task of the decision that
+        they name: a program that cannot send on a child begins another."""
+        named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
+        return self._decided.get(named or "", run.task_id)
+
+    def decide(self, decision_id: str, task_id: str) -> set[str]:
+        """A decision about a task is known. Returns the tasks that this concerns beside it."""
+        if self._decided.get(decision_id) == task_id:
+            return set()
+        runs = [ran for ran in self.all.values() if ran.run and ran.run.prompt]
+        again = [ran for ran in runs if ran.run and ran.run.prompt and ran.run.prompt.decision_id == decision_id]
+        concerned = [self.see(ran._replace(run=None)) for ran in again]
+        self._decided[decision_id] = task_id
+        return set[str]().union(*concerned, *map(self.see, again))
+
+    def known(self, key: str) -> Run | None:
+        """A run as it was last seen."""
+        ran = self.all.get(key)
+        return ran.run if ran else None
+
+    def _first(self, task_id: str) -> str:
+        """The program that used an id first: its task has it bare."""
+        return next((ran.run.source for ran in self._of("task", task_id) if ran.run), "")
+
+    def task_of(self, run: Run) -> str:
+        """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
+        named = self._named_by(run)
+        return named if self._first(named) in ("", run.source) else f"{named}#{run.source}"
+
+    def of_task(self, task_id: str) -> list[Ran]:
+        """The runs of a task, in the order in which they began."""
+        bare, _, program = task_id.rpartition("#")
+        ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
+        known = ((ran, ways[one]) for one in ways for ran in self._of("task", one))
+        return [ran for ran, source in known if ran.run and ran.run.source == source]
+
+    def _of(self, *key: str) -> list[Ran]:
+        runs = (self.all[one] for one in self._paths.get(key, ()))
+        return sorted(runs, key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
+
+    def of_session(self, session: Session) -> list[Run]:
+        """The runs of a session, in the order in which they began: there is one, as a rule."""
+        return [ran.run for ran in self._of("session", *session) if ran.run]
+
+    def below(self, session: Session) -> Iterator[Run]:
+        """The runs that a session asked for, and those that these did, each behind the one that asked."""
+        pending, seen = [session], {session}
+        while pending:
+            for ran in self._of("asked by", *pending.pop()):
+                if ran.run and ran.run.session not in seen:
+                    seen.add(ran.run.session)
+                    pending.append(ran.run.session)
+                    yield ran.run
+
+    def see(self, ran: Ran) -> set[str]:
+        """A run is like this now. Returns the tasks that this concerns."""
+        path, before, run = ran.path, self.known(ran.path), ran.run
+        if not run:
+            self.all.pop(path, None)
+        else:
+            self.all[path] = ran
+        if self._keys(before) != self._keys(run):
+            for key in self._keys(before):
+                self._paths[key] = tuple(one for one in self._paths[key] if one != path)
+            for key in self._keys(run):
+                self._paths[key] = (*self._paths.get(key, ()), path)
+        concerned = set[str]()
+        for one in filter(None, (before, run)):
+            same = [other.run for other in self._of("task", self._named_by(one)) if other.run]
+            # Where programs use one id, which of them has it bare may be different now.
+            for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
+                # Its requests belong to the task that it executes, if that is known.
+                concerned |= {self._named_by(each), each.session_id, self.executing.pop(each.session, each.session_id)}
+                if runs := self.of_session(each.session):
+                    self.executing[each.session] = self.task_of(runs[-1])
+                    concerned.add(self.executing[each.session])
+        return concerned
+
+    def _keys(self, run: Run | None) -> list[Texts]:
+        if not run:
+            return []
+        asked_by = "asked by", run.source, run.parent_session or ""
+        return [("task", self._named_by(run)), ("session", *run.session), asked_by]
+
+
+def after(before: Requested | None, requested: Requested) -> Requested:
+    """Merge a request with a later report of it: it ends once."""
+    known, request = before.request if before else None, requested.request
+    if not known or not request or known.is_open or request.is_open:
+        return requested
+    ended = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
+    return requested._replace(request=ended)
+
+
+class Requests:
+    """All requests that were observed, by the sessions that ask, and the decisions about them."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.offered: dict[str, Requested] = {}  # every request as its holder told it last
+        self.decided: dict[str, Decision] = {}
+        self._asked = defaultdict[tuple[str, str], dict[str, Request]](dict)
+
+    def asker(self, session: Session) -> str:
+        """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
+        return self._runs.executing.get(session, session[1])
+
+    def see(self, requested: Requested) -> list[str]:
+        """A request is like this now. Returns the tasks that this concerns."""
+        path, before = requested.path, self.offered.pop(requested.path, None)
+        known, request = before.request if before else None, after(before, requested).request
+        if known:
+            del self._asked[known.session][path]
+        if request:
+            self.offered[path] = requested._replace(request=request)
+            self._asked[request.session][path] = request
+        return [self.asker(one.session) for one in (known, request) if one]
+
+    def decide(self, decision: Decision) -> list[str]:
+        """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
+        self.decided[decision.decision_id] = decision
+        offered = self.offered.get(decision.decision_id)
+        return [self.asker(offered.request.session)] if offered and offered.request else []
+
+    def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
+        """The requests of a task as they stand: the most pressing first, those that have ended last."""
+        stand: list[Request] = []
+        for session in [one for one in self._asked if self.asker(one) == task_id]:
+            asked = self._asked[session].values()
+            permits = self._permits(session, asked)
+            for one in asked:
+                decision = self.decided.get(one.request_id)
+                if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                    decision = None
+                stand.append(_stands(one, decision, permits.get(one.request_id)))
+        return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
+
+    def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
+        """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
+        # Those whose call is known come first; of one call, the last: what became of it shows after that.
+        left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
+        found = dict[str, Permit]()
+        for request in sorted(
+            asked,
+            key=lambda one: (
+                not one.call_id,
+                -one.asked_at if one.call_id else one.asked_at,
+                one.request_id,
+            ),
+        ):
+            permit = next((one for one in left if _is_of(one, request)), None)
+            if permit:
+                left.remove(permit)
+                found[request.request_id] = permit
+        return found
+
+
+def _is_of(permit: Permit, request: Request) -> bool:
+    if permit.at < request.asked_at:
+        return False
+    if request.call_id and permit.call_id:
+        return permit.call_id == request.call_id
+    return (permit.tool, permit.input_sha256) == (request.tool, request.input_sha256)
+
+
+def _stands(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
+    """A request with what the ledger and the program's records say of it beside its holder."""
+    stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
+    is_told = stage is RequestStage.DELIVERED
+    if decision:
+        allowed, by = decision.action is not Action.DENY, decision.operator
+        is_told |= decision.receipt.stage is not Stage.RECORDED
+    if stage is RequestStage.ACTED:
+        by = request.by or by
+    elif permit and (decision or not is_told):
+        ended_at = permit.at if ended_at is None else ended_at
+        is_ours = decision and _came_of(permit, decision)
+        if is_ours and is_told:
+            stage = RequestStage.ACTED
+        elif not is_ours or stage is not RequestStage.UNKNOWN:
+            stage, allowed, by = RequestStage.ELSEWHERE, permit.allowed, permit.by.value
+    elif stage is RequestStage.ELSEWHERE:
+        return request
+    elif is_told:
+        ended_at = decision.receipt.at if ended_at is None and decision else ended_at
+        stage, by = RequestStage.DELIVERED, request.by or by
+    elif stage is RequestStage.OFFERED and decision:
+        stage = RequestStage.DECIDED
+    # Else nobody answers it any more; what was decided came too late.
+    return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
+
+
+def _came_of(permit: Permit, decision: Decision) -> bool:
+    """Whether what the program recorded is what was decided, as far as it says so."""
+    is_denied = decision.action is Action.DENY
+    if permit.by in (Permitter.PERSON, Permitter.RULE) or permit.allowed is is_denied:
+        return False
+    texts: Iterable[str] = (decision.note,) if is_denied else decision.answers
+    return not permit.words or all(text in permit.words for text in texts)

@@ -1,17 +1,220 @@
-"""How a task stands and since when, with those below it: the one state and the one age that every face shows. Pure."""
+"""How a task stands by its attempts and those below it, and since when: the one state and the one age that every face
+shows; what it asks the operator; and the retries left (error-propagation: total attempts = 1 + max_retries). Pure.
+Quoted texts are foreign, unsanitised."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import blake2b
+from posixpath import basename, dirname
+from sys import intern
 
-from agentwatch.delegation.decision import ENDING, SPECS
-from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.task import Attempt, Shown, State, Task
+from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
+from agentwatch.delegation import links
+from agentwatch.delegation.decision import (
+    ENDING,
+    SAYS_SO,
+    SENDS_ON,
+    SPECS,
+    Action,
+    Request,
+    RequestKind,
+    RequestStage,
+    Stage,
+)
+from agentwatch.delegation.events import Activity, ActivityKind, Aside, Run, RunState, Seen, Verdict, merged
+from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
+from agentwatch.text import exact, left_out, verbatim
 
+_OF_RUNS = {
+    RunState.SUBMITTED: "asked for; no sign of life yet",
+    RunState.WORKING: "its process runs",
+    RunState.ENDED: "it ended; its answer follows no contract",
+    RunState.FAILED: "it failed, and the session store does not say why",
+    RunState.CANCELED: "it was aborted",
+}
+
+_ASKS = {
+    RequestKind.PERMISSION: "asks for a permission",
+    RequestKind.QUESTION: "asks a question",
+    RequestKind.FORM: "has a form to fill in",
+}
+
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # Kinds of claims that the handoff makes
+
+FITTER = "fitter"  # the mode that a line fault is escalated to
+
+MITIGATED_MAX_RETRIES = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
+
+HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
+
+
+def is_final(version: Seen | None) -> bool:
+    """Whether a return says something about the end: an early marker (`in_progress`) does not."""
+    document = version.document if version else None
+    return isinstance(document, Return) and document.outcome is not Outcome.WORKING
+
+
+def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
+    returned, result, run = attempt.returned, attempt.result, attempt.run
+    if strict and (answers_another_session(attempt) or attempt.rival):
+        return State.INVALID
+    # Whatever a run that failed had said by then, it is not what it was asked for.
+    if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
+        if run.state is not RunState.ENDED:
+            return State.BLOCKED if run.waiting else State(run.state.value)
+        is_broken = run.parent_session and (run.said is None or demands)
+        return State.INVALID if is_broken else State.COMPLETED
+    if not returned or not result:
+        return State.SUBMITTED
+    is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
+    if is_broken or result.outcome is None or attempt.ended_without_result:
+        return State.INVALID
+    return State(result.outcome.value)
+
+
+def answers_another_session(attempt: Attempt) -> bool:
+    """subagent-return, validation rule 4: the session id must match the one of the delegation."""
+    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
+    return len(sessions - {None}) > 1
+
+
+def own_state(task: Task) -> State:
+    """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
+    state, decision, result, run = task.latest.state, task.binding, task.result, task.run
+    if decision:
+        is_partial = result is not None and result.outcome is Outcome.PARTIAL
+        state = State(SPECS[decision.action].state or ("partial" if is_partial else "completed"))
+    if task.request:
+        return state if state is State.CANCELED else State.BLOCKED
+    if not run or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
+
+
+def agent_of(task: Task) -> str | None:
+    """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
+    run, packet, result = task.run, task.packet, task.result
+    if not run and not result and not packet:
+        return None if task.requests else task.task_id.rpartition("/")[2]
+    by_return = (links.agent_of(result) or result.mode) if result else None
+    return (run.agent if run else None) or by_return or (packet.mode if packet else None)
+
+
+def title(task: Task) -> str:
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
+    task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
+    name = basename(task_id) or task_id
+    if parent and task_id.startswith(parent + "."):
+        name = task_id[len(parent) + 1 :]
+    elif task.shared_id in (packet and packet.task_id, result and result.task_id):
+        # A document itself gives this id: then a slash in it separates nothing.
+        name = task_id
+    elif run:
+        words = run.prompt.opening if run.prompt and task.is_session else ""
+        if given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None):
+            return given
+        name = task_id
+    elif task.requests and not task.attempts:
+        return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
+    elif not parent and task.agent:
+        directory, separator, extra = task_id.partition("#")
+        directory = dirname(directory) if basename(directory) == task.agent else directory
+        name = (basename(directory) or name) + separator + extra
+    return exact(name if name.strip() else task_id)
+
+
+def why(task: Task) -> str:
+    """Why the task has its state: what was seen that made it so."""
+    words = _why(task)
+    if any(one.expired for one in task.latest.decisions[-1:]):
+        words += "; what was decided about it has expired"
+    if fault := task.handoff_fault:
+        words += f"; its handoff breaks the contract: {fault}"
+    # Interned, for a hundred thousand tasks have one of a few reasons.
+    return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
+
+
+def process_words(run: Run | None) -> str:
+    """Whether the process of a run still runs."""
+    if not run or run.process_gone is None:
+        return "whether its process still runs is not known"
+    return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
+
+
+def dispute(task: Task) -> str | None:
+    """That two returns of the latest attempt say different things; None where they do not."""
+    attempt, result = task.latest, task.result
+    if not attempt.rival or not attempt.returned or not result:
+        return None
+    rival = attempt.rival.document
+    there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
+    return f"two returns speak of it and disagree: {attempt.returned.path} says {result.reported_state}, {there}"
+
+
+def _why(task: Task) -> str:
+    attempt, result, run, request = task.latest, task.result, task.run, task.request
+    if task.state is State.UNKNOWN:
+        return "its host cannot be reached"
+    if task.inferred:
+        return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.state is State.CANCELED and task.own_state is not State.CANCELED:
+        return "it was taken back before it returned: its files were deleted"
+    if task.ended_with and task.own_state is State.CANCELED:
+        return f"{task.ended_with} was aborted, and with it what was open below"
+    if request and task.own_state is State.BLOCKED:
+        if not request.waits_for_operator:
+            return "its program has not got your answer yet"
+        where = "" if request.actions else ", which is answered in its own session"
+        return f"its program {_ASKS[request.kind]}{where}"
+    if decision := task.binding:
+        receipt = decision.receipt
+        stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
+        decided = f"decided: {decision.words}" if decision.by_other else SPECS[decision.action].decided
+        return f"{decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+    if run and (not result or run.reason or run.waiting):
+        return _why_of_run(task, run)
+    if not result:
+        if task.state is State.WORKING:
+            return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
+        return "handed off; no sign of life yet"
+    word = result.reported_state
+    if task.state is State.INVALID and (words := dispute(task)):
+        return words
+    if attempt.ended_without_result:
+        return f"it ended without a result: its return still says {word}"
+    if task.state is State.INVALID:
+        errors = sum(placed.severity is Severity.ERROR for placed in task.findings)
+        said = f"it says {word}" if word else "it states no status"
+        return f"the return breaks its contract ({errors} error{'s' * (errors != 1)}), so it counts as failed; {said}"
+    return f"the return says {word}" if word else "the return states no status"
+
+
+def _why_of_run(task: Task, run: Run) -> str:
+    if task.waits_for_work:
+        return "the session waits for its background work"
+    if run.waiting and task.own_state is State.BLOCKED:
+        return "it waits for an answer in its own session"
+    if run.state is RunState.WORKING and run.process_gone is not False:
+        heard = f"it worked when it was last heard of; {process_words(run)}"
+        return f"{heard}; {run.reason}" if run.reason else heard
+    if run.reason:
+        return run.reason
+    if run.state is RunState.ENDED and task.is_session:
+        return "the session is idle"
+    return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]
+
+
+# With those below, and since when
+
+
+# Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process.
 IDLE = 3_600.0
-"""Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process."""
 
+# Tools, in small letters, with which an agent hands work on, and which return when that is done.
 _HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
-"""Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 
 
 def state_with_below(task: Task) -> State:
@@ -177,3 +380,282 @@ def decided_at(task: Task) -> float | None:
     state = SPECS[decision.action].state if decision else None
     # An acceptance leaves it as its return has it, and an open request stands above that.
     return decision.at if decision and (state == task.own_state or not (state or task.request)) else None
+
+
+# Asks
+
+
+_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
+
+
+def queue_rank(task: Task) -> tuple[float, ...]:
+    """Open requests first, then blocked, gone, false, failed, invalid and the rest; of equal ones who holds up most,
+    then who has asked last. Those out of reach come behind all others."""
+    request, is_lost, kinds = task.request, task.lost_since is not None, (*_BLOCKING, task.shown)
+    if request and request.waits_for_operator and not is_lost:
+        return 0, *request.rank
+    asked_at = task.ended_at or task.alive_at or 0.0
+    return 1 + is_lost, kinds.index(task.shown), -task.open_below, -asked_at, task.first_seq
+
+
+def ask(task: Task, low_confidence: float) -> str | None:
+    """The one question the operator has to answer for this task, None where there is none."""
+    result, latest, state = task.result, task.latest, task.own_state
+    if (request := task.request) and state is State.BLOCKED:
+        waiting = sum(one.waits_for_operator for one in task.requests)
+        more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
+        return f"{request_words(request)}{more}" if waiting else None
+    if task.asked_there:
+        return f"it waits in its own session: {task.asked_there}"
+    if task.inferred or task.is_session or task.binding or task.ended_with:
+        return None
+    if result and state is State.BLOCKED:
+        blocker = next(iter(result.blockers), None) or result.error_message
+        if not blocker:
+            return "blocked, and does not say by what: answer or abort"
+        return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
+    was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
+    if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
+        return "the return changed since it was accepted: look at it again, then accept or retry"
+    if state is State.INVALID:
+        child = task.agent or "the child"
+        if words := dispute(task):
+            return f"{words}; look at both, then retry, or accept the first as it is"
+        if not latest.returned or latest.ended_without_result:
+            return f"{child} ended without a {'return' if not result else 'result'}; retry, or accept it as it is"
+        errors = [one for one in latest.returned.findings if one.severity is Severity.ERROR]
+        faults = f": {errors[0].message.partition('; ')[0]}" if errors else ""
+        more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
+        return f"its return breaks the contract{faults}{more}: retry, or accept it as it is"
+    if state is State.FAILED:
+        return _ask_after_failure(task)
+    if task.contradicted:
+        return _ask_about_lies(task)
+    if latest.unasked and state is not State.CANCELED:
+        end = "let it go on, or abort" if state.is_open else "accept, or retry"
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
+    if not result:
+        return None
+    if result.review_reason and state in (State.PARTIAL, State.COMPLETED):
+        return f"review: {result.review_reason}"
+    if result.confidence is not None and result.confidence < low_confidence and state is State.COMPLETED:
+        return f"review: the child is not sure of its result (confidence {result.confidence:g})"
+    return None
+
+
+def request_words(request: Request) -> str:
+    """The question of a request, in a line: the very command, patch or path, visibly cut."""
+    query = request.queries[0] if request.queries else None
+    if request.kind is RequestKind.PERMISSION or not query:
+        # Before the command, which may be long: what is cut off must not be that there is more to it.
+        beside = f" + {_cut(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
+        lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
+        words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
+    else:
+        words = f"answer: {_cut(query.question)}{_more(len(request.queries) - 1)}"
+    return words if request.actions else f"it waits in its own session: {words}"
+
+
+def _more(questions: int) -> str:
+    return f" (+{questions:,} more question{'s' if questions > 1 else ''})" if questions > 0 else ""
+
+
+def _cut(text: str, longest: int = 300) -> str:
+    more = len(text) - longest
+    return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
+
+
+def is_past(task: Task, line: float) -> bool:
+    """Whether there was no sign of life since then, and no decision that is to be carried out."""
+    alive_at = task.alive_at if task.inferred else task.updated_at
+    if not alive_at or alive_at >= line or (task.run and task.run.process_gone is False):
+        return False
+    if any(one.is_open for one in task.requests):
+        return False
+    decided = (one for attempt in task.attempts for one in attempt.decisions)
+    return all(one.at < line for one in decided if one.action not in ENDING)
+
+
+def _ask_about_lies(task: Task) -> str:
+    false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+    # What the child itself says comes first: of what the handoff demands, it need have said nothing.
+    first = min(false, key=lambda claim: claim.kind in _DEMANDS)
+    lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
+    more = f", and {len(false) - 1} more" if len(false) > 1 else ""
+    is_broken = bool(links.missing_artifacts(task))
+    do = (
+        "so its return breaks the contract: retry, or accept it as it is"
+        if is_broken
+        else "look at it, then accept, retry or answer"
+    )
+    return f"{lead}: {first.path} ({first.detail}){more}; {do}"
+
+
+def _ask_after_failure(task: Task) -> str:
+    retry = task.retry
+    if not retry.remaining:
+        more = "; a material mitigation earns one more" if mitigated(task).remaining else ""
+        return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort{more}"
+    if is_restored(task):
+        question = f"retry? the {FITTER} has restored the line;"
+    elif is_line_fault(task) and not retry.restored:
+        return f"a line fault: escalate to the {FITTER}?"
+    elif failed_alike(task):
+        return "escalate? it failed twice in the same way"
+    elif retry.recommended is False:
+        return "escalate or abort? the child advises against a retry"
+    else:
+        question = "retry? the child recommends it;" if retry.recommended else "retry, escalate or abort?"
+    return f"{question} {budget_words(retry)}"
+
+
+def gone_words(task: Task, when: str = "") -> str:
+    """The question of a task whose process is gone; `when` is in words ("12m ago")."""
+    said = f"process gone {when}".rstrip()
+    if task.is_session:
+        count = task.open_below
+        below = f", and {count} task{'' if count == 1 else 's'} below had not ended" if count else ""
+        return f"{said}{below}: resume the session in its own program, or abort?"
+    return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
+
+
+def asks_for_process(task: Task, parent: Task | None) -> bool:
+    """Whether a task whose process is gone asks what to do. A process may run many: the topmost one asks, once."""
+    return task.gone and not task.past and not (parent is not None and parent.gone)
+
+
+def mark_of(task: Task) -> str:
+    """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
+    # Which claims are false changes with every file that the agents write, and how much of something with every look.
+    question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
+    latest, run = task.latest, task.run
+    files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
+    facts: list[object] = [question, *files]
+    if run:
+        # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
+        is_at_rest = run.waiting or task.gone
+        facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
+    for decision in latest.decisions[-1:]:
+        facts += [decision.decision_id, decision.at, decision.expired, decision.over]
+    # An answer to one asks the operator again about those that are left: too often is better than never.
+    facts += [one.request_id for one in task.requests if one.is_open]
+    digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    return f"{task.attempt} {task.own_state} {digest}"
+
+
+def changed_at(task: Task) -> float:
+    """When a task became what it is, as far as it says so, in epoch seconds."""
+    return max(task.updated_at, task.ended_at or 0.0, task.verdict_at or 0.0)
+
+
+def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
+    """Heed how a task was put aside, and whether it is new to the operator, as long as it has the mark that it had."""
+    put, seen = aside
+    mark = None if aside == Aside() else mark_of(task)
+    is_same = put is not None and put.mark == mark
+    task.acknowledged, task.snoozed_until = False, None
+    if put and is_same and put.ends_at > now and task.question:
+        task.acknowledged = not put.snoozed
+        if put.snoozed:
+            task.snoozed_until = put.ends_at
+            task.due = min(task.due, put.ends_at)
+    is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
+    is_decided = bool(task.binding or task.ended_with) and not task.request
+    is_old = changed_at(task) <= looked_at if seen is None else seen == mark
+    task.seen = not is_news or is_decided or is_old or is_same
+
+
+# Retries
+
+
+def budget(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
+    """How many retries the policy leaves a task."""
+    allowed = 1 + _begun(task, max(restored)) if restored else max_retries
+    recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
+    return Retry(allowed, max(allowed - _used(task), 0), recommended, hint, bool(restored))
+
+
+def budget_words(retry: Retry) -> str:
+    """`1 retry left`, `1 of 2 retries left`."""
+    if retry.remaining == retry.max_retries:
+        return f"{retry.remaining} {'retry' if retry.remaining == 1 else 'retries'} left"
+    return f"{retry.remaining} of {retry.max_retries} retries left"
+
+
+def is_retry(action: Action, attempt: Attempt) -> bool:
+    """Whether what follows is a retry: not after an answer to a blocked child, nor of a part that is to be resumed."""
+    is_answer = action is Action.RESPOND and attempt.state is State.BLOCKED
+    return action in SENDS_ON and not (is_answer or _is_to_be_resumed(attempt))
+
+
+def _is_to_be_resumed(attempt: Attempt) -> bool:
+    return attempt.state is State.PARTIAL and attempt.result is not None and attempt.result.retry_recommended is True
+
+
+def calls_fitter(action: Action, mode: str | None) -> bool:
+    """Whether a decision hands a task to the fitter, whose end is the end of the decision."""
+    return action is Action.ESCALATE and mode == FITTER
+
+
+def is_restored(task: Task) -> bool:
+    """Whether a fitter was called for the latest attempt, and has restored the line."""
+    return task.decision is not None and task.decision.restored
+
+
+def mitigated(task: Task) -> Retry:
+    """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
+    allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
+    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
+
+
+def is_line_fault(task: Task) -> bool:
+    """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
+    code = task.result.error_code if task.result else None
+    return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
+
+
+def failed_alike(task: Task) -> bool:
+    """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
+    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in HAVE_FAILED and attempt.result]
+    reasons = {one.error_code or one.error_message or one.summary for one in failed}
+    return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
+
+
+def _used(task: Task) -> int:
+    """How many retries were begun or decided."""
+    # One that was decided about a return that was rewritten since is used up as well: the ledger keeps it.
+    rewritten = sum(one.action is Action.RETRY and not one.expired for one in task.latest.superseded)
+    decided = task.binding is not None and is_retry(task.binding.action, task.latest)
+    return _begun(task) + decided + rewritten
+
+
+def _begun(task: Task, until: float = math.inf) -> int:
+    """How many retries were begun until then."""
+    # Attempts whose files were rewritten before anybody looked are known by their number only.
+    last = task.attempts[0].number - 1 if task.attempts else 0
+    for one in task.attempts:
+        seen_at = one.returned.at if one.returned else 0.0
+        if (seen_at if one.started_at is None else one.started_at) <= until:
+            last = one.number
+    # An attempt after a question was no retry, as far as can be seen, unless the operator decided one.
+    others = sum(
+        _is_to_be_resumed(one)
+        or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))
+        for one in task.attempts
+        if one.number < last
+    )
+    return max(last - 1 - others, 0)
+
+
+def overrun_of(task: Task) -> list[Finding]:
+    """That a task was retried more often than the policy allows."""
+    attempts, allowed = task.attempts, task.retry.max_retries
+    retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
+    handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
+    if len(handoffs) > 1 or None in handoffs:
+        allowed = max(allowed, MITIGATED_MAX_RETRIES)
+    if retries <= allowed:
+        return []
+    paths = (one.path for attempt in reversed(attempts) for one in (attempt.returned, attempt.handoff) if one)
+    words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
+    return [links.finding_of(links.OVERRUN, words, next(paths, ""))]

@@ -10,10 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todos, TodoStatus
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Claim, Seen, Verdict
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Activity, Run, RunState, Session
+from agentwatch.delegation.decision import Action, Decision, Request, Session
+from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, Verdict
 
 
 class Shown(StrEnum):
@@ -67,8 +65,8 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
+# States that say what goes on: while the host cannot be reached, nobody knows that.
 AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
-"""States that say what goes on: while the host cannot be reached, nobody knows that."""
 
 _GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
 
@@ -311,6 +309,12 @@ class Task:
     own_findings: tuple[Finding, ...] = ()  # what its own documents and attempts break
     problem: Finding | None = None  # what is wrong with its link
     due: float = math.inf  # when time alone may change it
+
+    @property
+    def asked_there(self) -> str:
+        """The need of its program by its own records, where no request tells of it, foreign; "" for none."""
+        run = self.run
+        return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
     @property
     def own_id(self) -> str:

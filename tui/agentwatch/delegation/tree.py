@@ -9,17 +9,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import asks, events, links, standing
+from agentwatch.delegation import events, links, standing
 from agentwatch.delegation.attempts import Attempts
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, is_false, overall
-from agentwatch.delegation.links import Files, is_under_contract, place_of
-from agentwatch.delegation.request import Request, Requests
-from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.decision import Action, Decision, Request
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Run, Seen, is_false, overall
+from agentwatch.delegation.links import Files, Requests, Runs, is_under_contract, place_of
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
+# Of a fitter: nobody has to decide about it before its station can go on.
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-"""Of a fitter: nobody has to decide about it before its station can go on."""
 
 _counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
 
@@ -185,17 +183,17 @@ class Tree:
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
-        task.agent = asks.agent_of(task)
+        task.agent = standing.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         given, returned = task.latest.handoff, task.latest.returned
-        task.own_state, task.ended_at = asks.own_state(task), standing.ended_at(task.latest)
+        task.own_state, task.ended_at = standing.own_state(task), standing.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
-        task.retry = asks.budget(task, max_retries=self.rules.max_retries, restored=restored)
+        task.retry = standing.budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
@@ -207,16 +205,16 @@ class Tree:
         placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
         prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        more = *asks.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        more = *standing.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
         hidden = [one for one in unread if one.finding.rule.startswith("SRC") and is_under_contract(one.path)]
         task.gone = standing.is_process_gone(task)
-        task.own_question = asks.ask(task, self.rules.low_confidence)
+        task.own_question = standing.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.own_question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
         if not task.inferred:
             line = self.rules.history_before
-            task.past = asks.is_past(task, line) and all(one.at < line for one in hidden)
+            task.past = standing.is_past(task, line) and all(one.at < line for one in hidden)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
@@ -224,7 +222,7 @@ class Tree:
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
             decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
-            if called and asks.calls_fitter(one.action, one.mode):
+            if called and standing.calls_fitter(one.action, one.mode):
                 decision = one.acted(min(fitter.at for fitter in called))
                 decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
             decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
@@ -327,8 +325,8 @@ class Tree:
 
     def _line_up(self) -> None:
         """Find the tasks that ask, and those that are new."""
-        asking = [(asks.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
-        unseen = [(-asks.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
+        asking = [(standing.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
+        unseen = [(-standing.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
     def _update(self, task: Task) -> None:
@@ -338,17 +336,17 @@ class Tree:
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
         if task.inferred:
-            task.past = asks.is_past(task, rules.history_before)
+            task.past = standing.is_past(task, rules.history_before)
         silent_from = standing.silent_from(task, rules.stale_after)
         task.stale = self.now >= silent_from
         ends = silent_from, task.updated_at + rules.stale_after, standing.idle_until(task)
         task.due = self._due(task, *ends)
-        task.title = asks.title(task)
+        task.title = standing.title(task)
         task.findings = (*task.own_findings, task.problem) if task.problem else task.own_findings
-        task.why = asks.why(task)
-        asks_for_process = asks.asks_for_process(task, self.tasks.get(task.parent_id or ""))
-        task.question = task.own_question or (asks.gone_words(task) if asks_for_process else None)
-        asks.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
+        task.why = standing.why(task)
+        asks_for_process = standing.asks_for_process(task, self.tasks.get(task.parent_id or ""))
+        task.question = task.own_question or (standing.gone_words(task) if asks_for_process else None)
+        standing.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
@@ -390,7 +388,7 @@ class Tree:
     def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
         below = self.preorder(task.children)
-        return [one for one, _ in below if one.own_state in asks.HAVE_FAILED and not one.inferred]
+        return [one for one, _ in below if one.own_state in standing.HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
@@ -504,7 +502,7 @@ class JoinedTree(Tree):
             top.own_state = standing.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
-            top.past = asks.is_past(top, tree.rules.history_before)
+            top.past = standing.is_past(top, tree.rules.history_before)
             top.shown = standing.shown_of(top, tree.now, tree.rules.stale_after)
             top.since = standing.since_of(top, [tree.tasks[one] for one in tree.roots])
         self._join()

@@ -21,12 +21,10 @@ from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
 from agentwatch.decisions.form import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader, ending_of
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import request_about
-from agentwatch.requests.store import Offer, RequestError
+from agentwatch.requests.store import Offer, RequestError, request_about
 from agentwatch.state import workspace_id
 
 NAME = "the demo's orchestrator"

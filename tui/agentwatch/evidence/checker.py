@@ -1,5 +1,7 @@
 """Checks the claims of many returns in one round: one look at the disk and at git for all of them."""
 
+from __future__ import annotations
+
 import math
 import os
 import re
@@ -7,16 +9,17 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.delegation.events import Claim, Verdict
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Claim, Run, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.walk import to_name, to_path
+from agentwatch.sources.files.read import FileRefusedError, read_file, to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
+
+if TYPE_CHECKING:
+    from agentwatch.evidence.inspector import Target
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000
@@ -34,20 +37,11 @@ _Judged = tuple[Verdict, str]
 
 
 class Request(NamedTuple):
-    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds,
-    `handoff_at` that of the handoff as it is now. `stored`: it is no file but a session's. `former` are the names under
-    which it lay before; `gone`: it is not there any more. `runs` are those of its agent, and of the agents it asked."""
+    """The statements of a return, to be checked; `gone`: it is not there any more."""
 
+    target: Target
     stated: Sequence[Stated]
-    returned_name: str
-    handoff_name: str | None = None
-    handed_off_at: float | None = None
-    returned_at: float = math.inf
-    handoff_at: float | None = None
-    stored: bool = False
-    former: tuple[str, ...] = ()
     gone: bool = False
-    runs: tuple[Run, ...] = ()
 
 
 class Result(NamedTuple):
@@ -87,12 +81,11 @@ class Checker:
         # Each path is judged, and looked at, once.
         self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
         self._view, self._without_git, self._elsewhere = None, "", lambda _: ""
-        times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
+        times = [one.target.handed_off_at for one in requests]
         try:
-            self._view = ask_git(self._root, times, seconds=self._git_seconds)
+            self._view = ask_git(self._root, filter(None, times), seconds=self._git_seconds)
             self._has_git = True
-            since = min(one.handed_off_at or 0.0 for one in requests)
-            self._elsewhere = elsewhere(self._view.git, since)
+            self._elsewhere = elsewhere(self._view.git, min(at or 0.0 for at in times))
         except NotInRepositoryError as error:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
         except NoRepositoryError as error:
@@ -104,7 +97,7 @@ class Checker:
 
     def _result(self, request: Request) -> Result:
         """The verdicts on all that a return states."""
-        handed = self._handed(request)
+        handed = self._handed(request.target)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
         watched = {to_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
@@ -116,36 +109,36 @@ class Checker:
             return self._judge_file(claim, one, request, handed)
         if claim.verdict is not _YES or claim.call is None:
             return claim
-        change = self._changed(claim.call.at, request)
-        change = change or self._by_others(request.runs, claim.call.at, request.returned_at)
+        since, target = claim.call.at, request.target
+        change = self._changed(since, target.returned.at) or self._by_others(target.runs, since, target.returned.at)
         detail = f"outdated: {claim.detail}; after that {change}"
         return claim._replace(verdict=_OPEN, detail=detail) if change else claim
 
-    def _where(self, path: str, request: Request) -> str:
+    def _where(self, path: str, target: Target) -> str:
         """Where a claimed file lies: where it is claimed, or where its return has gone."""
-        if request.stored or self._look(path).kind is not FileKind.MISSING:
+        if target.returned.stored or self._look(path).kind is not FileKind.MISSING:
             return path
-        near = beside(path, to_name(request.returned_name), request.former)
+        near = beside(path, to_name(target.returned.path), target.former)
         return next((one for one in near if self._look(one).is_there), path)
 
-    def _changed(self, since: float, request: Request) -> str:
-        """A file that was changed after a time, by whatever hand: what no log shows, git may."""
-        first, last = since + SLACK, request.returned_at + SLACK
+    def _changed(self, since: float, until: float) -> str:
+        """A file that was changed between two times, by whatever hand: what no log shows, git may."""
+        first, last = since + SLACK, until + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
             if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{to_path(path)} was changed"
         return ""
 
-    def _handed(self, request: Request) -> _Handed:
-        """When the handoff of a request was written, as far as anybody can tell."""
-        at, returned_at = request.handed_off_at, request.returned_at
+    def _handed(self, target: Target) -> _Handed:
+        """When the handoff was written, as far as anybody can tell."""
+        at, returned_at, handoff = target.handed_off_at, target.returned.at, target.handoff
         if at is None:
             return _Handed()
-        now = at if request.handoff_at is None else request.handoff_at
+        now = at if handoff is None else handoff.at
         if at > returned_at or at == returned_at < now:
             return _Handed(why="the handoff was written after its return")
-        name = self._place(to_name(request.handoff_name or "")).relative
+        name = self._place(to_name(handoff.path)).relative if handoff is not None else None
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self._look(name)
@@ -172,7 +165,7 @@ class Checker:
             # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
             is_open = claim.detail or claim.kind == ClaimKind.EVIDENCE or not claim.path.strip()
             return claim._replace(verdict=_OPEN if is_open else _NO, detail=claim.detail or fault)
-        there = self._where(path, request)
+        there = self._where(path, request.target)
         disk, (verdict, detail) = self._look(there), (claim.verdict, claim.detail)
         git, before = self._git_facts(there, handed.at), self._git_facts(path, handed.at)
         if git is not None and before is not None and before.tracked_before:

@@ -74,8 +74,8 @@ _SAID_REMOVED = re.compile(
 def claims_of(
     returned_text: str,
     returned_name: str,
-    handoff_text: str | None = None,
-    handoff_name: str | None = None,
+    handoff_text: str = "",
+    handoff_name: str = "handoff.json",
     *,
     stored: bool = False,
     judge: Judge | None = None,
@@ -93,9 +93,9 @@ def claims_of(
     if opened is None or not isinstance(opened.document, Return):
         return []
     found = [*_of_return(opened, opened.document, judge)]
-    packet = read(handoff_text or "", handoff_name or "handoff.json")
+    packet = read(handoff_text, handoff_name)
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
-        packet = read_stored(handoff_text or "", handed_over=True)
+        packet = read_stored(handoff_text, handed_over=True)
     if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
         found += _demanded(packet.model, opened, opened.document.outcome, returned_text)
     # Beside a word that says that something was removed stand, among others, the paths.

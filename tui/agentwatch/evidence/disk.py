@@ -14,8 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.sources.files.read import kind_of
-from agentwatch.sources.files.walk import to_name
+from agentwatch.sources.files.read import kind_of, to_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.events import Checked, Seen
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Checked, Run, Seen
 from agentwatch.sources.files.documents import ParsedDocuments
-from agentwatch.sources.files.walk import to_name
+from agentwatch.sources.files.read import to_name
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
@@ -36,14 +36,6 @@ class Target(NamedTuple):
     handed_off_at: float | None = None
     former: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
-
-
-class _Known(NamedTuple):
-    """A target that was checked, how, and what was found."""
-
-    target: Target
-    request: Request
-    result: Result
 
 
 class Inspector(Background[Sequence[Checked]]):
@@ -72,7 +64,8 @@ class Inspector(Background[Sequence[Checked]]):
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, tuple[Request, Result]] = {}
+        """By task, what was checked last, and what was found."""
         # When to look at all that is known, and when to check anything of it again (monotonic seconds).
         self._look_at = self._again_at = 0.0
 
@@ -84,7 +77,11 @@ class Inspector(Background[Sequence[Checked]]):
             task = tree.tasks.get(task_id)
             if task is None or (attempt := task.latest).returned is None:
                 continue
-            runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
+            runs: tuple[Run, ...] = ()
+            if (run := attempt.run) is not None:
+                # Of those that it asked for, or that these did, the ones that began while it lasted.
+                end = math.inf if run.ended_at is None else run.ended_at
+                runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
             key = (target.returned.path, target.returned.digest, target.handoff and target.handoff.digest, former)
@@ -110,10 +107,10 @@ class Inspector(Background[Sequence[Checked]]):
             return []
         # The last verdict on a return that is gone stays, or is found again where it was moved to.
         return [
-            known.target
-            for known in self._known.values()
-            if any(look(root, path) != facts for path, facts in known.result.looks.items())
-            and self._is_there(known.target.returned)
+            request.target
+            for request, result in self._known.values()
+            if any(look(root, path) != facts for path, facts in result.looks.items())
+            and self._is_there(request.target.returned)
         ]
 
     def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
@@ -156,17 +153,18 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.checker import Checker
         from agentwatch.evidence.log import WorkspaceLogs
 
-        asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
-        if not asked:
+        requests = [request for target in targets if (request := self._request(target)) is not None]
+        if not requests:
             return []
         if self._checker is None:
             logs = WorkspaceLogs(self._runs, self._transcript_of)
             self._checker = Checker(self._workspace, by_others=logs.changed)
         news: list[Checked] = []
-        for (target, request), result in zip(asked, self._checker.check([one for _, one in asked]), strict=True):
-            known, returned = self._known.get(target.task_id), target.returned
-            self._known[target.task_id] = _Known(target, request, result)
-            if known is None or known.target != target or known.result.claims != result.claims:
+        for request, result in zip(requests, self._checker.check(requests), strict=True):
+            target, returned = request.target, request.target.returned
+            before, known = self._known.get(target.task_id, (None, None))
+            self._known[target.task_id] = request, result
+            if before is None or known is None or before.target != target or known.claims != result.claims:
                 now = time.time()
                 at = self._tree.checked_at(returned, result.claims, now) if self._tree is not None else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
@@ -181,44 +179,23 @@ class Inspector(Background[Sequence[Checked]]):
 
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
         gone = not self._is_there(returned)
-        if known is not None and known.target is target:
-            return known.request._replace(gone=gone)
+        if known is not None and known[0].target is target:
+            return known[0]._replace(gone=gone)
         text = self._text_of(returned)
         if text is None:
             return None
-        workspace, runs = str(self._workspace), target.runs
-        log = read_log(runs, self._transcript_of) if runs else None
-        handoff_name = handoff.path if handoff is not None else None
+        log = read_log(target.runs, self._transcript_of) if target.runs else None
         stated = claims_of(
             text,
             returned.path,
-            self._text_of(handoff) if handoff is not None else None,
-            handoff_name,
+            (handoff and self._text_of(handoff)) or "",
+            handoff.path if handoff is not None else "handoff.json",
             stored=returned.stored,
-            judge=LogJudge(log, workspace).judge if log is not None else None,
+            judge=LogJudge(log, str(self._workspace)).judge if log is not None else None,
             read=self._parsed.open,
         )
-        return Request(
-            stated,
-            returned.path,
-            handoff_name,
-            target.handed_off_at,
-            returned.at,
-            handoff.at if handoff is not None else None,
-            stored=returned.stored,
-            former=target.former,
-            gone=gone,
-            runs=runs,
-        )
+        return Request(target, stated, gone)
 
     def _runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree is not None else []
         return [ran.run for ran in runs if ran.run is not None]
-
-
-def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
-    """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
-    yield run
-    for other in tree.runs.below(run.session):
-        if run.started_at <= other.began_at <= (other.began_at if run.ended_at is None else run.ended_at):
-            yield other

@@ -77,7 +77,7 @@ class Statement(NamedTuple):
     @property
     def admits(self) -> bool:
         """It tells of failures."""
-        return self.fails or bool(self.exit_code) or any(one.is_failure for one in self.quantities)
+        return self.fails or bool(self.exit_code)
 
 
 _RESULT = re.compile(
@@ -531,9 +531,8 @@ def _stands_near(one: Quantity, output: str) -> bool:
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
-    stem = value.removesuffix("s") if value.isalpha() else value
-    more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else r"\w*" if value.isalpha() else ""
-    return re.search(rf"(?<![\w.]){re.escape(stem)}{more}(?!\w|\.\d)", output) is not None
+    more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else "s?" if value.isalpha() else ""
+    return re.search(rf"(?<![\w.]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
 
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:

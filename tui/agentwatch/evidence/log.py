@@ -10,8 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.events import Call
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Call, Run
 from agentwatch.evidence.disk import DOCUMENT
 from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line

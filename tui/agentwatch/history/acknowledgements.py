@@ -15,10 +15,10 @@ from agentwatch.background import Part
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.history.database import Database, UnusableError, select
+from agentwatch.history.store import Database, UnusableError, select
 
+# Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file.
 OLD_NAME = "put-aside.jsonl"
-"""Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file."""
 
 
 class AcknowledgeError(AgentwatchError):
@@ -53,8 +53,8 @@ class Acknowledgements(Part):
         self._old = self._database.directory / OLD_NAME
         self._clock = clock
         self._began: float | None = None
+        # Since when things are new, and what is known of each task, as far as that was told.
         self._known: dict[str, Aside] = {}
-        """Since when things are new, and what is known of each task, as far as that was told."""
         self._signs: object = "none yet"  # others once something may have changed
         self._marked: deque[_Row] = deque()
         self._unread = self._unwritten = ""

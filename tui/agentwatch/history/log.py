@@ -4,9 +4,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Seen, Tick
-from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
+from agentwatch.delegation.decision import Request, RequestStage
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Checked,
+    Decided,
+    Event,
+    Gone,
+    Ran,
+    Requested,
+    Run,
+    RunState,
+    Seen,
+    Tick,
+)
 from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 
@@ -72,11 +84,12 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield moment(run.started_at, _begun(run, run))
-    # Of a human's session the last turn is enough: people talk to one for days.
-    for number in range(1 if run.parent_session else max(len(run.rounds) - 1, 1), len(run.rounds)):
-        one, following = run.rounds[number - 1], run.rounds[number].began_at
-        ended = following if one.ended_at is None else one.ended_at
-        yield moment(ended, replace(run.part(0, number), updated_at=run.updated_at))
+    for number, one in enumerate(run.rounds[:-1], 1):
+        following = run.rounds[number].began_at
+        yield moment(
+            following if one.ended_at is None else one.ended_at,
+            replace(run.part(0, number), updated_at=run.updated_at),
+        )
         yield moment(following, _begun(run, run.part(0, number + 1)))
     yield moment(run.ended_at, run)
 
@@ -91,7 +104,7 @@ def _begun(run: Run, part: Run) -> Run:
         updated_at=run.updated_at,
         state=RunState.WORKING if lived else RunState.SUBMITTED,
         ended_at=None,
-        reason="its session began" if lived else "",
+        reason=("its session began" if part is run else "its next turn began") if lived else "",
         said=None,
         rounds=part.rounds if part is not run else (),
         todos=None,
@@ -141,13 +154,13 @@ class StateChanges:
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
+        # The last activity of each task, without its time and, but for a todo, whether it is over: that is no news.
         self._did: dict[str, Activity | None] = {}
-        """The last activity of each task, without its time and, but for a todo, whether it is over: that is no news."""
         self.touched = set[str]()  # the tasks that changed or were looked at, until somebody empties it
+        # The fields whose change is a change of the task; that it is accepted may change no state.
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
-        """The fields whose change is a change of the task; that it is accepted may change no state."""
+        # How far each request had got, and whether it was allowed.
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
-        """How far each request had got, and whether it was allowed."""
         self._at = float("-inf")
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:

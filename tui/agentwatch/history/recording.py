@@ -17,31 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Seen
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.decision import Decision, Request
+from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Run, Seen
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.values import checked_run, is_time, messages, shape_of
+from agentwatch.sources.sessions.reader import checked_run, is_time, messages, shape_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 VERSION = 1
 
+# Characters. Of a version with a longer outline only the text is kept, and the version goes with it.
 _LONGEST_OUTLINE = 32_768
-"""Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
+# Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it.
 _LONGEST = 64 * 1024 * 1024
-"""Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
 _DIGITS = 8  # of the version of the contracts
 _KINDS: dict[str, type[Fields]] = {"h": Handoff, "r": Return, "t": TodoList}
+# Events that are written as they are: by the last of their fields, with its type.
 _PLAIN: dict[str, tuple[Any, Any]] = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
     "request": (Requested, Request),
     "aside": (Noted, Aside),
 }
-"""Events that are written as they are: by the last of their fields, with its type."""
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -154,16 +152,14 @@ def recording_lines(
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
-def write_new(path: Path, pieces: Iterable[str]) -> int:
-    """Write a text into a new file of the user's own; how many pieces it had. Raises UsageError, and leaves nothing."""
-    count = 0
+def write_new(path: Path, pieces: Iterable[str]) -> None:
+    """Write a text into a new file of the user's own. Raises UsageError, and leaves nothing."""
     try:
         with open(
             path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)
         ) as file:
             try:
-                for count, piece in enumerate(pieces, 1):  # noqa: B007
-                    file.write(piece)
+                file.writelines(pieces)
                 file.flush()
             except BaseException:
                 # Also when it is interrupted: half a recording is none.
@@ -173,7 +169,6 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
         raise UsageError(f"{path}: there is such a file already; give another name or remove it") from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
-    return count
 
 
 def read_recording(path: Path) -> Recording:

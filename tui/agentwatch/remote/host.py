@@ -18,8 +18,7 @@ from urllib.parse import quote
 from agentwatch.decisions.envelope import PublicKey, parse_public
 from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled, Run
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight
@@ -179,7 +178,7 @@ class RemoteHost:
         """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
         steady = self.steady()
         if self.heard_at is None:
-            is_lost = self._state.words or steady >= self._answers_by
+            is_lost = (self._state.words and not self._state.up) or steady >= self._answers_by
         else:
             is_lost = not self.is_alive or steady >= self._down_steady + _GRACE_SECONDS
         return (self.heard_at or self._began_at) if is_lost or self._verifier.why else None
@@ -345,6 +344,8 @@ class RemoteHost:
         if self._clock_trouble:
             return False
         self.heard_at, self._heard_steady = self.clock(), steady
+        if self._state.up:
+            self._state = LinkState(up=True)
         if echo != self._echo:
             # The first that has it answers at once, others say it again.
             self._echo, self.round_trip = echo, took
@@ -371,19 +372,17 @@ class RemoteHost:
 
     def _ask(self, *, is_due: bool = False) -> None:
         """Say that somebody is here, and which workspaces lack something, if it is time for one or the other."""
-        lacking = [source for source in self._sources if source.is_time_to_ask()]
-        if not self._state.up or not (is_due or lacking):
+        lacks = {source.workspace_id for source in self._sources if self._state.up and source.asks_for_all()}
+        if not self._state.up or not (is_due or lacks):
             return
         self._watched_steady = self.steady()
-        for source in lacking:
-            source.note_asked()
         seen = {source.workspace_id for source in self._sources if source.is_shown} if is_attended() else set()
         watch = Watch(
             screen=self.screen,
             sent=self._watched_steady,
             epoch=self._epoch,
             shown=tuple(sorted(seen - {""})),
-            lacks=tuple({source.workspace_id for source in lacking}),
+            lacks=tuple(lacks),
         )
         self._link.send(pack(watch))
 
@@ -419,6 +418,13 @@ class RemoteSource(Source):
     @property
     def workspace_id(self) -> str:
         return self.workspace.id if self.workspace is not None else ""
+
+    @property
+    def watched_at(self) -> float:
+        """When it was first watched there, in our time."""
+        if self.workspace is None:
+            return 0.0
+        return min(self.workspace.watched_at - self.host.offset, self.host.clock())
 
     # The source
 
@@ -465,12 +471,10 @@ class RemoteSource(Source):
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
-            known = self.log.events()
-        about = run.source, run.session_id, run.place
-        for ran in known:
-            if isinstance(ran, Ran) and ran.run and (ran.run.source, ran.run.session_id, ran.run.place) == about:
-                return FarTranscript(partial(self.ask, "transcript", ran.path))
-        return None
+            ran = [one for one in self.log.events() if isinstance(one, Ran)]
+        keys = {(one.run.session, one.run.place): one.path for one in ran if one.run}
+        key = keys.get((run.session, run.place))
+        return FarTranscript(partial(self.ask, "transcript", key)) if key is not None else None
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""
@@ -538,14 +542,13 @@ class RemoteSource(Source):
         self._lacks = True
         self.begin_anew()
 
-    def is_time_to_ask(self) -> bool:
-        """Whether to ask for all of the log now."""
-        return self.workspace is not None and self._lacks and self.host.steady() >= self._ask_at
-
-    def note_asked(self) -> None:
-        """All of the log is being asked for."""
+    def asks_for_all(self) -> bool:
+        """Whether all of the log is to be asked for now; not again for a while then."""
+        if self.workspace is None or not self._lacks or self.host.steady() < self._ask_at:
+            return False
         self._pause = min(self._pause * 2, 64.0)
         self._ask_at = self.host.steady() + self._pause
+        return True
 
     def begin_anew(self) -> None:
         """Have all of the log emitted."""
@@ -736,7 +739,7 @@ class Fleet:
 
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
-        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
+        return {one.name: one.public for one in self._keys.trusted(Role.HOST)}
 
     def _own_key(self) -> str:
         """The key that signs here, "" where there is none so far."""
@@ -761,11 +764,6 @@ class Fleet:
         return ""
 
     # What there is
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether there are hosts that say themselves which workspaces they have."""
-        return bool(self._brokered)
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
@@ -815,8 +813,8 @@ class Fleet:
 
     def directory(self, place: Path) -> str:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
-        host, name, _, unheard = self._known[place]
-        known = host.hello.workspaces if host.hello is not None and not unheard else ()
+        host, name, *_ = self._known[place]
+        known = host.hello.workspaces if host.hello is not None else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
-from agentwatch.delegation.links import MAX_VERSIONS
-from agentwatch.delegation.request import after
+from agentwatch.delegation.links import MAX_VERSIONS, after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
-from agentwatch.sources.sessions.values import messages
+from agentwatch.sources.sessions.reader import messages
 
 MEBIBYTE = 1024 * 1024
 MOST = {
@@ -84,7 +83,9 @@ class Log:
                 event = after(before, event)
         for one in [*void]:
             self._remove(one)
-        if key_of(event) in self._chains or not _says_it_went(event):
+        # Of a subject of which only this is known, nothing is left.
+        went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
+        if key_of(event) in self._chains or not went:
             self.append(event)
         return event
 
@@ -132,11 +133,6 @@ def _says_the_same(before: Event, now: Event) -> bool:
             same = (before.digest, before.incomplete, before.document) == (now.digest, now.incomplete, now.document)
             return same and not is_again
     return False
-
-
-def _says_it_went(event: Event) -> bool:
-    """Whether nothing is left of a subject of which only this is known."""
-    return isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
 
 
 # How much that is

@@ -40,6 +40,7 @@ Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS = 5.0
 PING_SECONDS = 10  # A connection on which nothing answers is given up after three of them
+_NOTHING_KEPT = 10_037  # JetStream's number for it
 _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
 _FILES = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
@@ -177,9 +178,9 @@ class NatsHub:
     """A connection, in a thread, for the links to all hosts of a fleet, or for that of one `host` to its screens. It is
     there while one of them is."""
 
-    def __init__(self, server: str, login: Login, host: str = "") -> None:
+    def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None) -> None:
         self.screen = secrets.token_hex(8)
-        self._server, self._login, self._host = server, login, host
+        self._server, self._login, self._host, self._note = server, login, host, note
         self._subject = host_subject(host) if host else screen_subject("*", self.screen)
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
@@ -203,7 +204,7 @@ class NatsHub:
             self._thread.start()
         elif state is not None:
             link.change(state)
-            self.soon(partial(_give_kept, link))
+            self.soon(partial(self._give_kept, link))
 
     def leave(self, link: NatsLink) -> None:
         """Let a link hear no more; the last one ends the connection within a second, with what was sent."""
@@ -241,8 +242,10 @@ class NatsHub:
     def _change(self, state: LinkState) -> None:
         with self._lock:
             is_new, self._state, links = state != self._state, state, list(self._links.values())
-        for link in links if is_new else ():
-            link.change(state)
+        if is_new:
+            self._note(state)
+            for link in links:
+                link.change(state)
 
     async def _live(self) -> LinkState:
         """One connection, from its beginning to its end. Returns why it has ended."""
@@ -268,7 +271,7 @@ class NatsHub:
                 self._client = client
                 self._change(LinkState(up=True))
                 for link in list(self._links.values()) if not self._host else ():
-                    self.soon(partial(_give_kept, link))
+                    self.soon(partial(self._give_kept, link))
                 await over.wait()
                 self._client = None
                 if trouble:
@@ -284,11 +287,17 @@ class NatsHub:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
             link.receive(message.data)
 
-
-async def _give_kept(link: NatsLink, client: Client) -> None:
-    """Tell a link the latest hello of its host that is kept."""
-    kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
-    link.receive(kept.data or b"")
+    async def _give_kept(self, link: NatsLink, client: Client) -> None:
+        """Tell a link the latest hello of its host that is kept, or that it never said one."""
+        try:
+            kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
+        except nats.js.errors.NotFoundError as error:
+            if error.err_code == _NOTHING_KEPT:
+                server = shown(self._server)
+                words = f"it has never spoken on {server}: `agentwatch relay --nats {server}` on it says why"
+                link.change(LinkState(up=True, words=words))
+        else:
+            link.receive(kept.data or b"")
 
 
 class NatsLink(Link):
@@ -324,15 +333,7 @@ class NatsEnd(NatsLink):
         self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None
     ) -> None:
         host = host_of(key.public)
-        super().__init__(NatsHub(server, login or Login(key), host), host)
-        self._note = note
-
-    def start(self, receive: Receive, change: Change) -> None:
-        def tell(state: LinkState) -> None:
-            self._note(state)
-            change(state)
-
-        super().start(receive, tell)
+        super().__init__(NatsHub(server, login or Login(key), host, note), host)
 
     def send(self, message: bytes, to: str = "") -> None:
         if to:

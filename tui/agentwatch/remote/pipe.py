@@ -7,7 +7,6 @@ there, which may greet on every login. Everything here is called from threads; a
 import os
 import random
 import shlex
-import struct
 import subprocess
 import threading
 import time
@@ -16,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from io import BufferedReader
-from typing import NamedTuple
+from multiprocessing.connection import Connection
+from typing import IO, NamedTuple, cast
 
 from agentwatch.remote.address import Address
 from agentwatch.remote.protocol import LARGEST_MESSAGE
@@ -30,7 +29,7 @@ GREETING = b"agentwatch-relay\n"  # Is the first line, in both directions
 _MOST_NOISE = 256 * 1024
 MOST_WAITING = 64 * 1024 * 1024
 """Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
-_CHUNK = 1024 * 1024
+_ENDED = "the connection has ended"
 _JOIN_SECONDS = 0.8
 
 _SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
@@ -47,8 +46,8 @@ Receive = Callable[[bytes], None]  # Is called with every message, in a thread o
 
 
 class LinkState(NamedTuple):
-    """Whether a link is up. `words` say in a plain sentence why it is not, and what to do; they may quote foreign text.
-    `fatal`: nobody will be there again."""
+    """Whether a link is up. `words` say in a plain sentence why it is not, or why nobody answers, and what to do; they
+    may quote foreign text. `fatal`: nobody will be there again."""
 
     up: bool
     words: str = ""
@@ -105,37 +104,22 @@ def stay_connected(
         pause = FIRST_PAUSE if was_asked else min(pause * 2, LONGEST_PAUSE)
 
 
-def framed(message: bytes) -> bytes:
-    """A message with its length before it."""
-    return struct.pack(">I", len(message)) + message
-
-
 def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     """The messages that come, from behind the greeting, at which `begun` is called. Raises OSError, also at the end."""
-    data = bytearray()
-
-    def read() -> None:
-        some = os.read(descriptor, _CHUNK)
-        if not some:
-            raise ConnectionError("the connection has ended")
-        data.extend(some)
-
-    while (at := data.find(GREETING)) < 0:
-        if len(data) > _MOST_NOISE:
+    noise = bytearray()
+    while not noise.endswith(GREETING):
+        if len(noise) > _MOST_NOISE:
             raise ConnectionError("something else than a relay answers there")
-        read()
-    del data[: at + len(GREETING)]
+        if not (letter := os.read(descriptor, 1)):
+            raise ConnectionError(_ENDED)
+        noise += letter
     begun()
-    while True:
-        while len(data) < 4:
-            read()
-        end = 4 + struct.unpack_from(">I", data)[0]
-        if end > 4 + LARGEST_MESSAGE:
-            raise ConnectionError("something else than a relay speaks there")
-        while len(data) < end:
-            read()
-        yield bytes(data[4:end])
-        del data[:end]
+    with Connection(os.dup(descriptor), writable=False) as pipe:
+        while True:
+            try:
+                yield pipe.recv_bytes(LARGEST_MESSAGE)
+            except (EOFError, OSError) as error:
+                raise ConnectionError(_ENDED) from error
 
 
 class Writer:
@@ -144,8 +128,9 @@ class Writer:
     def __init__(self, descriptor: int) -> None:
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.
         self._descriptor = os.dup(descriptor)
+        os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
-        self._waiting = [GREETING]
+        self._waiting: list[bytes] = []
         self._size = 0
         self._is_over = False
         self._thread = threading.Thread(target=self._run, name="agentwatch-write", daemon=True)
@@ -155,7 +140,7 @@ class Writer:
         """Write a message, as soon as those before are written."""
         with self._news:
             if not self._is_over and self._size + len(message) <= MOST_WAITING:
-                self._waiting.append(framed(message))
+                self._waiting.append(message)
                 self._size += len(message)
                 self._news.notify()
 
@@ -167,16 +152,16 @@ class Writer:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        with suppress(OSError), os.fdopen(self._descriptor, "wb", 0) as file:
+        with suppress(OSError), Connection(self._descriptor, readable=False) as pipe:
+            os.write(self._descriptor, GREETING)
             while True:
                 with self._news:
                     self._news.wait_for(lambda: self._waiting or self._is_over)
                     if not self._waiting:
                         return
-                    view = memoryview(b"".join(self._waiting))
-                    self._waiting, self._size = [], 0
-                while view:
-                    view = view[file.write(view) :]
+                    waiting, self._waiting, self._size = self._waiting, [], 0
+                for message in waiting:
+                    pipe.send_bytes(message)
         with self._news:
             self._is_over = True
 
@@ -222,7 +207,6 @@ class ProcessLink(Link):
         words = ["--", *paths] if any(paths) else ["--all"]
         self._command = command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))
         self._stopped, self._again = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -234,9 +218,7 @@ class ProcessLink(Link):
         self._thread.start()
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
-        with self._lock:
-            writer = self._writer
-        if writer is not None:
+        if (writer := self._writer) is not None:
             writer.send(message)
 
     def connect_again(self) -> None:
@@ -244,9 +226,7 @@ class ProcessLink(Link):
         self._again.set()
 
     def _end_process(self) -> None:
-        with self._lock:
-            process = self._process
-        if process is not None:
+        if (process := self._process) is not None:
             _end(process)
 
     def stop(self) -> None:
@@ -262,7 +242,7 @@ class ProcessLink(Link):
         try:
             words = resolve_command(self._command)
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
-                words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+                words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:
             return LinkState(
@@ -270,8 +250,7 @@ class ProcessLink(Link):
             )
         with process:
             writer = Writer(process.stdin.fileno())  # type: ignore[union-attr]
-            with self._lock:
-                self._process, self._writer = process, writer
+            self._process, self._writer = process, writer
             if self._stopped.is_set():
                 _end(process)
             lines: deque[str] = deque(maxlen=20)
@@ -285,8 +264,7 @@ class ProcessLink(Link):
             except OSError as error:
                 why = error.strerror or str(error)
             finally:
-                with self._lock:
-                    self._writer = self._process = None
+                self._writer = self._process = None
                 writer.stop(0)
                 _end(process)
                 reads.join(_STOP_SECONDS)
@@ -295,8 +273,7 @@ class ProcessLink(Link):
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
     """Keep the last lines that ssh, and the relay there, say to people."""
-    with suppress(OSError, ValueError), BufferedReader(process.stderr) as stderr:  # type: ignore[type-var]
-        # Unbuffered, each byte would be a system call, and a flood of words outlives the connection.
+    with suppress(OSError, ValueError), cast("IO[bytes]", process.stderr) as stderr:
         for line in iter(lambda: stderr.readline(4096), b""):
             lines.append(line.decode("utf-8", "replace").strip())
 

@@ -72,7 +72,8 @@ class Entry(_Model):
 
 class Workspace(_Model):
     """One that a host relays, judged by its `rules`. `id` is that of its state directory there, `path`, `name` and
-    `summary` are the host's words, `asked` the paths by which the relay was told of it."""
+    `summary` are the host's words, `asked` the paths by which the relay was told of it; it was first watched at
+    `watched_at`."""
 
     id: str
     path: str
@@ -80,6 +81,7 @@ class Workspace(_Model):
     rules: Rules = Rules()
     asked: tuple[str, ...] = ()
     summary: str = ""
+    watched_at: float = 0.0
 
     def is_called(self, name: str) -> bool:
         """Whether somebody who asks for this name means it; "" means any."""

@@ -36,7 +36,7 @@ from agentwatch.remote.protocol import (
 )
 from agentwatch.remote.texts import Answers, parts
 from agentwatch.sources import Problem, health_of
-from agentwatch.state import shown, state_directory, workspace_id
+from agentwatch.state import first_watched, shown, state_directory, workspace_id
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
@@ -57,6 +57,7 @@ class Relayed:
         self._new: list[Entry] = []  # The entries of the log that were not told yet
         self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
+        self._watched_at = first_watched(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
         self._settled = 0  # How many looks have found it settled
@@ -67,8 +68,15 @@ class Relayed:
         monitor, tree = self.monitor, self.monitor.tree
         rules = rules_of(monitor.settings, tree.rules.history_before)
         summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you" if tree.tasks else ""
-        path = str(monitor.workspace)
-        return Workspace(id=self.id, path=path, name=self._name, rules=rules, asked=self._asked, summary=summary)
+        return Workspace(
+            id=self.id,
+            path=str(monitor.workspace),
+            name=self._name,
+            rules=rules,
+            asked=self._asked,
+            summary=summary,
+            watched_at=self._watched_at,
+        )
 
     def _note(self, event: Event | Standing) -> None:
         try:
@@ -152,8 +160,7 @@ class Relay:
         self._key = key
         self._host = host or socket.gethostname()
         self._missing = missing or {}
-        self._clock = clock
-        self._began_at = clock()
+        self._clock, self._began_at = clock, clock()
         self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
         self._heard: dict[str, float] = {}  # When that was, by a clock that nobody sets
         self._kept: tuple[Workspace, ...] | None = None

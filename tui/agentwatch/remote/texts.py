@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
-from agentwatch.sources.sessions.values import shape_of
+from agentwatch.sources.sessions.reader import shape_of
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

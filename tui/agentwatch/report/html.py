@@ -19,21 +19,17 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
 
-_DEEPEST = 16
-"""Levels that are indented; nobody reads deeper."""
+_DEEPEST = 16  # Levels that are indented; nobody reads deeper
 
 _CHANGES = 2_000
-_ITEMS = 60
-"""Entries of one list or table; more are counted."""
+_ITEMS = 60  # Entries of one list or table; more are counted
 
-_FIRST_ASKED = 12
-"""Asks whose tasks are unfolded: more would push the tree out of sight."""
+_FIRST_ASKED = 12  # Asks whose tasks are unfolded: more would push the tree out of sight
 
+# Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout.
 _SHORTEST = 2.0
-"""Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
 
-_LEAST = 0.6
-"""Percent of the lane that the shortest attempt takes: it must be seen."""
+_LEAST = 0.6  # Percent of the lane that the shortest attempt takes: it must be seen
 
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _LEGEND = (

@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, Any
 from agentwatch import __version__
 from agentwatch.background import Background
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, input_text
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import in_line, queries_in, read, request_about
-from agentwatch.requests.store import Offer, RequestError
-from agentwatch.sources.codex.codex_reader import NAME
-from agentwatch.sources.codex.rollout import MCP
+from agentwatch.requests.store import Offer, RequestError, in_line, queries_in, read, request_about
+from agentwatch.sources.codex import MCP, NAME
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
 

@@ -15,8 +15,7 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record, answers, time_of
-from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.decision import Request, Stage
 from agentwatch.disk import UNSYNCED, Disk, change_stamp
 from agentwatch.requests.store import Offer, RequestError, RequestStore, refuse_inside
 from agentwatch.state import is_shown, state_directory

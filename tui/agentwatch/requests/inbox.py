@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from agentwatch.background import Part
+from agentwatch.delegation.decision import Request, RequestStage
 from agentwatch.delegation.events import Requested
-from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.disk import change_stamp
 from agentwatch.requests.store import RequestError, RequestStore, as_asked
 from agentwatch.sources.files.watcher import NAMES, Watcher

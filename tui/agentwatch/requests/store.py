@@ -12,24 +12,43 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentwatch.decisions.errors import reason, remedy
-from agentwatch.delegation.decision import OF_REQUESTS
-from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk
+from agentwatch.delegation.decision import (
+    OF_REQUESTS,
+    Given,
+    Option,
+    Query,
+    Request,
+    RequestStage,
+    input_text,
+    request_id_of,
+)
+from agentwatch.disk import (
+    OPEN_HELD,
+    UNSYNCED,
+    Directory,
+    Disk,
+    fingerprint,
+    fingerprint_at,
+    is_open_to_others,
+)
 from agentwatch.errors import AgentwatchError
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
 
 NAME = "requests"
 MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
@@ -37,7 +56,6 @@ MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
 LARGEST = 1024 * 1024  # bytes of a file: what is larger is answered in its program
 
 _MOST_SECONDS = 2**40
-_OPEN_TO_OTHERS = 0o077
 
 
 class RequestError(AgentwatchError):
@@ -93,7 +111,7 @@ class RequestStore:
         try:
             with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
-                if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+                if is_open_to_others(status):
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
                 yield directory
         except FileNotFoundError:
@@ -160,7 +178,7 @@ class Offer:
         """The ledger as its holder looked for an answer, and when."""
         self._store = store
         self._path = store.directory / _name(request.request_id)
-        self._stamp = _stamp(os.fstat(descriptor))
+        self._stamp = fingerprint(os.fstat(descriptor))
         self._is_held = True
 
     def __enter__(self) -> Self:
@@ -171,9 +189,7 @@ class Offer:
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        with suppress(OSError):
-            return self._is_held and _stamp(self._path.lstat()) == self._stamp
-        return False
+        return self._is_held and fingerprint_at(self._path) == self._stamp
 
     def note_call(self, call_id: str) -> None:
         """Say which call it is about, as soon as that is known. Never raises: where it cannot be written, it is not."""
@@ -183,7 +199,7 @@ class Offer:
                 request = replace(self.request, call_id=call_id)
                 descriptor = directory.replace_held(self._path.name, to_bytes(request, store.workspace_id))
                 os.close(self._descriptor)
-                self.request, self._descriptor, self._stamp = request, descriptor, _stamp(os.fstat(descriptor))
+                self.request, self._descriptor, self._stamp = request, descriptor, fingerprint(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
@@ -260,9 +276,65 @@ def _schema() -> TypeAdapter[Request]:
     return TypeAdapter(Request)
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
 def _name(request_id: str) -> str:
     return f"{request_id}.json"
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
+    """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
+    ValueError where the input has no one spelling."""
+    spelled, digest = input_text(given)
+    return Request(
+        request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
+        source=source,
+        session_id=session_id,
+        nonce=nonce,
+        input=spelled,
+        input_sha256=digest,
+        **values,
+    )
+
+
+def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
+    """The parts of a call that say what it would do, each below the other, and all arguments but those that are known:
+    they are in the parts, or told elsewhere. All but the last part are paths, and such. Where the parts are no texts,
+    all of it is shown as JSON."""
+    texts = [part for part in parts if isinstance(part, str)]
+    if not texts or len(texts) < len(parts) or not texts[0]:
+        return json.dumps(given, ensure_ascii=False, indent=2), ()
+    # Each name and value is in one line, and a text in quotation marks.
+    beside = (given_as(name, value) for name, value in given.items() if name not in known)
+    return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+
+
+def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
+    """The questions of a call; none where one of them, or an option, lacks its words, or two cannot be told apart.
+
+    `several` and `key` are the names under which a question says that it takes several options, and what its id is.
+    """
+    found = []
+    for asked in map(mapping, listed(given, "questions")):
+        question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
+        labels = [text(option, "label") for option in options]
+        if question is None or None in labels:
+            return ()
+        offered = tuple(Option(str(one["label"]), text(one, "description") or "") for one in options)
+        named = text(asked, key) or ""
+        found.append(Query(question, text(asked, "header") or "", offered, asked.get(several) is True, named))
+    return tuple(found) if len({(one.question, one.key) for one in found}) == len(found) else ()
+
+
+def given_as(name: str, value: object) -> Given:
+    return Given(name if _NAME.fullmatch(name) else _json(name), _json(value))
+
+
+def in_line(text: str) -> str:
+    """A path, and such: a line break in it would make what follows pass for something else."""
+    return text if text.isprintable() else _json(text)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

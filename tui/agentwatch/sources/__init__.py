@@ -7,7 +7,7 @@ so order, chunks and restarts cannot matter, and a key never waits for a disk.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.events import Event
-    from agentwatch.delegation.run import Run
-    from agentwatch.sources.files.documents import Elsewhere, KnownFile
+    from agentwatch.delegation.events import Event, Run
+    from agentwatch.sources.files.documents import Recalled
     from agentwatch.sources.sessions.following import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 _WORST_FIRST: tuple[Mode, ...] = ("starting", "degraded", "polling", "live", "replay")
 
 FILES = "files"  # The name of the source that is the workspace itself
-
-_MOST_PROBLEMS = 20  # Those that a command prints, a line each
 
 
 class Problem(NamedTuple):
@@ -67,10 +64,8 @@ def together(known: Sequence[Health]) -> Health:
 
 def complain_of(problems: Sequence[Problem]) -> None:
     """Say on standard error what could not be read, for a command that looks once."""
-    for problem in problems[:_MOST_PROBLEMS]:
+    for problem in problems:
         complain(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
-    if len(problems) > _MOST_PROBLEMS:
-        complain(f"agentwatch: {len(problems) - _MOST_PROBLEMS:,} more places could not be read")
 
 
 class Batch(NamedTuple):
@@ -84,12 +79,7 @@ class Batch(NamedTuple):
 class Source(Protocol):
     """Where events come from. It runs on its own thread and never blocks the caller."""
 
-    def remember(
-        self,
-        files: Mapping[str, KnownFile],  # noqa: ARG002
-        looked_at: float | None = None,  # noqa: ARG002
-        elsewhere: Elsewhere | None = None,  # noqa: ARG002
-    ) -> None:
+    def remember(self, recalled: Recalled) -> None:  # noqa: ARG002
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
         return
 
@@ -132,11 +122,9 @@ class CombinedSource(Source):
         self._health: dict[int, Health] = {}
         self._emitting = threading.Lock()
 
-    def remember(
-        self, files: Mapping[str, KnownFile], looked_at: float | None = None, elsewhere: Elsewhere | None = None
-    ) -> None:
+    def remember(self, recalled: Recalled) -> None:
         for source in self._sources:
-            source.remember(files, looked_at, elsewhere)
+            source.remember(recalled)
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         for number, source in enumerate(self._sources):

@@ -2,7 +2,6 @@
 `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands work out.
 An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agentwatch.delegation.run import Run, RunState, StartedBy
+from agentwatch.delegation.events import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
-from agentwatch.sources.sessions.store import FilesReader, Layout, Session
+from agentwatch.sources.sessions.store import FilesReader, Session
 from agentwatch.sources.sessions.tail import Record
 
 NAME = "copilot"
@@ -38,8 +37,8 @@ class Agent(Account):
     was_over = False
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
-    def __init__(self, keep: Keep, places: Sequence[str]) -> None:
-        super().__init__(keep, places)
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True) -> None:
+        super().__init__(keep, places, is_agent=is_agent)
         self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
 
     @property
@@ -50,14 +49,14 @@ class Agent(Account):
         super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
-    def ask(self, data: Fields, at: float, *, is_agent: bool) -> None:
+    def ask(self, data: Fields, at: float) -> None:
         """It is told something."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
-        if is_agent and not (was_working and data.get("delivery") == "steering"):
-            if was_working and self.begun is not None:
+        if not (was_working and data.get("delivery") == "steering"):
+            if was_working and self.begun is not None and self.is_agent:
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
-            self.begin_round(at, self.keep(words, at), asker)
+            self.begin_round(at, self.keep(words, at) if self.is_agent else None, asker)
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at)
         self.last = None
@@ -89,7 +88,7 @@ class Events:
             self.not_understood += 1
             return
         data, whose = inner(fields, "data"), string(fields, "agentId")
-        agent = self.agents.setdefault(whose, self._begin())
+        agent = self.agents.setdefault(whose, self._begin(is_agent=whose != SESSION))
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or agent.model
         is_working = agent.state is RunState.WORKING
@@ -109,7 +108,7 @@ class Events:
             case "session.usage_record":
                 agent.tokens += total(inner(data, "usage"), "inputTokens", "outputTokens", without="cacheReadTokens")
             case "user.message":
-                agent.ask(data, at, is_agent=whose != SESSION)
+                agent.ask(data, at)
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
                 agent.calls_tools = bool(listed(data, "toolRequests"))
@@ -186,14 +185,14 @@ def entries(fields: Fields) -> Iterator[Entry]:
             yield Entry(at, EntryKind.NOTE, said, failed=True)
 
 
-class CopilotReader(FilesReader[Events]):
+class CopilotReader(FilesReader):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
     name = NAME
     fold = Events
-    layout = Layout(
-        r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
-    )
+    files = r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl"
+    directories = r"[0-9a-zA-Z_-]{1,128}"
+    projects_in = "session-state"
     is_shared = True
 
     def __init__(self, workspace: Path, home: Path) -> None:
@@ -201,10 +200,9 @@ class CopilotReader(FilesReader[Events]):
         self.processes = Processes(Path(self.root))
 
     def projects(self) -> list[str]:
-        self.scan(self.root)
-        return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
+        return [self.root]
 
-    def program_of(self, session: Session[Events]) -> Program:
+    def program_of(self, session: Session) -> Program:
         """`inuse.<pid>.lock` in its directory: made by a program that opens it, left behind when it is killed."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
@@ -218,9 +216,10 @@ class CopilotReader(FilesReader[Events]):
 
         return lambda fields: entries(fields) if string(fields, "agentId") == whose else ()
 
-    def runs_of(self, session: Session[Events]) -> dict[str, Run]:
+    def runs_of(self, session: Session) -> dict[str, Run]:
         runs: dict[str, Run] = {}
-        for events in session.folds.values():
+        folds: dict[str, Events] = session.folds
+        for events in folds.values():
             for name, agent in (*events.agents.items(), *events.asked.items()):
                 if agent.started_at is not None or agent.call is not NO_CALL:
                     key = agent.call.id or name

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -26,7 +26,7 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.processes import Program
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account, AgentCall, Bond, Keep, Standing
-from agentwatch.sources.sessions.store import AgentsReader, Layout, Session, holds
+from agentwatch.sources.sessions.store import AgentsReader, Session, holds
 from agentwatch.sources.sessions.tail import Record, read_small
 
 _COMMAND = re.compile(
@@ -66,6 +66,8 @@ class Chat(Account):
         self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
         if fields.get("type") == "user" and words.strip():
+            if not self.is_agent:
+                self.begin_round(at)
             self.go_on(at)
             self.prompted_at = at
             self.prompt = self.prompt or self.keep(words, at)
@@ -167,17 +169,15 @@ def root_of(project: str) -> str:
     return os.path.realpath(named)
 
 
-class GeminiReader(AgentsReader[Chat]):
+class GeminiReader(AgentsReader):
     """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
     name = "gemini"
     entries = staticmethod(entries)
     fold = Chat
-    layout = Layout(
-        r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
-        r"chats(?:/(?P<session>[^/]+))?",
-        root="tmp",
-    )
+    files = r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl"
+    directories = r"chats(?:/[^/]+)?"
+    projects_in = "tmp"
     all_belong = True
 
     def projects(self) -> list[str]:
@@ -194,7 +194,7 @@ class GeminiReader(AgentsReader[Chat]):
         """Of a message as it is now: it is written again with its calls."""
         return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
-    def key_of(self, session: Session[Chat], agent: str, bond: Bond) -> str:
+    def key_of(self, session: Session, agent: str, bond: Bond) -> str:
         """Its call is written once it is over."""
         return f"{session.id}/{agent}" if agent == bond.claim else agent
 
@@ -206,7 +206,7 @@ class GeminiReader(AgentsReader[Chat]):
             return Standing(RunState.FAILED, LEFT_BEHIND, None, account.updated_at)
         return account
 
-    def settle(self, session: Session[Chat], runs: dict[str, Run], program: Program) -> None:
+    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """A session that waits for its agents says nothing of that."""
         own = runs.get(session.id)
         if own is not None and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):

@@ -13,7 +13,7 @@ from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS = 2.0  # The longest wait for the next observation, at speed 1
 
-_PLAYED = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
+PLAYED = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
 SLOWEST = 1 / 8
 FASTEST = 1024.0
 
@@ -45,7 +45,7 @@ class Playback(Background[Batch], Source):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._events = tuple(one for one in events if isinstance(one, _PLAYED))
+        self._events = tuple(one for one in events if isinstance(one, PLAYED))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
         # A file may be found that was written long before the one found last: time stands still meanwhile.

@@ -5,7 +5,7 @@ stands is in its description at once, while its parent hears of it when all agen
 import re
 from collections.abc import Iterator, Sequence
 
-from agentwatch.delegation.run import RunState, StartedBy
+from agentwatch.delegation.events import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -19,7 +19,7 @@ from agentwatch.sources.sessions.fields import (
     total,
 )
 from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
-from agentwatch.sources.sessions.store import AgentsReader, Layout
+from agentwatch.sources.sessions.store import AgentsReader
 from agentwatch.sources.sessions.tail import Record
 
 NAME = "qwen-code"
@@ -64,7 +64,9 @@ class Chat(Account):
         if by_program:
             self.notify(words, at)
         prompt = self.keep(words, at)
-        if self.is_agent:
+        if not self.is_agent and not (by_program and self.state is RunState.WORKING):
+            self.begin_round(at)
+        elif self.is_agent:
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
@@ -149,17 +151,17 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
     return objects(inner(fields, "message"), "parts")
 
 
-class QwenReader(AgentsReader[Chat]):
+class QwenReader(AgentsReader):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
     entries = staticmethod(entries)
     fold = Chat
-    layout = Layout(
+    files = (
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
-        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
-        r"chats|subagents(?:/(?P<session>[^/]+))?",
+        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
     )
+    directories = r"chats|subagents(?:/[^/]+)?"
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
         """By the description first, then by what the parent was told, then by the chat."""

@@ -8,14 +8,13 @@ import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.disk import spellings
+from agentwatch.delegation.events import Run, RunState, StartedBy, Turn
+from agentwatch.disk import Fingerprint, fingerprint, fingerprint_at, spellings
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
@@ -23,7 +22,7 @@ from agentwatch.sources.sessions.reader import Change, Progress, StoreReader
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
-from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.sources.sessions.tail import document
 from agentwatch.state import user_home
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -64,7 +63,7 @@ class _Task(NamedTuple):
     """A directory as it was read: its run, None where it is of another workspace or has no item, and why it, or what is
     in it, cannot be read."""
 
-    stamps: tuple[Stamp | None, ...] = ()
+    stamps: tuple[Fingerprint | None, ...] = ()
     run: Run | None = None
     refusal: str = ""
 
@@ -123,7 +122,7 @@ class RooReader(StoreReader):
 
     def _read(self, path: Path, before: _Task) -> _Task:
         """Half a file, in an editor that does not replace it at once, changes nothing."""
-        stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
+        stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
         try:
@@ -143,8 +142,8 @@ class RooReader(StoreReader):
 class MessagesTranscript(WholeTranscript):
     """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
 
-    def stamp(self) -> Stamp:
-        return stamp_of(self._path.lstat())
+    def stamp(self) -> object:
+        return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
         """Its store does not say how a command came out."""
@@ -156,7 +155,7 @@ class MessagesTranscript(WholeTranscript):
 
 def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
     """The run of a task, out of its history item and a document with its messages, which may be anything."""
-    messages, task = _messages_in(document), Account(keep)
+    messages, task = _messages_in(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
             task.add_entry(entry)
@@ -225,13 +224,6 @@ def _messages_in(value: object) -> list[Fields]:
 
 def _moment(fields: Fields) -> float:
     return (number(fields, "ts") or 0.0) / 1000
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """That of a file as it is now, None where that cannot be told."""
-    with suppress(OSError):
-        return stamp_of(path.lstat())
-    return None
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:

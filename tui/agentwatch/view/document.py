@@ -12,10 +12,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agentwatch.contracts.shapes import Contract, Return, Severity
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
+from agentwatch.delegation.events import Activity, ActivityKind, Verdict
 from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.rows import Found, Group, group_of

@@ -11,11 +11,18 @@ from typing import Final, Literal, NamedTuple
 
 from agentwatch.contracts.shapes import Handoff, Return, Severity, TodoStatus
 from agentwatch.delegation import standing
-from agentwatch.delegation.asks import gone_words, process_words
-from agentwatch.delegation.decision import ENDING, Action, Decision, Stage
-from agentwatch.delegation.events import Claim, Verdict, merged
-from agentwatch.delegation.request import Permitter, Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Activity, ActivityKind, Run
+from agentwatch.delegation.decision import (
+    ENDING,
+    Action,
+    Decision,
+    Permitter,
+    Request,
+    RequestKind,
+    RequestStage,
+    Stage,
+)
+from agentwatch.delegation.events import Activity, ActivityKind, Claim, Run, Verdict, merged
+from agentwatch.delegation.standing import gone_words, process_words
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import indented, quoted, shown, summary
@@ -186,10 +193,12 @@ ASKS = {
 
 
 def look(task: Task) -> Look:
-    """The look of a task, by what is shown, and by the kind of its request."""
-    request = task.request
-    if request is not None and request.waits_for_operator and task.shown is Shown.BLOCKED:
+    """The look of a task, by what is shown, and by what its program asks."""
+    request, asked = task.request, task.asked_there
+    if task.shown is Shown.BLOCKED and request is not None and request.waits_for_operator:
         return ASKS[request.kind]
+    if task.shown is Shown.BLOCKED and asked:
+        return ASKS[RequestKind.PERMISSION if asks_leave(asked) else RequestKind.QUESTION]
     return LOOKS[task.shown]
 
 
@@ -397,8 +406,12 @@ def a2a_state(task: Task) -> A2AState:
         return "rejected" if state == "failed" and said == "rejected" else state
     if task.request is not None:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
-    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
-    return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
+    return A2A_AUTH if asks_leave(task.asked_there) or said == A2A_AUTH else A2A_INPUT
+
+
+def asks_leave(asked: str) -> bool:
+    """Whether what a program waits for by its own records is a permission, and no answer."""
+    return asked.startswith("a permission")
 
 
 THERE = "answer in its terminal"
@@ -492,7 +505,7 @@ def where(task: Task) -> str:
     if (request := task.request) is not None:
         return (why_not(request) or "") if request.waits_for_operator else ""
     run = task.run
-    if task.own_state is not State.BLOCKED or run is None or not run.waiting:
+    if run is None or not task.asked_there:
         return ""
     is_able = run.source in _INIT
     return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE

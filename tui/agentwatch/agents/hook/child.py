@@ -15,13 +15,11 @@ from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.delegation import attempts
-from agentwatch.delegation.asks import state_of
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.events import Message, Ran, Run, RunState
+from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources import complain_of
-from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.sources.claude_code import NAME, HookCall
 from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
 from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message

@@ -11,7 +11,7 @@ from typing import Any
 from agentwatch.arguments import workspace_at
 from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
-from agentwatch.sources.claude_code.hooks import ASKS, read_hook_call
+from agentwatch.sources.claude_code import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
 from agentwatch.text import complain, say
 

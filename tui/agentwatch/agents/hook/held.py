@@ -21,7 +21,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import SENDS_ON, Action, Stage
 from agentwatch.delegation.task import State
 from agentwatch.shell import command_line, launcher
-from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quoted
 

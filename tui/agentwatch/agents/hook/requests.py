@@ -23,12 +23,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
-from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
-from agentwatch.requests.store import Offer, RequestError, RequestStore
-from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.hooks import ASKS, HookCall
+from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
+from agentwatch.requests.store import (
+    Offer,
+    RequestError,
+    RequestStore,
+    given_as,
+    in_line,
+    queries_in,
+    read,
+    request_about,
+)
+from agentwatch.sources.claude_code import ASKS, NAME, HookCall
 from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, number, object_in, objects, text
 from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import is_shown, state_directory, workspace_id

@@ -53,8 +53,7 @@ from agentwatch.decisions.form import (
     words_of_request,
 )
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.words import duration, name_of, plural, program_of, standing_words

@@ -36,8 +36,8 @@ from agentwatch.app.widgets.details.pane import ENDED
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
-from agentwatch.evidence.inspect import difference, file_text
-from agentwatch.sources.files.walk import to_name
+from agentwatch.evidence.git import difference, file_text
+from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import EntryKind, command_in
 from agentwatch.sources.sessions.following import Step, step_of, written
 from agentwatch.text import clean_lines

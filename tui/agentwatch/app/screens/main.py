@@ -21,7 +21,7 @@ from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
-from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.standing import mark_of
 from agentwatch.text import clean, shown
 from agentwatch.view.rows import Query, end_of_chain
 

@@ -1,3 +1,64 @@
-"""Sessions of Claude Code, read as runs: see `claude_code_reader`."""
+"""Claude Code: its name, and the payloads that it gives to a hook on its standard input, as a small typed value. Its
+sessions are read by `claude_code_reader`."""
+
+import json
+from typing import NamedTuple
+
+from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
 NAME = "claude-code"  # the name of the program in its runs
+
+
+_MAX_BYTES = 16 * 1024 * 1024
+ASKS = "PermissionRequest"  # the event of a call that a person is asked about
+
+
+class HookCall(NamedTuple):
+    """One call of a hook, None for what it does not say. Every text is foreign and unsanitised. `agent_id` is None for
+    the session's own agent. `last_message` is whole, while the transcript may still lack its last lines.
+    `stop_hook_active`: a stop was already blocked. `given` and `answered` are what a tool was used with and came to."""
+
+    event: str
+    session_id: str
+    cwd: str | None = None
+    agent_id: str | None = None
+    agent_transcript: str | None = None
+    last_message: str | None = None
+    tool: str | None = None
+    tool_use_id: str | None = None
+    stop_hook_active: bool = False
+    given: Fields = mapping(None)
+    answered: Fields = mapping(None)
+    transcript: str | None = None
+    suggestions: tuple[Fields, ...] = ()
+
+
+def read_hook_call(payload: bytes | str) -> HookCall | None:
+    """None for what is no payload of a hook. Never raises, never looks at a file."""
+    if len(payload) > _MAX_BYTES:
+        return None
+    try:
+        fields = mapping(json.loads(payload))
+    except (ValueError, RecursionError):
+        return None
+    event, session_id = text(fields, "hook_event_name"), text(fields, "session_id")
+    if event is None or session_id is None:
+        return None
+    if event == ASKS and (text(fields, "tool_name") is None or not isinstance(fields.get("tool_input"), dict)):
+        # Nobody could say what is asked for.
+        return None
+    return HookCall(
+        event=event,
+        session_id=session_id,
+        cwd=text(fields, "cwd"),
+        agent_id=text(fields, "agent_id"),
+        agent_transcript=text(fields, "agent_transcript_path"),
+        last_message=text(fields, "last_assistant_message"),
+        tool=text(fields, "tool_name"),
+        tool_use_id=text(fields, "tool_use_id"),
+        stop_hook_active=fields.get("stop_hook_active") is True,
+        given=inner(fields, "tool_input"),
+        answered=inner(fields, "tool_response"),
+        transcript=text(fields, "transcript_path"),
+        suggestions=tuple(objects(fields, "permission_suggestions")),
+    )

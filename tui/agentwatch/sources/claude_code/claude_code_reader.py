@@ -4,13 +4,13 @@ that it waits, and not which agent asks: where that cannot be told, the session 
 from dataclasses import replace
 from pathlib import Path
 
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string
 from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, Bond, Standing
-from agentwatch.sources.sessions.store import AgentsReader, Layout, Session
+from agentwatch.sources.sessions.store import AgentsReader, Session
 
 _SLACK = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
 _WAITS = {
@@ -22,19 +22,19 @@ _WAITS = {
 }
 
 
-class ClaudeCodeReader(AgentsReader[Transcript]):
+class ClaudeCodeReader(AgentsReader):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
     entries = staticmethod(entries)
     fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
-    layout = Layout(
+    files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
-        r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
-        r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?",
+        r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
     )
+    directories = r"[^/]+(?:/subagents(?:/[^/]+){0,4})?"
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
@@ -53,10 +53,11 @@ class ClaudeCodeReader(AgentsReader[Transcript]):
             return Standing(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)
         return told[-1]._replace(said=account.last_text() or told[-1].said)
 
-    def ask(self, session: Session[Transcript], runs: dict[str, Run], wait: Wait) -> None:
+    def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """One of its agents waits for a human, or it itself where that cannot be told: the program does not say it. A
         use that came long before it began to wait is at work, unless there is no other."""
-        folds, key, what = session.folds, session.id, wait.what
+        folds: dict[str, Transcript] = session.folds
+        key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
         agents = {key: run.session_id if run.parent_session is not None else SESSION for key, run in working.items()}
         uses = {key: folds[agent].uses for key, agent in agents.items() if agent in folds and folds[agent].uses}

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from agentwatch.delegation.request import Permit, Permitter, input_text
-from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
+from agentwatch.delegation.decision import Permit, Permitter, input_text
+from agentwatch.delegation.events import Message, RunState, StartedBy
+from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -22,7 +22,6 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
 from agentwatch.sources.sessions.tail import Record
-from agentwatch.sources.sessions.values import TODO_STATUSES, todos_of
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
@@ -161,23 +160,19 @@ class Transcript(Account):
     def _prompted(self, said: str, at: float) -> None:
         """The agent was given something to do."""
         told = self.notify(said, at)
-        asker = (
-            StartedBy.PROGRAM
-            if told is not None
-            else StartedBy.HOOK
-            if said.startswith(_FEEDBACK)
-            else StartedBy.PARENT
-        )
-        if self.open and asker is StartedBy.PARENT and not self.is_agent:
-            # A call without a result: the program was killed, and the session resumed.
-            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
+        asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
+        asker = asker if told is None else StartedBy.PROGRAM
+        is_open = bool(self.open)
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
-        if self.prompt is not None and self.state is RunState.WORKING:
-            self.round_at = at
+        is_later = self.prompt is not None and self.state is RunState.WORKING
+        is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
+        self.round_at = at if is_later else self.round_at
         self.prompt = self.prompt or prompt
-        self._begin(at, prompt, asker)
+        if is_resumed and is_open:
+            self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
+        self._begin(at, prompt, asker, is_resumed=is_resumed)
 
     def _assistant(self, fields: Fields, at: float) -> None:
         """A record of a message of the model, as a rule one block of it."""
@@ -264,13 +259,17 @@ class Transcript(Account):
         elif self.state is RunState.ENDED and self._text is not None:
             self.answer, self.reason = self._text, ""
 
-    def _begin(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
-        if self.state is not RunState.WORKING and self.is_agent:
+    def _begin(
+        self,
+        at: float,
+        prompt: Message | None = None,
+        asker: StartedBy = StartedBy.PROGRAM,
+        *,
+        is_resumed: bool = False,
+    ) -> None:
+        if self.state is not RunState.WORKING or is_resumed:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
-        elif self.state is not RunState.WORKING:
-            # Of a human's session only when it ended, and went on, counts.
-            self.earlier, self.begun = self.all_rounds()[-1:], Turn(at)
         self.go_on(at)
         self._begin_message(None)
 

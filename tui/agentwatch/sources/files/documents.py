@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -14,6 +14,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.disk import Fingerprint, fingerprint
 from agentwatch.sources.files.read import (
     CHANGING,
     NOT_READABLE,
@@ -21,9 +22,11 @@ from agentwatch.sources.files.read import (
     BehindLinkError,
     FileRefusedError,
     FileText,
+    looks_like_ours,
     read_file,
+    to_name,
+    to_path,
 )
-from agentwatch.sources.files.walk import Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
 Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
 Committed = Callable[[str, float], float | None]
@@ -55,6 +58,16 @@ class KnownFile:
     at: float | None = None
     fingerprint: Fingerprint | None = None
     incomplete: bool = False
+
+
+class Recalled(NamedTuple):
+    """All that a history tells at one moment. `files` are by path: what is not `shown` was gone. `watched_at` is when
+    they were last looked at (epoch seconds), `elsewhere` of one task only."""
+
+    events: Sequence[Event] = ()
+    files: Mapping[str, KnownFile] = {}
+    watched_at: float | None = None
+    elsewhere: Elsewhere | None = None
 
 
 class ParsedDocuments:
@@ -108,18 +121,16 @@ class Documents:
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    def remember(
-        self, files: Mapping[str, KnownFile], looked_at: float | None = None, elsewhere: Elsewhere | None = None
-    ) -> None:
-        """Take over what was known of the files at the last look, by path, before any is read. What is not `shown` was
-        gone. `looked_at` is when that was (epoch seconds). Without a file the first look is perhaps still going on."""
-        self._elsewhere = elsewhere
-        if files:
-            self.watched_until = looked_at
-        for path, file in files.items():
+    def remember(self, recalled: Recalled) -> None:
+        """Take over what was known of the files at the last look, before any is read. Without a file the first look is
+        perhaps still going on."""
+        self._elsewhere = recalled.elsewhere
+        if recalled.files:
+            self.watched_until = recalled.watched_at
+        for path, file in recalled.files.items():
             name = to_name(path)
             if file.digest and file.at is not None:
-                self._last[name] = file.digest, file.at, max(file.at, looked_at or 0.0)
+                self._last[name] = file.digest, file.at, max(file.at, recalled.watched_at or 0.0)
                 if file.shown is not None:
                     self._places[file.digest] = name, file.at
             if not file.digest or file.shown is not None:

@@ -15,7 +15,7 @@ from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
-from agentwatch.sources.files.walk import is_candidate, join, pruning, to_path, walk
+from agentwatch.sources.files.read import is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
@@ -39,7 +39,7 @@ meanwhile is read once, as it is then."""
 
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
 """Of texts, for who reads everything once and ends: then each is needed once more, for its evidence."""
-_MOST_PROBLEMS = 100
+_MOST_PROBLEMS = 20
 _NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 Emit = Callable[[Batch], None]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from ctypes import CDLL
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.sources.files.walk import is_candidate, join
+from agentwatch.sources.files.read import is_candidate, join
 from agentwatch.text import words_of
 
 if TYPE_CHECKING:

@@ -5,11 +5,22 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
-from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.delegation.events import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
 from agentwatch.text import within
+
+_MOST_TODOS = 1000
+_LONGEST_TODO = 500
+_STEP = ("content", "step", "description")  # the names of what is to be done
+TODO_STATUSES = {
+    "pending": TodoStatus.PENDING,
+    "in_progress": TodoStatus.IN_PROGRESS,
+    "completed": TodoStatus.DONE,
+}
 
 Place = tuple[int, int]  # where a record stands, and which entry of it this is
 
@@ -191,3 +202,22 @@ def _written(given: Fields) -> Iterator[str]:
     for value in given.values():
         if isinstance(value, str):
             yield from (path.strip() for path in _PATCHED.findall(value))
+
+
+def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
+    """The steps of a checklist: what is to be done, and `pending`, `in_progress` or `completed`."""
+    return tuple(
+        Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
+        for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
+    )
+
+
+def todos_in(given: Fields) -> tuple[Todo, ...]:
+    """The checklist that a tool was given, without what was called off."""
+    steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
+    told = (
+        (next(filter(None, (text(item, key) for key in _STEP)), ""), status)
+        for status, item in steps
+        if status != "cancelled"
+    )
+    return todos_of((words, status) for words, status in told if words)

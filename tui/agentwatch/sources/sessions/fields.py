@@ -1,11 +1,16 @@
 """Typed access to what others wrote: a field of the wrong type is one that is not there."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    pass
 
 Fields = Mapping[str, object]
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
-from agentwatch.delegation.run import LONGEST_DOING
-from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
+from agentwatch.delegation.events import LONGEST_DOING
+from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about, todos_in
 from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text
 from agentwatch.sources.sessions.tail import Line, Tail, record_at
-from agentwatch.sources.sessions.values import todos_in
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
 place_of = attrgetter("place")

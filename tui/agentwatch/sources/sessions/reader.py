@@ -1,14 +1,21 @@
 """The small protocol of every reader of a session store, and what these readers have in common."""
 
+from __future__ import annotations
+
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple, Protocol, runtime_checkable
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from agentwatch.contracts.shapes import Document, OpenDocument, Return
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.events import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 
 _OPENING = 200
 _READ = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
@@ -148,3 +155,36 @@ class StoreReader:
 def several(count: int, noun: str) -> str:
     """A number of things: `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def checked_run(fields: object) -> Run:
+    """A run as somebody else says it is, of its fields by name. Raises ValueError with the reason."""
+    try:
+        run: Run = shape_of(Run).validate_python(fields)
+    except ValueError as error:
+        raise ValueError("`run` is no run of a session") from error
+    times = [run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0]
+    times += (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
+    times += (message.at for message in messages(run))
+    if not all(map(is_time, times)):
+        raise ValueError("a time in `run` is none in seconds since 1970")
+    return run
+
+
+def messages(run: Run) -> list[Message]:
+    """All that was said to a run, and by it."""
+    told = (message for one in run.rounds for message in (one.prompt, one.said))
+    return [message for message in (run.prompt, run.said, *told) if message is not None]
+
+
+@cache
+def shape_of(shape: type) -> TypeAdapter[Any]:
+    """A maker of a value from fields; it raises ValueError."""
+    from pydantic import TypeAdapter  # Files alone need not wait for it.
+
+    return TypeAdapter(shape)
+
+
+def is_time(value: object) -> TypeGuard[int | float]:
+    """Whether it is one in seconds since the epoch."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST

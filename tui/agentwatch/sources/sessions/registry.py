@@ -41,7 +41,7 @@ _HOMES = {
     CLAUDE_CODE: _Home(
         "claude_code.claude_code_reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
     ),
-    "codex": _Home("codex.codex_reader:CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
+    "codex": _Home("codex:CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
     "qwen-code": _Home("qwen:QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
     "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
@@ -73,7 +73,7 @@ def _stores() -> dict[str, tuple[object, ...]]:
     if roo_storages(user_home()):
         stores["roo"] = ("roo:RooReader",)
     for name, path in databases().items():
-        stores[name] = "opencode.opencode_reader:OpenCodeReader", path, name
+        stores[name] = "opencode:OpenCodeReader", path, name
     return stores
 
 
@@ -183,7 +183,7 @@ def sessions_alive(since: float) -> list[Alive]:
     """Where a session was alive then (epoch seconds) or later, the latest first."""
     import sqlite3
 
-    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
+    from agentwatch.sources.opencode import ForeignDatabase, directories_in
 
     programs: list[tuple[Path, str, Callable[[Path], str | None]]] = [
         (home_of(name) / home.sessions, home.pattern, _begun_in) for name, home in _HOMES.items()

@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import ClassVar, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.request import Permit
-from agentwatch.delegation.run import (
+from agentwatch.delegation.decision import Permit
+from agentwatch.delegation.events import (
     LONGEST_DOING,
     MOST_PERMITS,
     Activity,
@@ -21,7 +21,7 @@ from agentwatch.delegation.run import (
     Turn,
     todo_moved,
 )
-from agentwatch.sources.sessions.entries import Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Entry, EntryKind, about, todos_in
 from agentwatch.sources.sessions.fields import (
     Fields,
     Notification,
@@ -31,8 +31,8 @@ from agentwatch.sources.sessions.fields import (
     read_notification,
     text,
 )
+from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Record
-from agentwatch.sources.sessions.values import todos_in
 
 SESSION = ""  # stands for the session itself where agents are named by id
 OPEN = (RunState.SUBMITTED, RunState.WORKING)
@@ -83,7 +83,7 @@ class AgentCall:
     title: str | None = None
     background: bool = False
     child: str | None = None
-    is_encrypted: bool = False
+    prompt_missing: str = ""
 
 
 NO_CALL = AgentCall("")
@@ -96,6 +96,7 @@ class Account:
 
     asking: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
+    prompt_missing = ""  # why its prompt is not known, where that can be told
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         self.not_understood = 0
@@ -164,7 +165,9 @@ class Account:
         """The rounds until now, the last one as it stands."""
         if self.begun is None:
             return []
-        last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
+        # The answers in a human's own session are nobody's returns.
+        said = self.said if self.is_agent else None
+        last = replace(self.begun, state=self.state, said=said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
 
     def begin_round(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
@@ -264,12 +267,7 @@ def words_of_question(call: Entry) -> str:
     return "an approval of its plan" if call.tool == "ExitPlanMode" else question_in(call.given)
 
 
-def no_message(_text: str, at: float) -> Message:
-    """Of an account that nothing is told of."""
-    return Message(at, "", "")
-
-
-NO_ACCOUNT = Account(no_message)
+NO_ACCOUNT = Account(message)
 
 
 class Bond(NamedTuple):
@@ -349,6 +347,7 @@ def run_of(
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
     ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
     prompt, kind = prompt or account.prompt or call.prompt, agent or call.agent_type
+    missing = account.prompt_missing or call.prompt_missing or "not in the transcript"
     typed = prompt.opening if prompt is not None and parent is None else None
     is_wordless = state is RunState.ENDED and said is None and standing.reason != UNREAD
     return Run(
@@ -366,7 +365,7 @@ def run_of(
         mode=kind,
         model=account.model or model,
         prompt=prompt,
-        prompt_missing="" if prompt is not None or parent is None else "not in the transcript",
+        prompt_missing="" if prompt is not None or parent is None else missing,
         said=said,
         rounds=(*account.earlier, account.begun) if account.earlier and account.begun is not None else (),
         todos=account.todos,

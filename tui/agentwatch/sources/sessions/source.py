@@ -1,7 +1,6 @@
 """The source of all session stores of one workspace: a thread that asks their readers what has changed."""
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -11,19 +10,19 @@ from operator import attrgetter
 from typing import TypeVar
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.events import Event, Ran
-from agentwatch.delegation.run import Run, RunState, Session
+from agentwatch.delegation.decision import Session
+from agentwatch.delegation.events import Event, Ran, Run, RunState
+from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
-from agentwatch.sources.sessions.values import checked_run
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
 from agentwatch.text import words_of
 
 _SLICE_SECONDS = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
 _PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after something has changed, and later
 _LIVELY_SECONDS = 10.0
 _GLANCE_SECONDS = 0.04  # between two glances at the files of the sessions that work
-_GLANCE_COST, _READING_COST = 200.0, 4.0  # how often as long as these took it rests before the next glance
+_COST = 4.0  # how often as long as a look took it rests before the next glance
 _AT_WORK_SECONDS = 900.0
 _MOST_AT_WORK = 256  # sessions with a sign of life in so many seconds, the last ones
 _SEARCH_SECONDS = 10.0  # between two searches for stores that were not there before
@@ -105,15 +104,14 @@ class SessionsSource(Background[Batch], Source):
             if time.monotonic() >= self._search_at:
                 self._search()
             files, began = self._files_at_work(), time.monotonic()
-            stamps = [*map(_stamp, files)]
-            glance = (time.monotonic() - began) * _GLANCE_COST
+            stamps = [*map(fingerprint_at, files)]
             for name in self._readers:
                 if self._read(name, _SLICE_SECONDS):
                     self._emit(self._changes(), emit)
             self._emit((), emit)
             if not any(map(self._is_busy, self._readers)):
-                spent = (time.monotonic() - began) * _READING_COST
-                self._rest_beside(files, stamps, max(glance, spent, _GLANCE_SECONDS))
+                spent = (time.monotonic() - began) * _COST
+                self._rest_beside(files, stamps, max(spent, _GLANCE_SECONDS))
         self.close()
 
     def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
@@ -122,7 +120,7 @@ class SessionsSource(Background[Batch], Source):
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
         while not self._stopped and (left := until - time.monotonic()) > 0:
             self._rest(min(left, rest) if files else left)
-            if [*map(_stamp, files)] != stamps:
+            if [*map(fingerprint_at, files)] != stamps:
                 return
 
     def _files_at_work(self) -> Sequence[str]:
@@ -232,11 +230,3 @@ def _files_of(place: str) -> tuple[str, ...]:
     if name.endswith(".db"):
         return place, f"{place}-wal"
     return (place, above, f"{place.removesuffix('.jsonl')}/subagents") if "." in name else (place,)
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116  twenty times a second
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.run import Run, RunState
-from agentwatch.disk import spellings
+from agentwatch.delegation.events import Run, RunState
+from agentwatch.disk import fingerprint, spellings
 from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
@@ -31,7 +31,7 @@ from agentwatch.sources.sessions.runs import (
     link_agents,
     run_of,
 )
-from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
+from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK = 1024 * 1024
@@ -40,28 +40,6 @@ _LARGEST_META = 256 * 1024
 _QUIET = 15.0  # seconds without a change after which a missing process is believed to be gone
 _CUT = 200
 _OTHER = re.compile(r"[^a-zA-Z0-9]")
-
-
-class Fold(Protocol):
-    """The fold of the records of one file: it depends on these alone, however they came."""
-
-    not_understood: int  # lines that are left out
-
-    def add(self, fields: Record) -> None:
-        """Fold in a record. Never raises for what it holds."""
-
-
-F = TypeVar("F", bound=Fold)
-
-
-class Layout(NamedTuple):
-    """Patterns for paths in a project's directory: `files` has the groups `own`, a session's id, for its own file, or
-    `session` (missing where only the records say it), `agent` and, in what describes one, `meta`; `directories` are
-    those to enter. Projects lie in `root` of the program."""
-
-    files: str
-    directories: str
-    root: str = "projects"
 
 
 class FoundFile(NamedTuple):
@@ -76,35 +54,35 @@ class FoundFile(NamedTuple):
 
 
 @dataclass(slots=True)
-class StoredFile(Generic[F]):
-    """A file of lines with what these come to."""
+class StoredFile:
+    """A file of lines with what these come to: the fold of one agent's records, or of those of a session, as the
+    program's reader makes it. It depends on the records alone, however they came."""
 
     agent: str
     tail: Tail
-    fold: F
+    fold: Any
     status: os.stat_result
     unread: bool = True
     is_refused: bool = False
 
 
 class Description(NamedTuple):
-    """A file that describes an agent."""
+    """A file that describes an agent; without `fields` it could not be understood yet."""
 
     agent: str
     status: os.stat_result
     fields: Fields
-    is_bad: bool
 
 
 @dataclass(slots=True)
-class Session(Generic[F]):
+class Session:
     """One session of a project directory. `files` and `metas` are by path. `belongs` is whether it was begun in the
     workspace, None until it is known: what is another's is read only as far as the record that says so."""
 
     id: str
     project: str
     belongs: bool | None
-    files: dict[str, StoredFile[F]] = field(default_factory=dict)
+    files: dict[str, StoredFile] = field(default_factory=dict)
     metas: dict[str, Description] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
@@ -117,7 +95,7 @@ class Session(Generic[F]):
         return max((file.status.st_mtime for file in self.files.values()), default=0.0)
 
     @property
-    def folds(self) -> dict[str, F]:
+    def folds(self) -> dict[str, Any]:
         """By agent."""
         return {file.agent: file.fold for file in self.files.values()}
 
@@ -132,7 +110,7 @@ class Session(Generic[F]):
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
     @property
-    def unread(self) -> list[StoredFile[F]]:
+    def unread(self) -> list[StoredFile]:
         """Those to be read on."""
         return [file for file in self.files.values() if file.unread and self.belongs is not False]
 
@@ -150,11 +128,15 @@ def holds(workspace: str, directory: str) -> bool:
     return below.startswith(above.rstrip(os.sep) + os.sep) and not lies_in_another(workspace, directory)
 
 
-class FilesReader(StoreReader, ABC, Generic[F]):
+class FilesReader(StoreReader, ABC):
     """The sessions that were begun in `workspace` or below it, out of `home`. Implements SessionReader."""
 
-    layout: ClassVar[Layout]
-    fold: Callable[..., F]
+    files: ClassVar[str]
+    """Pattern of paths in a project's directory, with the groups `own`, a session's id, for its own file, or `session`
+    (missing where only the records say it), `agent` and, in what describes one, `meta`."""
+    directories: ClassVar[str]  # pattern of those to enter
+    projects_in: ClassVar[str] = "projects"  # directory of the program in which all projects lie
+    fold: Callable[..., Any]
     entries: EntriesIn
     all_belong: ClassVar[bool] = False  # all sessions that are found are the workspace's
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
@@ -165,9 +147,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.places = spellings(workspace)
         self.home = home
         self.trouble: str | None = None
-        self.root = os.fspath(home / self.layout.root)
+        self.root = os.fspath(home / self.projects_in)
         self.progress = Progress(0, 0)
-        self.sessions: dict[tuple[str, str], Session[F]] = {}
+        self.sessions: dict[tuple[str, str], Session] = {}
         self.processes = Processes(home / "sessions")
         self.refused: set[str] = set()  # directories and files that cannot be read
         self._slug = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
@@ -176,23 +158,23 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     # A program says all this of itself.
 
-    def begin(self, agent: str, path: str) -> F:  # noqa: ARG002
+    def begin(self, agent: str, path: str) -> Any:  # noqa: ARG002
         """The fold of no record: at first, and once the file is another one."""
         return self.fold(self.message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
-    def runs_of(self, session: Session[F]) -> dict[str, Run]:
+    def runs_of(self, session: Session) -> dict[str, Run]:
         """All runs of a session by key, by what its files hold."""
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them. Never raises."""
         return self.entries
 
-    def program_of(self, session: Session[F]) -> Program:
+    def program_of(self, session: Session) -> Program:
         """Other facts that the runs of a session depend on: what is known of the program that runs it."""
         return self.processes.of(session.id)
 
-    def settle(self, session: Session[F], runs: dict[str, Run], program: Program) -> None:
+    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """Let the runs be told by each other and by what is known of the program."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
@@ -226,7 +208,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                 runs[keys[parent]] = replace(above, updated_at=run.updated_at)
                 parent = above.parent_session
 
-    def ask(self, session: Session[F], runs: dict[str, Run], wait: Wait) -> None:
+    def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """The program waits for a human."""
 
     def projects(self) -> list[str]:
@@ -289,9 +271,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             for entry, status in self.scan(directory):
                 name = within + entry.name
                 if stat.S_ISDIR(status.st_mode):
-                    if re.fullmatch(self.layout.directories, name, re.DOTALL):
+                    if re.fullmatch(self.directories, name, re.DOTALL):
                         pending.append((entry.path, project, f"{name}/"))
-                elif stat.S_ISREG(status.st_mode) and (match := re.fullmatch(self.layout.files, name, re.DOTALL)):
+                elif stat.S_ISREG(status.st_mode) and (match := re.fullmatch(self.files, name, re.DOTALL)):
                     its = match.groupdict()
                     owner = its.get("own") or its.get("session") or self._owner(entry.path, status)
                     if owner is not None:
@@ -322,8 +304,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         moved = refused != self.refused
         for (project, name, path), one in found.items():
             session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
-            known: StoredFile[F] | Description | None = (session.metas if one.is_meta else session.files).get(path)
-            if known is not None and stamp_of(known.status) == stamp_of(one.status):
+            known: StoredFile | Description | None = (session.metas if one.is_meta else session.files).get(path)
+            if known is not None and fingerprint(known.status) == fingerprint(one.status):
                 continue
             moved = True
             if isinstance(known, StoredFile):
@@ -341,15 +323,14 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                     moved = session.is_changed = True
         return moved
 
-    def _describe(self, session: Session[F], found: FoundFile) -> None:
-        known, meta = session.metas.get(found.path), None
-        with suppress(OSError, ValueError):
-            meta = document(Path(found.path), _LARGEST_META)
-        is_bad = not isinstance(meta, dict)
+    def _describe(self, session: Session, found: FoundFile) -> None:
+        known = session.metas.get(found.path)
+        fields = before = known.fields if known is not None else {}
         # A half-written one says nothing: what the file said before still holds.
-        fields = known.fields if is_bad and known is not None else mapping(meta)
-        session.is_changed |= known is None or known.fields != fields
-        session.metas[found.path] = Description(found.agent, found.status, fields, is_bad)
+        with suppress(OSError, ValueError):
+            fields = mapping(document(Path(found.path), _LARGEST_META)) or before
+        session.is_changed |= known is None or before != fields
+        session.metas[found.path] = Description(found.agent, found.status, fields)
 
     def _read_on(self, until: float) -> None:
         """Read the newest sessions first, and of each its own file."""
@@ -361,7 +342,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                 if time.monotonic() >= until:
                     return
 
-    def _read_file(self, session: Session[F], file: StoredFile[F]) -> None:
+    def _read_file(self, session: Session, file: StoredFile) -> None:
         """Read on in a file, about as much as may be read at a stretch."""
         try:
             lines, restarted = file.tail.read(_CHUNK if session.belongs else _HEAD)
@@ -381,7 +362,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
 
-    def _refold(self, session: Session[F]) -> bool:
+    def _refold(self, session: Session) -> bool:
         """Make the runs of a session anew where something has changed, once all of it was read."""
         if not session.is_whole and session.unread:
             return False
@@ -407,27 +388,24 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         refused = sorted({*self.refused, *(os.fspath(file.tail.path) for file in files if file.is_refused)})
         parts = [f"{several(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []
         lines = sum(file.fold.not_understood + file.tail.passed_over for file in files)
-        lines += sum(meta.is_bad for session in sessions for meta in session.metas.values())
+        lines += sum(not meta.fields for session in sessions for meta in session.metas.values())
         parts += [f"{several(lines, 'line')} not understood and left out"] if lines else []
         self.trouble = " and ".join(parts) or None
 
 
-A = TypeVar("A", bound=Account)
-
-
-class AgentsReader(FilesReader[A]):
+class AgentsReader(FilesReader):
     """A program that keeps a file of its own for each agent, and perhaps one that describes it."""
 
     @abstractmethod
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
         """How an agent, or the session, stands by its own records, and by what others were told."""
 
-    def key_of(self, session: Session[A], agent: str, bond: Bond) -> str:
+    def key_of(self, session: Session, agent: str, bond: Bond) -> str:
         """The key of the run of an agent."""
         return bond.claim or f"{session.id}/{agent}"
 
-    def runs_of(self, session: Session[A]) -> dict[str, Run]:
-        accounts = session.folds
+    def runs_of(self, session: Session) -> dict[str, Run]:
+        accounts: dict[str, Account] = session.folds
         runs: dict[str, Run] = {}
         # The session first: hundreds of agents that are there already would move all at once.
         for agent, bond in {SESSION: Bond(), **link_agents(accounts, session.descriptions)}.items():

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentwatch.disk import Directory, Fingerprint, fingerprint
+
 LINE_LIMIT = 32 * 1024 * 1024  # a longer line is passed over: it must not fill the memory
 
 _WITNESS = 64
@@ -15,7 +17,6 @@ _BUFFER = 256 * 1024
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
-Stamp = tuple[int, int, int, int]
 Record = dict[str, Any]
 
 
@@ -51,20 +52,20 @@ class Tail:
         self.passed_over = 0
         self.behind = False  # whether the last look left something unread, because its budget was used up
         self._line_limit = line_limit
-        self._seen: Stamp | None = None
+        self._seen: Fingerprint | None = None
         self._witness = b""  # the bytes before the next line: others where the file was cut short and has grown
         self._skips = False  # the next line is the rest of one that is too long
 
     def read(self, budget: int) -> Lines:
         """The next lines, out of at most about `budget` bytes. Raises OSError where the file is not there, not readable
         or no regular file. A file that has not changed costs one call of the system."""
-        if stamp_of(self.path.stat(follow_symlinks=False)) == self._seen and not self.behind:
+        if fingerprint(self.path.lstat()) == self._seen and not self.behind:
             return Lines()
         lines: list[Line] = []
         with os.fdopen(open_regular(self.path), "rb", buffering=_BUFFER) as file:
             status = os.fstat(file.fileno())
             witness = os.pread(file.fileno(), len(self._witness), self._offset - len(self._witness))
-            is_same = self._seen is None or self._seen[:2] == (status.st_dev, status.st_ino)
+            is_same = self._seen is None or self._seen[-1] == status.st_ino
             restarted = not is_same or status.st_size < self.position or witness != self._witness
             if restarted:
                 self._offset, self._skips = 0, False
@@ -84,7 +85,7 @@ class Tail:
             start = max(self._offset - _WITNESS, 0)
             self._witness = os.pread(file.fileno(), self._offset - start, start)
         self.behind = self.behind and self.position < status.st_size
-        self._seen = stamp_of(status)
+        self._seen = fingerprint(status)
         return Lines(lines, restarted)
 
 
@@ -133,18 +134,10 @@ def record(data: bytes) -> Record | None:
 
 def read_small(path: Path | str, most: int) -> bytes:
     """A whole file. Raises OSError, also for more than `most` bytes."""
-    with os.fdopen(open_regular(path), "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return data
+    with Directory.open(Path(path).parent) as directory:
+        return directory.read(Path(path).name, most)
 
 
 def document(path: Path, most: int) -> object:
     """The JSON document in a file. Raises OSError, also for more than `most` bytes, and ValueError where it is none."""
     return parse(read_small(path, most))
-
-
-def stamp_of(status: os.stat_result) -> Stamp:
-    """What tells that a file has changed: its ctime does so, also when reading is allowed again."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

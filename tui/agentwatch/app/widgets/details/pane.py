@@ -37,9 +37,8 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.asks import HAVE_FAILED
-from agentwatch.delegation.events import Claim
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.events import Claim, RunState
+from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor

@@ -35,9 +35,8 @@ from agentwatch.app.widgets.details.blocks import (
 from agentwatch.contracts.fields import Model
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
-from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.events import Claim, Seen
-from agentwatch.delegation.run import Message, RunState
+from agentwatch.delegation.events import Claim, Message, RunState, Seen
+from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Basis, Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
