@@ -4,7 +4,7 @@ from time import monotonic
 
 import pytest
 
-from agentwatch.app.widgets.cells import clip_sentence
+from agentwatch.app.widgets.line import clip_sentence
 from agentwatch.text import LINE_LIMIT, summary
 
 QUESTION = "Which flow: the **redirect** or the `embedded` one?"

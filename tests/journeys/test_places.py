@@ -17,7 +17,7 @@ TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../ca
 
 @journey({**TWO, "../void/x.md": ""}, "{shop}", "{shop}/../cart", "{shop}/../void")
 async def test_two_workspaces_are_one_tree(screen):
-    await screen.shows("▾", "shop", "cart", "2 tasks")
+    await screen.shows("▾", "shop", "cart", "2 tasks", "1 needs you")
     await screen.until(lambda: "no tasks" in screen.row("void"))
     await screen.until(lambda: screen.text().count("shop.api") >= 2)
     await screen.press("n", "r")

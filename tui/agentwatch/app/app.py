@@ -283,9 +283,9 @@ class AgentwatchApp(App[None]):
                 self._changed |= changed
                 self._news.set()
         except Exception as error:  # noqa: BLE001  the operator sees what is there, and why nothing more comes
-            self.main.header.failure = f"watching has ended, start agentwatch again ({words_of(error)})"
-            self.main.header.redraw()
-            self.notify(self.main.header.failure, title="Degraded", severity="error", markup=False, timeout=12)
+            failure = f"watching has ended, start agentwatch again ({words_of(error)})"
+            self.monitor.health = self.monitor.health._replace(mode="degraded", detail=failure)
+            self.notify(failure, title="Degraded", severity="error", markup=False, timeout=12)
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -325,7 +325,8 @@ class AgentwatchApp(App[None]):
     def _show(self) -> None:
         changed, self._changed = frozenset(self._changed), set()
         self._news.clear()
-        for screen in self.screen_stack:
+        # Not the one of the first frame: Textual paints a screen below anew with all above it, whatever it is told.
+        for screen in self.screen_stack[self.screen_stack.index(self.main) :]:
             screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
     def settle(self) -> None:

@@ -9,7 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Claim
-    from agentwatch.sources.sessions.following import RunTranscript, Step
+    from agentwatch.sources.sessions.entries import RunTranscript, Step
 
 
 @dataclass
@@ -59,7 +59,3 @@ class Missing(Message):
     """What a key is for is not there. The app says so in these words; before the first look is over nobody knows."""
 
     words: str
-
-
-class KeysChanged(Message):
-    """The keys do something else now: the footer has to say so."""

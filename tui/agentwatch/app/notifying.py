@@ -186,9 +186,10 @@ class Notifier:
         if settings.notify_title and title != self._title:
             self._title = title
             self._write(title)
-        turns = settings.notify_turns and tree.totals.shown[Shown.IDLE]
-        idle = [task for task in tree.tasks.values() if turns and task.shown is Shown.IDLE and not task.needs_operator]
-        if not (tasks := self.queue.pop(self._steady(), [*tree.asking(), *idle])):
+        told = list(tree.asking())
+        if settings.notify_turns and tree.totals.shown[Shown.IDLE]:
+            told += [one for one in tree.tasks.values() if one.shown is Shown.IDLE and not one.needs_operator]
+        if not (tasks := self.queue.pop(self._steady(), told)):
             return
         if settings.notify_bell:
             self._bell()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Checked, Run, Seen
-from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.read import to_name
+from agentwatch.sources.files.source import ParsedDocuments
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
+_LOOK_SHARE = 0.001  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS = (1.0, 60.0)
 _FIRST_SECONDS = 0.02  # that a return is on the screen before the interpreter checks it
 _AGAIN_SHARE = 0.1  # the same of checking again returns that were checked before and are others now
@@ -106,10 +106,12 @@ class Inspector(Background[Sequence[Checked]]):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
         # The last verdict on a return that is gone stays, or is found again where it was moved to.
+        # Many a task names the same file.
+        now = {path: look(root, path) for path in {path for _, result in self._known.values() for path in result.looks}}
         return [
             request.target
             for request, result in self._known.values()
-            if any(look(root, path) != facts for path, facts in result.looks.items())
+            if any(now[path] != facts for path, facts in result.looks.items())
             and self._is_there(request.target.returned)
         ]
 

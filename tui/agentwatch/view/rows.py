@@ -195,10 +195,12 @@ class Order:
     def tick(self, now: float) -> None:
         """Time has passed, or has gone back: runs may stand elsewhere."""
         if not 0 <= now - self._now < _REFRESH:
-            self._now = now
+            # Of what is over, only another day moves anything.
+            is_same_day = self._now <= now and day(self._now, now) == "today"
             for one, ((group, _, _), _) in list(self._places.items()):
-                if group in (Group.NOW, Group.TODAY):
+                if group is Group.NOW or (group is Group.TODAY and not is_same_day):
                     self._place(one, now)
+            self._now = now
 
     def hold(self, path: Collection[str], now: float) -> None:
         """Keep these tasks, and no others, in their groups."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
+from textual.reactive import var
 from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
-from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.header import Header
+from agentwatch.app.widgets.header import Facts, Header
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
+from agentwatch.view.rows import Group
 
 if TYPE_CHECKING:
+    from agentwatch.app.app import AgentwatchApp
     from agentwatch.monitor import Monitor
 
 
@@ -31,12 +35,13 @@ class MonitorScreen(Screen[ScreenResultType]):
     """
 
     footer: Footer
+    facts: var[Facts] = var(Facts(), init=False)
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__()
         self._monitor = monitor
         self._clock = clock
-        self.header = Header(monitor)
+        self.header = Header()
 
     @property
     def task_id(self) -> str | None:
@@ -57,7 +62,31 @@ class MonitorScreen(Screen[ScreenResultType]):
         """Show what has changed in the tree."""
 
     def on_mount(self) -> None:
+        self.read_facts()
         self.set_interval(1.0, self._pass_time)
+
+    def read_facts(self) -> None:
+        """Look at all that header and footer show; they are made anew where it is different."""
+        monitor, tree = self._monitor, self._monitor.tree
+        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW).sums
+        first = next(iter(tree.queue), "")
+        self.facts = Facts(
+            monitor.title,
+            monitor.health,
+            monitor.connecting,
+            monitor.settings.read_only,
+            tree.totals.tasks,
+            now.tasks,
+            now.shown,
+            now.verdicts[Verdict.VERIFIED],
+            len(tree.notices) + len(monitor.messages),
+            len(tree.unseen),
+            tree.totals.needs_operator,
+            (first, bool(first) and can_answer(tree.tasks[first]), monitor.clerk is None, bool(monitor.shelves)),
+        )
+
+    def watch_facts(self) -> None:
+        self.footer.redraw()
 
     @on(events.ScreenResume)
     def _pass_time(self) -> None:
@@ -65,14 +94,9 @@ class MonitorScreen(Screen[ScreenResultType]):
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
-    @on(KeysChanged)
-    def _show_keys(self) -> None:
-        self.footer.redraw()
-
     def tick(self) -> None:
         """A second has passed, or the screen is back in sight."""
-        self.header.redraw()
-        self.footer.redraw()
+        self.read_facts()
 
     def leave(self, result: ScreenResultType | None = None) -> None:
         """End this screen where it is on top. Any other was left before, or Textual would end the one above it."""
@@ -86,16 +110,15 @@ class MonitorScreen(Screen[ScreenResultType]):
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
         # Behind the rows: of two lines that change at once, Textual renders all that lies between.
-        self.call_after_refresh(self.header.redraw)
-        # The keys follow from the task that they are about; from whatever else, within a second.
+        self.call_after_refresh(self.read_facts)
         if self.task_id in event.changed:
-            self.footer.redraw()
+            self.call_after_refresh(self.footer.redraw)
 
     def is_useless(self, command_id: str) -> bool:
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
         clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
-            return clerk is None or not (self.marked or self._monitor.tree.totals.needs_operator)
+            return clerk is None or not (self.marked or self.facts.asking)
         if command_id == "acknowledge":
             return not self._monitor.shelves or task is None or task.ask is None
         if action is None or (clerk is not None and self._answers(action)):

@@ -38,8 +38,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.git import difference, file_text
 from agentwatch.sources.files.read import to_name
-from agentwatch.sources.sessions.entries import EntryKind, command_in
-from agentwatch.sources.sessions.following import Step, step_of, written
+from agentwatch.sources.sessions.entries import EntryKind, Step, command_in, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view.words import VERDICTS, in_units, local
 
@@ -83,7 +82,7 @@ class InspectScreen(MonitorScreen[None]):
         return (is_of_file and len(self._pages) == 1) or super().is_useless(command_id)
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self._head, self._page, self.footer)
+        yield from (self.header.data_bind(MonitorScreen.facts), self._head, self._page, self.footer)
 
     def on_mount(self) -> None:
         self.set_focus(self._page)

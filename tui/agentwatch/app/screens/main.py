@@ -100,7 +100,6 @@ class MainScreen(MonitorScreen[None]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
-        self.header.counted = self.task_tree.count_now
         self.filter_bar = FilterBar(monitor.tree, self._go_to_tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
@@ -113,7 +112,7 @@ class MainScreen(MonitorScreen[None]):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        return self.task_tree.marked
+        return tuple(one for one in self.task_tree.marked if one in self._monitor.tree.tasks)
 
     @property
     def sought(self) -> Query:
@@ -124,7 +123,7 @@ class MainScreen(MonitorScreen[None]):
         # Before anything is styled: each of these later is another layout before the first frame.
         self._fit(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
-        yield self.header
+        yield self.header.data_bind(MonitorScreen.facts)
         with Horizontal(id="body"), Vertical(id="left"):
             yield self.task_tree
             yield self._empty
@@ -139,6 +138,8 @@ class MainScreen(MonitorScreen[None]):
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
         self.watch(self.task_tree, "row_count", self._fit_strip)
+        for name in ("follows", "marked"):
+            self.watch(self.task_tree, name, self.footer.redraw)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
 
@@ -151,13 +152,13 @@ class MainScreen(MonitorScreen[None]):
         if body.is_attached:
             self.details = DetailsPane()
             await body.mount(self.details)
+            self.watch(self.details, "offered", self.footer.redraw)
             self.show_details()
 
     def tick(self) -> None:
         super().tick()
         self.task_tree.tick()
-        self.needs_you.redraw()
-        self._show_emptiness()
+        self.needs_you.tick()
         for sentence in self._monitor.notices:
             # Each is told once; `!` lists them for as long as they hold.
             if sentence not in self._told:
@@ -177,6 +178,10 @@ class MainScreen(MonitorScreen[None]):
         self._looked_at = mark
 
     # What comes from the tree
+
+    def watch_facts(self) -> None:
+        super().watch_facts()
+        self._show_emptiness()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
@@ -256,18 +261,16 @@ class MainScreen(MonitorScreen[None]):
         }.get(command_id, False)
 
     def is_useless(self, command_id: str) -> bool:
-        tree = self._monitor.tree
-        if command_id == "notices":
-            return not (tree.notices or self._monitor.messages)
         if command_id in _OF_TABS:
             return self.details is None or command_id not in self.details.offered
         useless = {
+            "notices": not self.facts.notices,
             "focus.next": not self.has_class("-wide"),
             "details.widen": not self.has_class("-wide"),
             "views": not self._views,
             "back": not (self.sought or self._is_in_details),
-            "needs.next": not tree.totals.needs_operator,
-            "unseen.next": not tree.unseen,
+            "needs.next": not self.facts.asking,
+            "unseen.next": not self.facts.new,
         }
         return useless.get(command_id, False) or super().is_useless(command_id)
 
@@ -365,7 +368,6 @@ class MainScreen(MonitorScreen[None]):
 
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
-        self.footer.redraw()
 
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
+from textual.reactive import var
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_sentence
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, width_of
+from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, clip, clip_sentence, width_of
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
@@ -165,13 +165,14 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     BINDINGS = bindings(Home.CHART)
 
+    view: var[View] = var(View(), init=False)
+
     def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
         self.order, self.folds = like.order, like.folds
         self._is_placed = True
         self._cursor = self._begin_at = like.cursor_id
         self._stretches = stretches_of(tree)
-        self.view = View()
         self.frame = frame_of(self.view, self._stretches, clock(), 1)
         self.ruler, self.reading = LineWidget(self._axis_lines), LineWidget(self._reading_lines)
         self.ruler.styles.height = 2
@@ -345,7 +346,6 @@ class TimelineScreen(MonitorScreen[str]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock)
         self.chart = TimelineChart(monitor.tree, clock, tree)
-        self.header.counted = self.chart.count_now
         self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
 
     @property
@@ -353,21 +353,28 @@ class TimelineScreen(MonitorScreen[str]):
         return self.chart.cursor_id
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self.chart.ruler, self.chart, self.chart.reading, self.footer)
+        header = self.header.data_bind(MonitorScreen.facts)
+        yield from (header, self.chart.ruler, self.chart, self.chart.reading, self.footer)
 
     def on_mount(self) -> None:
         self.set_focus(self.chart)
         self.watch(self.chart, "cursor_id", self._show_selected)
+        self.watch(self.chart, "view", self._show_keys)
 
     def tick(self) -> None:
         super().tick()
         self.chart.tick()
+        self.chart.redraw()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.chart.refresh_tasks(event.changed, settled=event.settled)
 
     def _show_selected(self) -> None:
         self.chart.reading.redraw()
+        self.footer.redraw()
+
+    async def _show_keys(self) -> None:
+        # It waits its turn: the frame is made after the view.
         self.footer.redraw()
 
     def _is_on(self, command_id: str) -> bool:

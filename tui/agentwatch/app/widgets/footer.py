@@ -40,22 +40,24 @@ class Footer(LineWidget):
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        hints = {
-            name: self._hint(command, palette)
+        commands = {
+            name: command
             for name, command in commands_of(self.app).items()
             if self._place in command.footer
             and not self._is_useless(name)
             and self.app.check_action(command.action, ())
         }
+        refused = {name for name in commands if self._why_not(name) is not None}
+        hints = {name: self._hint(command, palette, name in refused) for name, command in commands.items()}
         tail = hints.pop("help", [])
         if tail and width >= _ROOMY:
             tail += self._hint(commands_of(self.app)["palette"], palette)
-        return [apart(self._fit(hints, width - width_of(tail) - 1, palette), tail, width - 1)]
+        return [apart(self._fit(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
-    def _fit(self, hints: dict[str, Parts], room: int, palette: Palette) -> Parts:
+    def _fit(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it, and
         then its own words."""
-        possible = {name: hint for name, hint in hints.items() if self._why_not(name) is None}
+        possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]
         gives_way = self._place in _LOOKING and len(deciding) > 1
         for some in (hints, possible):
@@ -66,13 +68,13 @@ class Footer(LineWidget):
         keys = "".join(possible.pop(name)[0].text for name in deciding)
         return _fitting([[Part(keys, palette.strong), Part(" decide ", palette.muted)], *possible.values()], room)
 
-    def _hint(self, command: ActionSpec, palette: Palette) -> Parts:
+    def _hint(self, command: ActionSpec, palette: Palette, is_refused: bool = False) -> Parts:
         key = next(iter(Binding.make_bindings([Binding(command.keys[0], "")]))).key
         # No click records a decision.
         is_key_alone = command.is_numbered or command.id == "dialog.record"
         action = "" if is_key_alone else f"app.simulate_key('{key}')"
         key_style, style = palette.strong, palette.muted
-        if self._why_not(command.id) is not None:
+        if is_refused:
             key_style = style = palette.line
         elif self._is_on(command.id):
             key_style = style = palette.accent

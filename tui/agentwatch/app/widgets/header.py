@@ -1,22 +1,18 @@
 """The line at the top: the workspace, whether it is live, the tasks that go on now, those that are new or need you."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from rich.cells import cell_len
+from textual.reactive import var
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Below, Shown
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip, width_of
+from agentwatch.delegation.task import Shown
+from agentwatch.sources import Health
 from agentwatch.text import shown
 from agentwatch.view.words import LOOKS, plural
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 # Those that go on first, then those that went wrong; those that are over come last.
 _GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
@@ -37,38 +33,52 @@ _MODES = {
 """Mark and colour of each."""
 
 
-class Header(LineWidget):
-    """The header of one monitor. `failure` says why watching ended, in words of ours; empty while it goes on."""
+class Facts(NamedTuple):
+    """All that the header shows, and that the keys follow from besides the selected task. `title` is foreign.
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__()
-        self._monitor = monitor
-        self.failure = ""
-        self.counted: Callable[[], Below] = lambda: monitor.tree.totals
-        """The sums over the tasks to count: those that go on now, where those are not all of the tree."""
+    `present` says what those tasks are that are counted: the `now` that go on, where those are not all.
+    """
+
+    title: str = ""
+    health: Health = Health("starting", "")
+    connecting: int = 0
+    read_only: bool = False
+    tasks: int = 0
+    now: int = 0
+    present: Mapping[Shown, int] = MappingProxyType({})
+    verified: int = 0
+    notices: int = 0
+    new: int = 0
+    asking: int = 0
+    keys: tuple[object, ...] = ()
+
+
+class Header(LineWidget):
+    """The header of one screen."""
+
+    facts: var[Facts] = var(Facts())
+
+    def watch_facts(self) -> None:
+        self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        monitor, tasks = self._monitor, self._monitor.tree.totals.tasks
-        mode, detail = ("degraded", self.failure) if self.failure else (monitor.health.mode, monitor.health.detail)
-        why = shown(detail, 300) if mode in ("polling", "degraded") else ""
-        sums = self.counted()
-        now = sums.tasks
-        if connecting := monitor.connecting if mode in ("live", "starting") else 0:
+        facts, tasks, now, mode = self.facts, self.facts.tasks, self.facts.now, self.facts.health.mode
+        why = shown(facts.health.detail, 300) if mode in ("polling", "degraded") else ""
+        if connecting := facts.connecting if mode in ("live", "starting") else 0:
             mode = "starting"
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
-        title = Part(clip(shown(monitor.title), max(width // 5, 8)), palette.muted)
+        title = Part(clip(shown(facts.title), max(width // 5, 8)), palette.muted)
         # By the room alone: the mark stays where it is when the gaps behind it become tight.
         program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
         place, sign = [Part(" "), title, Part("  ")], Part(mark, style)
         word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
         health = [sign, Part(f" {word}", palette.muted if mode == "live" else style)]
-        total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
+        total = [Part("  read only", palette.muted)] if facts.read_only else []
         if tasks or not (connecting or mode == "degraded"):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
-        notices = len(monitor.tree.notices) + len(monitor.messages)
-        counts, wide = (self._counts(gap, sums, notices, palette) for gap in (" ", "   "))
-        right = self._needs(palette)
+        counts, wide = (_counts(gap, facts, palette) for gap in (" ", "   "))
+        right = _needs(facts, palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
             [*program, *health, *total, Part(""), *wide],
@@ -89,25 +99,27 @@ class Header(LineWidget):
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
         return [apart(line, right, width)]
 
-    def _counts(self, gap: str, sums: Below, notices: int, palette: Palette) -> Parts:
-        """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
-        parts, counts = Parts(), sums.shown
-        for key in _COUNTED:
-            if count := counts[key]:
-                face, verified = LOOKS[key], sums.verdicts[Verdict.VERIFIED] if key is Shown.COMPLETED else 0
-                words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
-                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
-                parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
-        if notices:
-            parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
-        return parts
 
-    def _needs(self, palette: Palette) -> Parts:
-        count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
-        parts: Parts = []
-        if new:
-            parts += [Part(f"{new:,} new", palette.accent, "screen.go_unseen(1)"), Part("   " if count else " ")]
-        if count:
-            words = f"{count:,} need you" if count > 1 else "1 needs you"
-            parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]
-        return parts
+def _counts(gap: str, facts: Facts, palette: Palette) -> Parts:
+    """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
+    parts: Parts = []
+    for key in _COUNTED:
+        if count := facts.present.get(key):
+            face, verified = LOOKS[key], facts.verified if key is Shown.COMPLETED else 0
+            words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
+            parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
+            parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
+    if facts.notices:
+        parts.append(Part(f"{gap}⚠ {facts.notices:,}", palette.states["state-stale"], "screen.notices"))
+    return parts
+
+
+def _needs(facts: Facts, palette: Palette) -> Parts:
+    count, new = facts.asking, facts.new
+    parts: Parts = []
+    if new:
+        parts += [Part(f"{new:,} new", palette.accent, "screen.go_unseen(1)"), Part("   " if count else " ")]
+    if count:
+        words = f"{count:,} need you" if count > 1 else "1 needs you"
+        parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]
+    return parts

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from textual.reactive import var
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip_name, clip_sentence, left
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip_name, clip_sentence, left
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.text import summary
 from agentwatch.view.rows import Query, chain_name
@@ -30,6 +30,9 @@ _ROOMY = 60
 
 class NeedsYou(LineWidget):
     """The strip of one tree; gone while nobody asks. `clock` gives seconds since the epoch."""
+
+    ages: var[tuple[object, ...]] = var((), init=False)
+    """All that time alone changes in it."""
 
     DEFAULT_CSS = """
     NeedsYou { display: none; }
@@ -68,6 +71,15 @@ class NeedsYou(LineWidget):
         self.styles.height = lines
         # They cover neither the strip nor the footer.
         self.screen.query("ToastRack").set_styles(margin=(0, 0, 1 + lines * asks, 0))
+        self.redraw()
+
+    def tick(self) -> None:
+        """Time has passed."""
+        now = self._clock()
+        tasks = filter(None, map(self._tree.tasks.get, self.shown))
+        self.ages = *self._asking(), *(_waiting(task, now) for task in tasks)
+
+    def watch_ages(self) -> None:
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:

@@ -14,8 +14,7 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right
-from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
+from agentwatch.app.widgets.line import Part, Parts, clip, clip_name, clip_sentence, left, right, strip_of, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
@@ -25,6 +24,7 @@ from agentwatch.view.words import (
     LOOKS,
     doing_words,
     duration,
+    held_up,
     is_on_its_way,
     look,
     name_of,
@@ -77,6 +77,23 @@ class Columns(NamedTuple):
         return self.state > 0
 
 
+class Aged(NamedTuple):
+    """All in a row that time alone changes: since when it is as it says, how far what was decided is on its way, None
+    where it has arrived, or nothing was, and for what the task waits."""
+
+    age: str = ""
+    decided: str | None = None
+    held_up: str = ""
+
+    @classmethod
+    def of(cls, task: Task, tasks: Mapping[str, Task], now: float) -> Aged:
+        """How it reads at `now` (seconds since the epoch); `tasks` are those of its tree."""
+        decision = task.decision
+        decided = short(decision, now) if decision is not None and is_on_its_way(decision) else None
+        age = duration(None if task.since is None else now - task.since)
+        return cls(age, decided, held_up(task, tasks, now))
+
+
 class RowState(NamedTuple):
     """All that decides a line besides its task: how its row stands in the tree, and what changes with the clock.
 
@@ -91,22 +108,9 @@ class RowState(NamedTuple):
     mark: Part = Part(" ")
     selected: bool = False
     guide: int = -1
-    age: str = ""
-    decided: str | None = None
-    held_up: str = ""
+    aged: Aged = Aged()
     shared: int = 0
     chain: str = ""
-
-
-def age_of(task: Task, now: float) -> str:
-    """Since when it is as its row says, at `now` (seconds since the epoch)."""
-    return duration(None if task.since is None else now - task.since)
-
-
-def decided_of(task: Task, now: float) -> str | None:
-    """How far what was decided about a task is on its way at `now`, None where it has arrived, or nothing was."""
-    decision = task.decision
-    return short(decision, now) if decision is not None and is_on_its_way(decision) else None
 
 
 # The rows around a row
@@ -175,7 +179,7 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
     cells = (
         (columns.state, "no tasks" if is_empty else face.word, palette.muted if quiet else color),
         (columns.agent, _agent_of(task), palette.muted),
-        (columns.age, right(state.age, columns.age), palette.muted if is_lost else aged),
+        (columns.age, right(state.aged.age, columns.age), palette.muted if is_lost else aged),
     )
     parts += [Part(" " + left(text, width), style) for width, text, style in cells if width]
     return strip_of(parts, columns.width, palette, selected=state.selected)
@@ -253,9 +257,9 @@ def _joined(*words: str) -> str:
 
 def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     """How far a decision is, or what the task does, for which its title gives way."""
-    if state.decided and task.decision is not None and state.columns.has_activity:
+    if state.aged.decided and task.decision is not None and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
-        return f"{action} {state.decided}"
+        return f"{action} {state.aged.decided}"
     if (request := task.request) is not None and not request.waits_for_operator:
         # How far an answer has got does not change with the clock.
         return standing_words(request, request.asked_at)
@@ -265,7 +269,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
         return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
-    return state.held_up or ("" if waits_for(task, tasks) else words)
+    return state.aged.held_up or ("" if waits_for(task, tasks) else words)
 
 
 def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
@@ -292,8 +296,8 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
     needs = palette.needs if task.lost_since is None else palette.muted
     if task.needs_operator:
         yield Part(left("NEEDS YOU", width), needs)
-    elif state.decided and not state.columns.has_activity:
-        yield Part(left(state.decided, width), palette.muted)
+    elif state.aged.decided and not state.columns.has_activity:
+        yield Part(left(state.aged.decided, width), palette.muted)
     elif state.row.folded and below is not None and below.worst is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"

@@ -20,18 +20,17 @@ from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Painted, Part
 from agentwatch.app.widgets.task_line import (
+    Aged,
     Columns,
     RowState,
-    age_of,
-    decided_of,
     heading_line,
     lit_guide,
     shared_beginnings,
     task_line,
 )
-from agentwatch.delegation.task import Below, Task
+from agentwatch.delegation.task import Task
 from agentwatch.view.rows import Found, Group, Order, Query, Row, RowId, chain_name, found_in, has_finished
-from agentwatch.view.words import held_up
+from agentwatch.view.words import wall
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -54,6 +53,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """The id of the selected task; None on a heading, or where there is no row."""
     row_count: var[int] = var(0, init=False)
     """Rows, visible on screen or not."""
+    marked: var[tuple[str, ...]] = var(())
+    """The ids of the tasks that are marked for the review, in the order in which they were."""
+    ages: var[tuple[object, ...]] = var((), init=False)
+    """All that time alone changes in the rows in sight."""
     matches: var[int | None] = var[int | None](None)
     """So many rows match the filter by themselves; None if none is on."""
 
@@ -80,7 +83,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The row on which the cursor was put first."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
-        self._marked: dict[str, None] = {}
         self._filter = Query()
         self._columns = Columns.of(80)
         self._width = 0
@@ -101,15 +103,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The group on whose heading the cursor is."""
         return self._cursor if isinstance(self._cursor, Group) else None
 
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The ids of the tasks that are marked for the review, in the order in which they were."""
-        return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
-
-    def count_now(self) -> Below:
-        """The sums over the tasks that go on now, to be counted in the header."""
-        return self.order.tally(Group.NOW).sums
-
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
         return Columns.of(width)
@@ -123,6 +116,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.order.apply(changed, self._clock())
         if self._groups is not self.order.groups:
             self._rebuild()
+        if self._filter:
+            self._search()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
@@ -135,11 +130,22 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        self.order.tick(self._clock())
+        now, tasks = self._clock(), self._tree.tasks
+        self.order.tick(now)
         if self._groups is not self.order.groups:
             self._rebuild()
-        if self._filter:
+            self.redraw()
+        if any(term.key == "since" for term in self._filter.terms):
             self._search()
+        in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
+        # Headings name days.
+        today = here.date() if (here := wall(now)) is not None else None
+        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task is not None))
+
+    def watch_ages(self) -> None:
+        self.redraw()
+
+    def watch_marked(self) -> None:
         self.redraw()
 
     def select(self, task_id: str) -> None:
@@ -158,9 +164,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def unmark(self, task_id: str) -> None:
         """Take the mark of a task away."""
-        if task_id in self._marked:
-            del self._marked[task_id]
-            self.redraw()
+        self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
         """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
@@ -288,7 +292,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         for y, row in enumerate(rows):
             selected, task = top + y == self._row, tasks.get(row.task_id or "")
             mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
-            if row.row_id in self._marked:
+            if row.row_id in self.marked:
                 mark = Part("◆", palette.accent)
             elif not selected and task is not None and not task.seen:
                 mark = Part("•", palette.accent)
@@ -301,9 +305,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             else:
                 state = state._replace(
                     guide=level if y in lit else -1,
-                    age=age_of(task, now),
-                    decided=decided_of(task, now),
-                    held_up=held_up(task, tasks, now),
+                    aged=Aged.of(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
@@ -403,11 +405,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def action_mark(self) -> None:
-        if self.cursor_id in self._marked:
+        if self.cursor_id in self.marked:
             self.unmark(self.cursor_id)
         elif self.cursor_id is not None:
-            self._marked[self.cursor_id] = None
-            self.redraw()
+            self.marked = (*self.marked, self.cursor_id)
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""

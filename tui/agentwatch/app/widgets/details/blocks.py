@@ -566,18 +566,20 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         """Lay the lines out in the width that there is now."""
         width = min(self.scrollable_content_region.width, self.max_width)
         if width > 0:
-            self._lines = lay_out(self._blocks, width)
+            before, self._lines = self._lines, lay_out(self._blocks, width)
             places: dict[Hashable, int] = {}
             for number, line in enumerate(self._lines):
                 if line.choice is not None:
                     places.setdefault(line.choice, number)
             self.place(places, Size(width, len(self._lines)))
+            both = zip(self._lines, before, strict=False)
+            if len(before) != len(self._lines) or not all(new.content.is_same(old.content) for new, old in both):
+                self.refresh()
 
     def place(self, places: dict[Hashable, int], size: Size) -> None:
         """Put the entries into their places. A cursor whose entry has gone is on the first in sight."""
         self.places, self.virtual_size = places, size
         self._choose_in_sight()
-        self.refresh()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

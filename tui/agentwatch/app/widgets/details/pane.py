@@ -18,8 +18,7 @@ from textual.widgets import Input, Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
-from agentwatch.app.messages import Inspect, KeysChanged, Missing, PageTranscript, ReadStep
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, right
+from agentwatch.app.messages import Inspect, Missing, PageTranscript, ReadStep
 from agentwatch.app.widgets.details.blocks import (
     ACCENT,
     FAINT,
@@ -36,14 +35,14 @@ from agentwatch.app.widgets.details.blocks import (
     show_words,
 )
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
+from agentwatch.app.widgets.line import clip, clip_name, clip_sentence, right
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.events import Claim, RunState
 from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.sources.sessions.entries import EntryKind
-from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
+from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
 from agentwatch.text import LINE_LIMIT, exact, folded, shown, summary, within
 from agentwatch.view.words import (
     LOOKS,
@@ -85,6 +84,9 @@ class DetailsPane(Widget):
     DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
+    offered: var[frozenset[str]] = var(frozenset[str]())
+    """Ids of the commands for the visible tab that would do something now."""
+
     def __init__(self) -> None:
         super().__init__()
         self.page = Page()
@@ -106,8 +108,10 @@ class DetailsPane(Widget):
             self.watch(self.log_page, name, self._tell)
 
     def _tell(self) -> None:
-        self._state.update(self.log_page.status())
-        self.post_message(KeysChanged())
+        show_words(self._state, self.log_page.status())
+        compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
+        ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
+        self.offered = frozenset([*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])])
 
     @property
     def active(self) -> str:
@@ -121,13 +125,6 @@ class DetailsPane(Widget):
     @property
     def _shown(self) -> Page:
         return self.log_page if self._is_live else self.page
-
-    @property
-    def offered(self) -> set[str]:
-        """Ids of the commands for the visible tab that would do something now."""
-        compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
-        ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
-        return {*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])}
 
     def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
@@ -434,6 +431,7 @@ class LiveLog(Page):
             self.chosen = self.steps[-1].place if self.steps else None
         places: dict[Hashable, int] = {step.place: at for at, step in enumerate(self.steps)}
         self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
+        self.refresh()
         y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
         self.scroll_to(y=y, animate=False, force=True, immediate=True)
         self.look = look
