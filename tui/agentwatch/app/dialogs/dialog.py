@@ -4,8 +4,6 @@ From top to bottom: the frame of ours with the facts, the operator's choices and
 on, and foreign words. Only `ctrl+s` decides, not before the operator could have read what it is about.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -30,6 +28,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from agentwatch.app.actions import Home, Place, action_name, bindings
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.messages import TreeUpdated
@@ -53,15 +52,12 @@ from agentwatch.decisions.form import (
     words_of_request,
 )
 from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.monitor import Monitor
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
-
-if TYPE_CHECKING:
-    from agentwatch.app.app import AgentwatchApp
-    from agentwatch.decisions.service import DecisionService
-    from agentwatch.monitor import Monitor
 
 ARMING_SECONDS = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""

@@ -1,7 +1,5 @@
 """The main screen: tree and details, who needs the operator, and what the keys do."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from importlib import import_module
@@ -22,12 +20,12 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.standing import mark_of
+from agentwatch.monitor import Monitor
 from agentwatch.text import clean, shown
 from agentwatch.view.rows import Query, end_of_chain
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
-    from agentwatch.monitor import Monitor
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""
