@@ -90,7 +90,7 @@ class MainScreen(MonitorScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
-    details: DetailsPane | None = None
+    details: "DetailsPane | None" = None
     """The details, once they are there."""
     _looked_at: tuple[str, str] | None = None
     """The task that is new and was selected a second ago, and its mark."""
