@@ -568,7 +568,6 @@ class Requests:
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
-        self._asked = defaultdict[tuple[str, str], dict[str, Request]](dict)
 
     def asker(self, session: Session) -> str:
         """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
@@ -578,11 +577,8 @@ class Requests:
         """A request is like this now. Returns the tasks that this concerns."""
         path, before = requested.path, self.offered.pop(requested.path, None)
         known, request = before.request if before else None, after(before, requested).request
-        if known:
-            del self._asked[known.session][path]
         if request:
             self.offered[path] = requested._replace(request=request)
-            self._asked[request.session][path] = request
         return [self.asker(one.session) for one in (known, request) if one]
 
     def decide(self, decision: Decision) -> list[str]:
@@ -593,15 +589,16 @@ class Requests:
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: the most pressing first, those that have ended last."""
-        stand: list[Request] = []
-        for session in [one for one in self._asked if self.asker(one) == task_id]:
-            asked = self._asked[session].values()
-            permits = self._permits(session, asked)
-            for one in asked:
-                decision = self.decided.get(one.request_id)
-                if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
-                    decision = None
-                stand.append(_stands(one, decision, permits.get(one.request_id)))
+        every = (one.request for one in self.offered.values())
+        asked = [one for one in every if one and self.asker(one.session) == task_id]
+        permits, stand = dict[str, Permit](), list[Request]()
+        for session in {one.session for one in asked}:
+            permits |= self._permits(session, [one for one in asked if one.session == session])
+        for one in asked:
+            decision = self.decided.get(one.request_id)
+            if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                decision = None
+            stand.append(_stands(one, decision, permits.get(one.request_id)))
         return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
@@ -610,12 +607,7 @@ class Requests:
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         for request in sorted(
-            asked,
-            key=lambda one: (
-                not one.call_id,
-                -one.asked_at if one.call_id else one.asked_at,
-                one.request_id,
-            ),
+            asked, key=lambda one: (not one.call_id, one.asked_at * (-1 if one.call_id else 1), one.request_id)
         ):
             permit = next((one for one in left if _is_of(one, request)), None)
             if permit:
