@@ -135,6 +135,15 @@ def test_a_patch_is_shown_whole(place, home, server):
     assert [result for _, result in server.answers] == [{"decision": "accept"}]
 
 
+def test_a_patch_that_codex_has_changed_since_is_not_answered(place, server, client):
+    server.ask(PATCH, patch(), THREAD, change())
+    asked = offered(place)
+    params = {"threadId": THREAD, "turnId": TURN, "itemId": "call_1", "changes": []}
+    server.tell({"method": "item/fileChange/patchUpdated", "params": params})
+    assert ended(place, asked) is not RequestStage.DELIVERED
+    assert server.answers == []
+
+
 def test_no_line_of_a_patch_passes_for_the_path_of_another_file(place, server, client):
     kind = {"type": "update", "move_path": "b\n+x"}
     changes = [{"path": "a\ndelete c", "kind": kind, "diff": "@@\n-one\n\nadd d\n+two"}]
