@@ -20,11 +20,11 @@ from tests.unit.contracts import documents
 from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
-from agentwatch.app.widgets.details.pane import head_lines
+from agentwatch.app.widgets.details.pane import head_lines, labels_of
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Message, RunState
+from agentwatch.delegation.events import Claim, Message, RunState, Verdict
 from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
 
 
@@ -45,6 +45,18 @@ def with_children() -> Case:
     one, shown = case(), {Shown.COMPLETED: 2, Shown.FAILED: 1}
     one.task.below = Below(Counter({Counted(State(one), one): count for one, count in shown.items()}))
     return one
+
+
+@pytest.mark.parametrize(("width", "words"), {80: "Handoff 1/2", 68: "Attestation 1!", 62: "Attest 1!"}.items())
+def test_the_titles_of_tabs_fit_beside_the_tree(width, words):
+    task = broken().task
+    task.claims = (Claim("", "a.md", Verdict.CONTRADICTED, ""),)
+    task.attempts = [Attempt(1), Attempt(2)]
+    task.todos = Todo("a", TodoStatus.DONE, None, 1), Todo("b", TodoStatus.PENDING, None, 2)
+    titles = " ".join(label.plain for label in labels_of(task, width).values())
+    assert len(titles) <= width
+    assert words in titles
+    assert titles.endswith("Raw")
 
 
 def gone() -> Case:

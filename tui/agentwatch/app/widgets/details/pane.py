@@ -192,9 +192,9 @@ class DetailsPane(Widget):
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
         _put(self._head, Content("\n").join(head))
-        for tab_id, count in (counts_of(view.task) if view else {}).items():
-            tab = self._tabs.query_one(f"#{tab_id}", Tab)
-            if not (label := Content.assemble(TABS[tab_id].title, " ", count).rstrip()).is_same(tab.label):
+        labels = labels_of(view.task, self.size.width) if view else {}
+        for tab in self._tabs.query(Tab):
+            if not (label := labels.get(tab.id or "", tab.label)).is_same(tab.label):
                 tab.label = label
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
@@ -235,16 +235,23 @@ def _put(widget: Static, words: Content) -> None:
         widget.update(words)
 
 
-def counts_of(task: Task) -> dict[str, tuple[str, str]]:
-    """The words behind the titles of tabs, with their style; "" for none."""
+def labels_of(task: Task, width: int) -> dict[str, Content]:
+    """The titles of the tabs by their ids, with what is counted. Where that is wider, the counts go that the head has,
+    too, then half of the longest title."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
     false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
-    return {
+    wrong = {
         "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
         "attestation": (f"{false}!" if false else "", f"${looks.LOOKS['false'].color}"),
-        "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
-        "handoff": (todos if task.todos else "", FAINT),
     }
+    tries = str(len(task.attempts)) if len(task.attempts) > 1 else ""
+    all_counts = {**wrong, "attempts": (tries, FAINT), "handoff": (todos if task.todos else "", FAINT)}
+    for counts, longest in ((all_counts, "Attestation"), (wrong, "Attestation"), (wrong, "Attest")):
+        titles = {name: longest if name == "attestation" else tab.title for name, tab in TABS.items()}
+        labels = {name: Content.assemble(title, " ", counts.get(name, "")).rstrip() for name, title in titles.items()}
+        if sum(label.cell_length + 1 for label in labels.values()) <= width + 1:
+            break
+    return labels
 
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
