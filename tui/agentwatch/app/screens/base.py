@@ -66,12 +66,14 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def read_facts(self) -> None:
         """Look at all that header and footer show; they are made anew where it is different."""
-        monitor, tree = self._monitor, self._monitor.tree
-        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW)
-        first = next(iter(tree.queue), "")
+        monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
+        now, health = app.main.task_tree.order.tally(Group.NOW), monitor.health
+        if health.mode == "live" and not app.is_settled:
+            # Keys that find nothing say that it still reads.
+            health = health._replace(mode="starting")
         self.facts = Facts(
             monitor.title,
-            monitor.health,
+            health,
             monitor.connecting,
             monitor.settings.read_only,
             tree.totals.tasks,
@@ -80,7 +82,7 @@ class MonitorScreen(Screen[ScreenResultType]):
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,
-            (first, bool(first) and can_answer(tree.tasks[first]), monitor.clerk is None, bool(monitor.shelves)),
+            (to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
         )
 
     def watch_facts(self) -> None:

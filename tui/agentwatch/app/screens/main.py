@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,9 @@ from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
+    from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
+    from agentwatch.sources import Health
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""
@@ -56,9 +58,8 @@ A task appears as soon as an agent's program hands work on here (agentwatch sour
   report-contract  *.report.json[/]"""
 
 
-def _empty_words(monitor: Monitor) -> Content:
+def _empty_words(health: Health, watched: str) -> Content:
     """The page in place of the tree while there is no task."""
-    health, watched = monitor.health, shown(monitor.watched, 500)
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")
     if health.mode == "starting":
@@ -67,6 +68,11 @@ def _empty_words(monitor: Monitor) -> Content:
     title = "No delegation can be seen." if health.problems else "No delegation here yet."
     problems = "".join(f"\n{shown(str(one), 300)}" for one in health.problems[:5])
     return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
+
+
+def _has_request(task: Task) -> bool:
+    """Whether its program waits for an answer."""
+    return task.request is not None and task.request.waits_for_operator
 
 
 class MainScreen(MonitorScreen[None]):
@@ -194,7 +200,7 @@ class MainScreen(MonitorScreen[None]):
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
         if empty:
-            words = _empty_words(self._monitor)
+            words = _empty_words(self.facts.health, shown(self._monitor.watched, 500))
             if words != self._empty.content:
                 self._empty.update(words)
         if empty != self.has_class("-empty"):
@@ -343,19 +349,25 @@ class MainScreen(MonitorScreen[None]):
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
-        self._go_on(self._monitor.tree.queue, step, "Nobody needs you now.")
+        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight; first
+        to a request that was not looked at, unless the selected task has one."""
+        tree, selected = self._monitor.tree, self.selected
+        first = [one for one in tree.queue if _has_request(tree.tasks[one]) and not tree.tasks[one].seen]
+        is_next = step > 0 and not (selected and _has_request(selected))
+        self._go_on(tree.queue, step, "Nobody needs you now.", first if is_next else ())
 
     def action_go_unseen(self, step: int) -> None:
         """The same to the next task that is new, the newest first."""
         self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
-    def _go_on(self, those: list[str], step: int, nothing: str) -> None:
+    def _go_on(self, those: list[str], step: int, nothing: str, first: Sequence[str] = ()) -> None:
         tree, now = self._monitor.tree, self._clock()
         start = those.index(self.task_id) if self.task_id in those else 0
         in_sight = [one for one in those[start:] + those[:start] if self.sought.matches(tree.tasks[one], now)]
         if not in_sight:
             self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
+        elif urgent := next((one for one in first if one in in_sight), None):
+            self.show_task(urgent)
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 
@@ -374,7 +386,7 @@ class MainScreen(MonitorScreen[None]):
         from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
 
         notices, own = self._monitor.tree.notices, self._monitor.messages
-        if not notices and not own and self._monitor.health.mode == "starting":
+        if not notices and not own and self.facts.health.mode == "starting":
             own = [STILL_READING]
         self.app.push_screen(PageScreen("Problems", notices_of(notices, own)))
 
