@@ -227,6 +227,9 @@ class Decision:
 # Requests
 
 
+_PROMPT = 600.0  # seconds: what waits no longer than this, as hooks do, is answered before all others
+
+
 class RequestKind(StrEnum):
     """Leave to make a call, answers to questions, or a form of a server to be filled in."""
 
@@ -316,10 +319,10 @@ class Request:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Lowest for what runs out, the soonest first; then the newest; then what was decided, and what has ended."""
+        """Lowest for what will soon not be answerable; then the newest; then what was decided, and what has ended."""
         if not self.waits_for_operator:
             return 2 if self.is_open else 3, -self.asked_at
-        if self.until is not None:
+        if self.until is not None and self.until - self.asked_at <= _PROMPT:
             return 0, self.until
         return 1, -self.asked_at
 
