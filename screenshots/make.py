@@ -30,7 +30,7 @@ from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
 from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
-from agentwatch.sources.files import documents
+from agentwatch.sources.files import source as documents
 from agentwatch.sources.files.source import FilesSource
 
 HERE: Final = Path(__file__).parent

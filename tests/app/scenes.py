@@ -31,7 +31,7 @@ from agentwatch.delegation.events import (
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 
 NOW = 1_800_000_000.0
 """The frozen present of every scene, in seconds since the epoch."""

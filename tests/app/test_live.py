@@ -14,9 +14,8 @@ from agentwatch.app import editor
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.widgets.details.live import LiveLog, line_of
 from agentwatch.delegation.events import Message, Ran, Run, RunState
-from agentwatch.sources.sessions.entries import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind, LinesTranscript, Outcome, Step
 from agentwatch.sources.sessions.fields import digest_of
-from agentwatch.sources.sessions.following import LinesTranscript, Outcome, Step
 
 ROOT = "session"
 

@@ -34,7 +34,7 @@ READERS = [
     *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "opencode")),
     *(f"agentwatch.sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 ]
-HOOK = ("hook.child", "hook.command", "hook.held", "hook.requests")
+HOOK = ("hook.child", "hook.held", "hook.requests")
 OFFER = ("contracts", "decisions.record", "decisions.ledger", "delegation.events", "requests.holding", "sources.files")
 SERVER = ("setup", "documents")
 FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
@@ -64,7 +64,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     ),
     "for agents": ("import " + ", ".join(ours("agents", *HOOK, *SERVER)), [*SCREEN, "mcp", "mcp_types"]),
     "before a request is offered": (
-        "import " + ", ".join(ours("agents", "hook.command", "hook.requests")),
+        "import agentwatch.cli.agents, agentwatch.agents.hook.requests",
         [*HEAVY, *ours("", *OFFER), "pydantic_core"],
     ),
     "the tree": ("import agentwatch.delegation.tree, agentwatch.cli.tree", [*HEAVY]),

@@ -1,21 +1,35 @@
 """The demo: its session holds every ingredient it promises, and leaves nothing behind."""
 
 import threading
+import time
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from string import Template
 
 import pytest
 
+from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Severity
+from agentwatch.decisions.form import final_report, next_handoff
+from agentwatch.decisions.record import Answer, Params, Record
+from agentwatch.decisions.service import DecisionService, return_digest
+from agentwatch.delegation.decision import Action, Request, Stage
 from agentwatch.delegation.events import Rules, Seen, Tick
-from agentwatch.delegation.task import Shown, State
+from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
-from agentwatch.demo.script import Step, demo_screenplay, parse
+from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
+from agentwatch.demo.script import Player, Step, demo_screenplay, parse
 from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
+from agentwatch.monitor import Monitor
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.decisions.made import QUICK
 
 NON_COMPLIANT = "verify/prices.return.md"
 LOW_CONFIDENCE = "verify/load.return.json"
@@ -129,3 +143,183 @@ def test_a_demo_lies_below_the_state_directory(tmp_path, monkeypatch):
 
 def playing() -> threading.Thread | None:
     return next((thread for thread in threading.enumerate() if thread.name == "agentwatch-demo"), None)
+
+
+# The player
+
+SESSION = (
+    Step(0.0, "handoffs/a.json", "{}\n"),
+    Step(2.0, "work/deep/draft.md", "naïve ✓\n"),
+    Step(7.0, "handoffs/a.json", '{"amended": true}\n'),
+)
+
+
+class FakeTime:
+    """A clock, and a stop event whose waiting moves the clock instead of taking time."""
+
+    def __init__(self, stop_at: float = float("inf")):
+        self.now = 100.0
+        self.stop_at = 100.0 + stop_at
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float) -> bool:
+        if self.now + timeout >= self.stop_at:
+            self.now = self.stop_at
+            return True
+        self.now += timeout
+        return False
+
+
+@pytest.mark.parametrize(("speed", "ends_after"), [(1.0, 7.0), (2.0, 3.5), (0.5, 14.0)])
+def test_the_speed_divides_the_times(tmp_path, speed, ends_after):
+    clock = FakeTime()
+    Player(SESSION, tmp_path, speed, clock=clock).run(clock.wait, lambda: None)
+    assert clock.now - 100.0 == pytest.approx(ends_after)
+
+
+def test_what_is_cut_in_plays_from_now_on_among_the_rest(tmp_path):
+    clock, asked = FakeTime(), list[float]()
+    player = Player(SESSION, tmp_path, 2.0, clock=clock)
+
+    def attend():
+        asked.append(clock.now - 100.0)
+        if (tmp_path / "work").exists() and not (tmp_path / "cut").exists():
+            player.cut_in([Step(1.0, "cut/in.md", "in\n")])
+
+    player.run(clock.wait, attend, every=0.8)
+    assert player.finished
+    assert (tmp_path / "cut/in.md").exists()
+    assert asked[:4] == pytest.approx([0.0, 0.0, 0.8, 1.0])
+
+
+# Deciding in the demo
+
+API, PAYMENTS, DOCS = "checkout.implement.api", "checkout.implement.payments", "checkout.docs"
+PRICES, LOAD, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.verify.e2e"
+END = 119.0
+LONGER = 40.0
+"""Seconds that every scene has ended after."""
+
+
+def looked_at(workspace: Path) -> Monitor:
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, inspects=True)
+    monitor.scan()
+    return monitor
+
+
+class Rehearsal:
+    """The demo's session up to a moment, and the operator's desk in it."""
+
+    def __init__(self, root: Path):
+        self.workspace, self.state, keys, play = root / "shop", root / "state", root / "keys", demo_screenplay()
+        self.workspace.mkdir()
+        self.player = Player(play.steps, self.workspace)
+        self.desk = DecisionService(self.workspace, state=self.state, configuration=keys, disk=QUICK)
+        self.orchestrator = Orchestrator(self.workspace, self.state, keys, play, self.player)
+        self.began = time.time() - END - 2 * LONGER
+
+    def play(self, until: float):
+        self.player.play(until, self.began)
+
+    def task(self, task_id: str) -> Task:
+        """As it is on disk, its claims checked."""
+        return looked_at(self.workspace).tree.tasks[task_id]
+
+    def decide(self, task_id: str, action: Action, note: str = "", **params: object) -> Record:
+        """The operator decides, and the orchestrator reads it."""
+        monitor = looked_at(self.workspace)
+        task = monitor.tree.tasks[task_id]
+        subject = self.desk.subject(task)
+        if action in (Action.RETRY, Action.ESCALATE):
+            mode = params.get("mode")
+            proposal = next_handoff(task, subject, monitor.content, note=note, mode=str(mode) if mode else None)
+            params["handoff"] = proposal.text
+        if action is Action.ABORT:
+            params["report"] = final_report(task, note=note).text
+        path = task.latest.returned.path if task.latest and task.latest.returned else None
+        made = Params(**params)  # type: ignore[arg-type]  as each case has it
+        returned = partial(return_digest, self.workspace, path)
+        record = self.desk.decide(subject, action, made, returned=returned, note=note).record
+        self.orchestrator.attend()
+        last = self.desk.receipts([record])[record.decision_id][-1]
+        assert (last.stage, last.by) == (Stage.READ, NAME)
+        return record
+
+
+@pytest.fixture
+def demo(tmp_path):
+    rehearsal = Rehearsal(tmp_path)
+    yield rehearsal
+    rehearsal.orchestrator.leave()
+
+
+@pytest.mark.parametrize(
+    ("at", "task_id", "was", "decision"),
+    [
+        (48.0, API, State.FAILED, (Action.ESCALATE, {"mode": "debugger"})),
+        (70.0, PAYMENTS, State.BLOCKED, (Action.RESPOND, {"answers": (Answer("Which?", "The embedded one."),)})),
+        (END, PRICES, State.INVALID, (Action.RETRY, {})),
+    ],
+)
+def test_what_was_decided_becomes_the_next_attempt(demo, at, task_id, was, decision):
+    action, params = decision
+    demo.play(at)
+    assert demo.task(task_id).own_state is was
+    record = demo.decide(task_id, action, "use v3", **params)
+    # The decision is read before it is carried out.
+    assert demo.task(task_id).attempt == 1
+    demo.play(at + LONGER)
+    task = demo.task(task_id)
+    assert (task.own_state, task.attempt, task.needs_operator, task.contradicted) == (State.COMPLETED, 2, False, False)
+    assert [finding for finding in task.findings if finding.severity == "error"] == []
+    packet = task.packet
+    assert packet is not None
+    assert (packet.decision_id, packet.attempt) == (record.decision_id, 2)
+    assert packet.mode == params.get("mode", "tester" if task_id == PRICES else "code")
+    handoff = task.latest and task.latest.handoff
+    assert handoff is not None
+    text = (demo.workspace / handoff.path).read_text("utf-8")
+    assert ('"Operator: ' in text, "use v3" in text) == (True, True)
+
+
+def test_an_abort_ends_all_below_and_its_report_goes_up(demo):
+    demo.play(45.0)
+    demo.decide("checkout.verify", Action.ABORT, "no staging this week")
+    demo.play(END)
+    tasks = looked_at(demo.workspace).tree.tasks
+    assert not {PRICES, LOAD} & set(tasks)
+    checklist = (demo.workspace / "handoffs/checkout.verify.md").read_text(encoding="utf-8")
+    assert "- [-] Prepare the staging data" in checklist
+    assert tasks[DOCS].own_state is State.COMPLETED
+    report = demo.workspace / "reports/checkout.verify.aborted.md"
+    assert "no staging this week" in report.read_text(encoding="utf-8")
+    # It quotes a return, and is none.
+    assert "checkout.verify.aborted" not in tasks
+
+
+@pytest.mark.parametrize(
+    ("action", "note", "state"),
+    [(Action.ALLOW, "", State.COMPLETED), (Action.DENY, 'Only "Chromium".\n## Status', State.PARTIAL)],
+)
+def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note, state):
+    inbox = Inbox(RequestStore(demo.workspace, state=demo.state))
+    asked: list[Request] = []
+    for at in (ASKS_AT - 1, ASKS_AT, ASKS_AT + 1):
+        assert asked == []
+        demo.play(at)
+        demo.orchestrator.attend()
+        asked = [one for one in inbox.store.read() if one.is_open] if at > ASKS_AT else asked
+    gone = partial(inbox.gone, asked[0])
+    demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, gone=gone, note=note)
+    demo.orchestrator.attend()
+    demo.play(END)
+    demo.orchestrator.attend()
+    demo.play(END + LONGER)
+    assert [len(asked), *(one for one in inbox.store.read() if one.is_open)] == [1]
+    task = demo.task(E2E)
+    assert (task.own_state, task.contradicted) == (state, False)
+    assert [finding for finding in task.findings if finding.severity == "error"] == []
+    returned = (demo.workspace / "verify/e2e.return.md").read_text("utf-8")
+    assert ("Chromium" in returned) is bool(note)

@@ -11,12 +11,11 @@ import pytest
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
+from agentwatch.workspaces import Everywhere
 from tests.homes import live_in
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
 from tests.unit.test_monitors import NO_PROGRAMS, watching
-
-DAY = 86_400.0
 
 
 def session(home: Path, cwd: Path, session_id: str):
@@ -90,13 +89,29 @@ def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
     assert workspaces_in(alive, holds) == {shop: 3.0}
 
 
+def test_nobody_works_in_a_whole_home_and_of_many_the_latest_are_shown(home):
+    some = [home / f"w{number}" for number in range(41)]
+    for at, place in enumerate([home.parent, home, *some]):
+        place.mkdir(exist_ok=True)
+        session(home, place, "s")
+        os.utime(home / ".claude/projects" / slug(str(place)) / "s.jsonl", (time.time() - 1_000 + at,) * 2)
+    find = Everywhere()
+    assert [one.workspace for one in find().places] == some[:0:-1]
+    assert find().complaints == [
+        *(f"Sessions in {place} are not shown: name a directory below it" for place in (home.parent, home)),
+        "1 more workspace with sessions: 40 are shown at once",
+    ]
+    some[40].rmdir()
+    assert [one.workspace for one in find().places] == some[39::-1]
+
+
 async def test_all_of_them_are_one_tree_and_new_ones_come(home, monkeypatch):
     monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
     one, two = home / "one", home / "two"
     one.mkdir()
     two.mkdir()
     session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
-    monitor = watched([], NO_PROGRAMS._replace(sessions=True), everywhere=DAY)
+    monitor = watched([], NO_PROGRAMS._replace(sessions=True), everywhere=True)
     assert monitor.title == "every workspace"
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.totals.tasks == 1)

@@ -61,6 +61,14 @@ def test_it_plays_at_its_speed_and_stops_at_the_end():
     time.passes(60)
     assert played(playback) == (3, 1_002)
     assert not playback.position.playing
+    playback.play()
+    assert (played(playback), playback.position.playing) == ((1, 1_000), True)
+    playback.step(1)
+    time.passes(60)
+    assert (played(playback), playback.position.playing) == ((2, 1_001), False)
+    # Found later, and written before.
+    playback, _ = playback_of(at_times(1_000, 990, 1_002))
+    assert played(playback) == (2, 1_000)
 
 
 # The source

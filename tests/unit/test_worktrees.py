@@ -16,6 +16,7 @@ from agentwatch.sources.worktrees import (
     git_directories,
     is_another,
     made_at,
+    used_worktrees,
     worktrees_of,
 )
 from tests.homes import live_in
@@ -120,6 +121,13 @@ def test_a_repository_that_names_another_one_leads_nowhere(shop):
     (mine / "git" / "gitdir").write_text("../.git\n")
     (mine / "git" / "commondir").write_text(f"{private}/.git\n")
     assert list(worktrees_of(str(mine))) == []
+
+
+def test_a_worktree_that_git_still_makes_is_not_used(shop):
+    place = add(shop, "../shop-fix")
+    for reason, used in (("initializing", []), ("mine", [place])):
+        Path(git(place, "rev-parse", "--absolute-git-dir").strip(), "locked").write_text(f"{reason}\n")
+        assert used_worktrees(shop) == used
 
 
 # What is whose

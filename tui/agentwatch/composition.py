@@ -13,8 +13,7 @@ from agentwatch.config import Settings
 from agentwatch.disk import DOT
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
-from agentwatch.sources.files.documents import ParsedDocuments
-from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.source import FilesSource, ParsedDocuments
 from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
@@ -114,14 +113,14 @@ def watched(
     session: str | None = None,
     *,
     addresses: Sequence[Address] = (),
-    everywhere: float | None = None,
+    everywhere: bool = False,
 ) -> Workspaces:
-    """A monitor for the screen: of these workspaces, or of all with a session alive in `everywhere` seconds before."""
+    """A monitor for the screen: of these workspaces, or, `everywhere`, of all with a session alive in the last day."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
-    if everywhere is not None:
-        finds.append(Everywhere(everywhere))
+    if everywhere:
+        finds.append(Everywhere())
     elif len(workspaces) == 1:
         finds.append(partial(find_worktrees, workspaces[0]))
         noun = "worktree"

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.inbox import Inbox
-    from agentwatch.sources.files.documents import ParsedDocuments
-    from agentwatch.sources.sessions.following import RunTranscript
+    from agentwatch.sources.files.source import ParsedDocuments
+    from agentwatch.sources.sessions.entries import RunTranscript
 
 _CHUNK = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
 _REST_SECONDS = 0.01  # between two chunks at most

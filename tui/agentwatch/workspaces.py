@@ -29,6 +29,7 @@ _SEARCH_SECONDS = 2.0
 _EVERYWHERE_SECONDS = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through all stores."""
 _MOST = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
+_DAY = 86_400.0  # seconds in which a session was alive that it shows
 
 _TURN_SECONDS = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
 _TITLE = 30  # characters up to which the header names all workspaces; beyond it says how many there are
@@ -75,16 +76,15 @@ def find_worktrees(workspace: Path) -> Places:
 
 
 class Everywhere:
-    """Finds every workspace in which a session was alive in so many seconds; one that was found stays."""
+    """Finds every workspace in which a session was alive in the last day; one that was found stays."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._found: dict[Path, Place] = {}
 
     def __call__(self) -> Places:
         from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 
-        alive = workspaces_in(sessions_alive(time.time() - self._seconds), _is_part)
+        alive = workspaces_in(sessions_alive(time.time() - _DAY), _is_part)
         home = user_home()
         # Everything that the user has lies there: nobody works in all of it.
         wide = {place for place in alive if place == home or place in home.parents}

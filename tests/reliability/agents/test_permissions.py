@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook.command import run
+from agentwatch.cli import start
 from agentwatch.delegation.decision import Action, RequestStage
 from tests.reliability.agents.holding_hooks import SECONDS, bound, decision
 from tests.unit.agents.asking import QUESTIONS, child, payload
@@ -51,7 +51,7 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(scene, capfd, monkeypatc
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
-    code = run(str(scene.workspace))
+    code = start("hook", [str(scene.workspace)])
     printed = capfd.readouterr().out
     assert (code, printed) in ((0, ""), (1, ""), (0, "{}\n"))
     assert not any(one.is_open for one in scene.store.read())

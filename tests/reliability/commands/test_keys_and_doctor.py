@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from agentwatch.cli import start
 from agentwatch.decisions.keys import PRIVATE
 from tests.reliability.commands.stage import Stage
 
@@ -53,3 +54,22 @@ def test_the_doctor_reads_the_settings(stage):
     assert doctor.code == 1
     assert f"✗ settings: {settings}:2: the view “late” is wrong: " in doctor.out
     assert f"✗ settings: {settings}:4: follow and quit would both have the key q" in doctor.out
+
+
+# The doctor finds state and keys where agents write, and claims no more than it has checked
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+def test_what_lies_in_or_leads_through_the_workspace_is_bad(variable, tmp_path, monkeypatch, capsys):
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    (workspace / "link").symlink_to(outside)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(outside))
+    for inside in (workspace, workspace / "link"):
+        monkeypatch.setenv(variable, str(inside))
+        assert start("doctor", [str(workspace)]) == 1
+        said = capsys.readouterr().out
+        assert "lies in the workspace, where agents write" in said
+        assert f"set {variable} to another place" in said

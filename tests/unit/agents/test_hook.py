@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.agents.hook.child import answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.journal import row_of
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Reader
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
@@ -203,7 +203,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
-    assert Journal(scene.workspace).row(SESSION, AGENT) == []
+    assert row_of(scene.workspace, SESSION, AGENT) == []
 
 
 def test_a_failed_child_is_held_where_nothing_can_be_believed(scene, monkeypatch):

@@ -1,6 +1,7 @@
 """A session whose program waits for the person at its terminal."""
 
 import os
+import time
 
 import pytest
 
@@ -50,6 +51,16 @@ def test_a_session_waits_for_a_permission_until_it_is_answered(store):
         assert (change.run.state, change.run.process_gone) == (RunState.WORKING, False)
         assert change.run.waiting == ("a permission: Bash touch made.txt" if status == "waiting" else "")
         assert reader.read(60.0) == []
+
+
+def test_an_open_dialog_is_no_wait_and_a_clock_that_is_set_back_hides_none(store):
+    main = store.session()
+    main.asked("Go.")
+    main.used("Bash", "u1", command="touch made.txt")
+    since = (time.time() + 10_000) * 1000
+    for what, words in (("dialog open", ""), ("permission prompt", "a permission: Bash touch made.txt")):
+        register(store.home, os.getpid(), status="waiting", waitingFor=what, statusUpdatedAt=since)
+        assert store.runs()[SESSION].waiting == words
 
 
 def test_the_only_agent_that_may_ask_does(store):

@@ -46,7 +46,7 @@ def tree(summary: str = "Done.") -> Tree:
 def payload(made: Tree | None = None, decided: tuple[ChainEntry, ...] = ()) -> bytes:
     made = made or tree()
     task = made.tasks["a"]
-    given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "version": "1.0", "now": NOW}
+    given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "now": NOW}
     return statement_of(task_document(made, task).plain(), subject_of(task), decided, **given)  # type: ignore[arg-type]
 
 

@@ -12,9 +12,10 @@ def test_a_long_text_is_cut_and_said_to_be(plain):
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", "."])
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", ".", "binary"])
 def test_a_file_that_must_not_be_shown_has_a_reason_instead(plain, path):
     (plain.root / "link").symlink_to("/etc/passwd")
+    (plain.root / "binary").write_bytes(b"a\0b")
     for shown in (file_text(plain.root, path), difference(plain.root, path, HANDED_OFF)):
         assert shown.text == ""
         assert shown.problem

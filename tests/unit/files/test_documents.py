@@ -9,8 +9,8 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Seen, Unreadable
 from agentwatch.disk import Disk
-from agentwatch.sources.files import documents as documents_module
-from agentwatch.sources.files.documents import Documents, Reader
+from agentwatch.sources.files import source as documents_module
+from agentwatch.sources.files.source import Documents, Reader
 from tests.unit.files.watching import HALF, OTHER, packet, read_document, write
 
 A, B = packet("a"), packet("b")

@@ -109,6 +109,7 @@ def test_devices_are_not_opened(monkeypatch):
     ("target", "rule", "severity"),
     [
         ("../secret", OUTSIDE, Severity.ERROR),
+        ("../root-side/x.json", OUTSIDE, Severity.ERROR),
         ("/etc/hostname", OUTSIDE, Severity.ERROR),
         ("real.json", SYMBOLIC_LINK, Severity.WARNING),
         ("x.json", SYMBOLIC_LINK, Severity.WARNING),

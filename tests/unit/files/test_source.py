@@ -58,6 +58,7 @@ def swap_for_link(path: Path):
 CHANGES: list[tuple[str, Callable[[Path], object]]] = [
     ("a file", lambda root: write(root / "a" / "x.json", packet("x"))),
     ("rewritten", lambda root: write(root / "a" / "x.json", packet("y"))),
+    ("beside it", lambda root: write(root / "a2" / "x.json", packet("z"))),
     ("renamed", lambda root: (root / "a" / "x.json").rename(root / "a" / "y.json")),
     ("deep", lambda root: write(root / "b" / "c" / "z.json", packet("z"))),
     ("directory renamed", lambda root: (root / "b").rename(root / "d")),

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.events import Event, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Claim, Event, Tick, Unreadable, Verdict
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
 from agentwatch.history import store as database
 from agentwatch.history.recording import pack
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
-from agentwatch.sources.files.documents import Recalled
+from agentwatch.sources.files.source import Recalled
 from agentwatch.state import HISTORY
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
 
@@ -136,6 +136,17 @@ def test_a_start_drops_the_oldest_texts_and_no_attempt(state):
     assert 0 < len(kept) < 30
     assert history.text(waiting.digest) is not None, "the last one of its file"
     assert facts(seen_in(history)) == facts([waiting, *versions])
+
+
+def test_a_verdict_comes_back_with_the_times_at_which_it_turned(state):
+    true, false = (Claim("created", "a\ud800", verdict, "said") for verdict in (Verdict.VERIFIED, Verdict.CONTRADICTED))
+    found = [(true,), (true, false), (false, false), (true,)]
+    checks = [Checked(0, float(at), "agents:s\ud800", "digest", claims) for at, claims in enumerate(found)]
+    assert recorded(state, *checks, checks[-1]).recall().events == [
+        checks[0]._replace(claims=()),
+        checks[1]._replace(claims=(false._replace(path="a?"),)),
+        checks[3]._replace(claims=()),
+    ]
 
 
 def test_only_the_user_may_read_what_is_kept(state):

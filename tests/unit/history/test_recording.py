@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.contracts.shapes import Finding, Handoff, Severity
 from agentwatch.delegation.events import (
     Aside,
     Checked,
@@ -167,3 +167,11 @@ def test_a_version_that_is_nothing_today_stays_what_it_was():
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None
     assert reading.document == seen.document
+
+
+def test_a_version_of_other_contracts_is_read_anew():
+    outline = outline_of(Workspace().seen("a.json", packet("a"))) or ""
+    reading = read_version("a.json", f"{'-' * 8}{outline[8:]}", lambda: packet("b"))
+    assert reading is not None
+    assert isinstance(reading.document, Handoff)
+    assert reading.document.task_id == "b"

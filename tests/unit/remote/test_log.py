@@ -73,7 +73,7 @@ def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
     assert document_of(log.events()) == document_of(events[:at])
     copy, told = Log(), log.events()
     for event in told:
-        copy.append(event)
+        copy.add(event)
     for one in events[at:]:
         if (entry := entry_of(one)) is not None and (counts := log.add(entry.event)) is not None:
             told.append(counts)

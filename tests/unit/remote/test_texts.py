@@ -18,9 +18,8 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.protocol import Ask, Reply, signed, unpack
 from agentwatch.remote.texts import Answers, FarTranscript
-from agentwatch.sources.sessions.entries import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Entry, EntryKind, LinesTranscript
 from agentwatch.sources.sessions.fields import Fields
-from agentwatch.sources.sessions.following import LinesTranscript
 
 RUN = ran(session()).path
 

@@ -13,8 +13,7 @@ from agentwatch.sources.copilot import entries as copilot
 from agentwatch.sources.gemini import entries as gemini
 from agentwatch.sources.opencode import entries as opencode
 from agentwatch.sources.qwen import entries as qwen
-from agentwatch.sources.sessions.entries import Act, ActKind, Entry, EntryKind, acts_in
-from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript
+from agentwatch.sources.sessions.entries import Act, ActKind, EntriesIn, Entry, EntryKind, LinesTranscript, acts_in
 
 MOVED = (
     "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 from tests.unit.sessions.store import OTHER, PROGRAMS, THOUGHT, Store, Watch
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))

@@ -47,6 +47,9 @@ def test_a_process_is_known_by_its_number_and_its_start(tmp_path, keys, gone):
     processes = Processes(tmp_path / "sessions")
     processes.look()
     assert processes.of(SESSION).gone is gone
+    register(tmp_path, 2, pidDomain="elsewhere")
+    processes.look()
+    assert processes.of(SESSION).gone is (False if gone is False else None), "of that one nothing is known"
 
 
 def test_a_process_that_was_seen_to_run_has_ended_with_its_file(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.sessions.tail import Line, Tail, record, record_at
+from agentwatch.sources.sessions.fields import Line, Tail, record, record_at
 
 BUDGET = 1 << 20
 ONE, TWO = b'{"a": 1}\n', b'{"a": 2}\n'
@@ -54,10 +54,11 @@ def test_a_file_that_was_cut_short_is_read_from_its_beginning(tmp_path, after):
 def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(ONE + b"x" * 100 + b"\n" + TWO)
-    tail = Tail(path, line_limit=10)
-    assert [*read(tail, 30), *read(tail)] == [1, 2]
-    assert tail.passed_over == 1
-    assert read(Tail(path, line_limit=10)) == [1, 2]
+    for budgets in ([30, BUDGET], [BUDGET]):
+        tail = Tail(path)
+        tail.line_limit = 10
+        assert [number for budget in budgets for number in read(tail, budget)] == [1, 2]
+        assert tail.passed_over == 1
 
 
 def test_only_regular_files_are_opened(tmp_path):

@@ -3,9 +3,17 @@
 import json
 
 from agentwatch.delegation.events import Run, RunState
-from agentwatch.sources.sessions.entries import Entry, EntryKind
+from agentwatch.sources.sessions.entries import (
+    Entry,
+    EntryKind,
+    LinesTranscript,
+    Look,
+    Outcome,
+    RunTranscript,
+    one_line,
+    written,
+)
 from agentwatch.sources.sessions.fields import Fields
-from agentwatch.sources.sessions.following import LinesTranscript, Look, Outcome, RunTranscript, one_line, written
 from tests.unit.sessions.store import PROGRAMS
 from tests.unit.sessions.test_conformance import built, every_store, transcripts
 

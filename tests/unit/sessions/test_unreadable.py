@@ -53,3 +53,15 @@ def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(program):
             watch.look()
             assert watch.document["tasks"] == whole or watch.source.problems, path
             path.write_bytes(before)
+
+
+def test_half_a_document_changes_nothing_of_what_is_known():
+    with finished("roo") as (store, places):
+        watch = store.watch()
+        watch.look()
+        whole = watch.document["tasks"]
+        for path in filter(Path.is_file, places):
+            path.write_bytes(path.read_bytes()[:-2])
+            watch.look()
+            assert watch.document["tasks"] == whole, path
+            assert watch.source.problems, path

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.journal import last_unanswered
 from agentwatch.composition import sessions_of
 from agentwatch.config import Settings
 from agentwatch.console import MUTED, Part, say_line
@@ -232,7 +232,7 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, sho
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
     """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
-    if said := Journal(workspace).unanswered():
+    if said := last_unanswered(workspace):
         yield note("agents", f"an answer to a program did not get through at {said}")
     known = programs(settings)
     steps = [step for one in known.values() for step in plan(workspace, one, remove=False)]

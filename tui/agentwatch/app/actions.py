@@ -1,7 +1,7 @@
 """Every action of the screen, defined once: bindings, footer, help, palette and manual are read from these rows."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import permutations
 from typing import NamedTuple
@@ -99,103 +99,106 @@ def key_label(key: str) -> str:
     return _LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-def _row(  # noqa: PLR0917
-    name: str, keys: str, action: str, words: str, homes: str, footer: str = "", flag: str = ""
-) -> ActionSpec:
-    places = footer.replace("selected", "tree details timeline inspect").split()
-    made = tuple(map(Home, homes.split())), tuple(map(Place, places))
-    return ActionSpec(name, tuple(keys.split()), action, words, *made, flag)
+# Id, keys, action, words, flag, homes and footer (`selected`: all places that have a task), in the order of the footer:
+# a narrow one drops the last.
+_ROWS = """
+filter.done       | enter       | done               | keep        |       | filter   | filter
+filter.drop       | escape      | drop               | clear       |       | filter   | filter
+filter.down       | down        | down               | to the tree |       | filter   | filter
+filter.complete   | tab         | complete           | complete    |       | filter   | filter
+filter.earlier    | up          | earlier            | earlier     |       | filter   | filter
+back              | escape      | back               | back; clear the filter |       | main timeline inspect | selected
+open              | enter       | open               | open        |       | tree     | tree
+inspect           | enter       | inspect            | inspect     | acts  | pane     | details
+live.search       | /           | search             | search      |       | pane     | details
+live.pager        | p           | page_transcript    | pager       | acts  | pane     | details
+tabs              | 1 2 3 4 5 6 7 8 | tab({})            | tabs        |       | main     | details
+details.widen     | z           | widen              | whole width |       | main     | details
+inspect.switch    | d tab       | switch             | difference  |       | inspect  | inspect
+compare.earlier   | -           | compare(-1)        | earlier     |       | pane     | details
+compare.later     | + =         | compare(1)         | later attempts |       | pane     | details
+needs.next        | n           | go_asking(1)       | next        |       | main     | tree details
+needs.previous    | N           | go_asking(-1)      | previous    |       | main     |
+unseen.next       | u           | go_unseen(1)       | new         |       | main     | tree details
+unseen.previous   | U           | go_unseen(-1)      | previous new |       | main     |
+decide.retry      | r           | decide('retry')    | retry       | acts  | app      | selected
+decide.escalate   | e           | decide('escalate') | escalate    | acts  | app      | selected
+decide.abort      | x           | decide('abort')    | abort       | acts  | app      | selected
+decide.respond    | a           | decide('respond')  | answer      | acts  | app      | selected
+decide.accept     | y           | decide('accept')   | accept      | acts  | app      | selected
+review            | R           | review             | review      | acts  | app      | selected
+mark              | m           | mark               | mark        | acts  | tree     |
+acknowledge       | A           | aside('acknowledge') | acknowledge | acts  | app      | tree details
+snooze            | w           | aside('snooze')    | snooze      | acts  | app      |
+aside.undo        | Z           | aside('undo')      | undo        | acts  | app      |
+dialog.record     | ctrl+s      | record             | record      |       | decide   | decide
+dialog.leave      | escape      | leave              | leave       |       | decide   | decide
+dialog.break      | ctrl+c      | copy_or_leave      | leave       | late  | decide   |
+dialog.skip       | ctrl+n      | skip               | skip        |       | decide   | decide
+dialog.instead    | f2 f3 f4 f5 f6 | instead({})        | otherwise   |       | decide   | decide
+dialog.next       | tab         | next_field         | next        |       | decide   | decide
+dialog.previous   | shift+tab   | previous_field     | previous    |       | decide   |
+dialog.edit       | ctrl+e      | edit_document      | editor      |       | decide   | decide
+dialog.changes    | ctrl+t      | changes            | changes     |       | decide   | decide
+timeline.open     | enter       | open               | tree        |       | timeline | timeline
+timeline.in       | + =         | zoom(1)            | zoom in     |       | chart    | timeline
+timeline.out      | - _         | zoom(-1)           | out         |       | chart    | timeline
+timeline.fit      | 0           | fit                | all         |       | chart    | timeline
+timeline.now      | n           | now                | now         |       | chart    | timeline
+timeline.show     | z           | show               | this task   |       | chart    | timeline
+timeline.earlier  | left h      | pan(-1)            | earlier     |       | chart    | timeline
+timeline.later    | right l     | pan(1)             | later       |       | chart    | timeline
+timeline.idle     | i           | fold_idle          | fold idle time |       | chart    | timeline
+filter            | /           | filter             | filter      |       | main     | tree
+views             | 1 2 3 4 5 6 7 8 9 | screen.view({})    | views       |       | tree     | tree
+filter.state      | s           | filter_state(1)    | state       |       | main     | tree
+filter.state.back | S           | filter_state(-1)   | previous state |       | main     |
+follow            | f           | follow             | follow      |       | main     | tree
+timeline          | t           | timeline           | timeline    |       | main timeline | tree
+history           | H           | history            | history     |       | main     |
+fold              | space       | toggle_fold        | fold        |       | tree chart | tree
+edit              | o           | file('edit')       | edit        | acts  | app      | selected
+copy              | c           | file('copy')       | copy path   | acts  | app      | selected
+tab.next          | right l     | next_tab(1)        | next tab    |       | pane     |
+tab.previous      | left h      | next_tab(-1)       | previous tab |       | pane     |
+focus.next        | tab         | switch             | switch      |       | main     | tree details
+focus.previous    | shift+tab   | switch             | switch      |       | main     |
+fold.none         | E           | fold_all(False)    | expand all  |       | tree chart | tree
+fold.all          | C           | fold_all(True)     | collapse all |       | tree chart | tree
+up                | up k        | move_by(-1)        | up          |       | tree chart lines |
+down              | down j      | move_by(1)         | down        |       | tree chart lines |
+left              | left h      | cursor_left        | out         |       | tree     |
+right             | right l     | cursor_right       | in          |       | tree     |
+page.up           | pageup ctrl+u | move_pages(-1)     | page up     |       | tree chart lines |
+page.down         | pagedown ctrl+d | move_pages(1)      | page down   |       | tree chart lines |
+page.on           | space       | move_pages(1)      | page down   |       | lines    |
+first             | home g      | first_line         | first       |       | tree chart lines |
+last              | end G       | last_line          | last        |       | tree chart lines |
+notices           | !           | notices            | notices     |       | main     | empty
+replay.play       | space       | play               | play        |       | replay   |
+replay.step       | .           | step(1)            | step        |       | replay   |
+replay.step.back  | comma       | step(-1)           | back        |       | replay   |
+replay.slower     | <           | change_speed(0.5)  | slower      |       | replay   |
+replay.faster     | >           | change_speed(2.0)  | faster      |       | replay   |
+replay.start      | [           | rewind             | start       |       | replay   |
+replay.end        | ]           | wind               | end         |       | replay   |
+connect           | O           | connect            | connect     |       | app      |
+help              | ?           | help               | keys        |       | app      | selected empty
+palette           | ctrl+p      | command_palette    | palette     | first | app      |
+quit              | q ctrl+c    | quit               | quit        |       | app      | tree details empty inspect
+suspend           | ctrl+z      | suspend_process    | shell       | first | app      | tree details empty inspect"""
 
 
-# In the order of the footer: a narrow one drops the last.
-_ROWS = (
-    _row("filter.done", "enter", "done", "keep", "filter", "filter"),
-    _row("filter.drop", "escape", "drop", "clear", "filter", "filter"),
-    _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
-    _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
-    _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
-    _row("back", "escape", "back", "back; clear the filter", "main timeline inspect", "selected"),
-    _row("open", "enter", "open", "open", "tree", "tree"),
-    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "acts"),
-    _row("live.search", "/", "search", "search", "pane", "details"),
-    _row("live.pager", "p", "page_transcript", "pager", "pane", "details", "acts"),
-    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main", "details"),
-    _row("details.widen", "z", "widen", "whole width", "main", "details"),
-    _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
-    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
-    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
-    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details"),
-    _row("needs.previous", "N", "go_asking(-1)", "previous", "main"),
-    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details"),
-    _row("unseen.previous", "U", "go_unseen(-1)", "previous new", "main"),
-    _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "acts"),
-    _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "acts"),
-    _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "acts"),
-    _row("decide.respond", "a", "decide('respond')", "answer", "app", "selected", "acts"),
-    _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "acts"),
-    _row("review", "R", "review", "review", "app", "selected", "acts"),
-    _row("mark", "m", "mark", "mark", "tree", "", "acts"),
-    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "acts"),
-    _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "acts"),
-    _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "acts"),
-    _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide"),
-    _row("dialog.leave", "escape", "leave", "leave", "decide", "decide"),
-    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide", "", "late"),
-    _row("dialog.skip", "ctrl+n", "skip", "skip", "decide", "decide"),
-    _row("dialog.instead", "f2 f3 f4 f5 f6", "instead({})", "otherwise", "decide", "decide"),
-    _row("dialog.next", "tab", "next_field", "next", "decide", "decide"),
-    _row("dialog.previous", "shift+tab", "previous_field", "previous", "decide"),
-    _row("dialog.edit", "ctrl+e", "edit_document", "editor", "decide", "decide"),
-    _row("dialog.changes", "ctrl+t", "changes", "changes", "decide", "decide"),
-    _row("timeline.open", "enter", "open", "tree", "timeline", "timeline"),
-    _row("timeline.in", "+ =", "zoom(1)", "zoom in", "chart", "timeline"),
-    _row("timeline.out", "- _", "zoom(-1)", "out", "chart", "timeline"),
-    _row("timeline.fit", "0", "fit", "all", "chart", "timeline"),
-    _row("timeline.now", "n", "now", "now", "chart", "timeline"),
-    _row("timeline.show", "z", "show", "this task", "chart", "timeline"),
-    _row("timeline.earlier", "left h", "pan(-1)", "earlier", "chart", "timeline"),
-    _row("timeline.later", "right l", "pan(1)", "later", "chart", "timeline"),
-    _row("timeline.idle", "i", "fold_idle", "fold idle time", "chart", "timeline"),
-    _row("filter", "/", "filter", "filter", "main", "tree"),
-    _row("views", "1 2 3 4 5 6 7 8 9", "screen.view({})", "views", "tree", "tree"),
-    _row("filter.state", "s", "filter_state(1)", "state", "main", "tree"),
-    _row("filter.state.back", "S", "filter_state(-1)", "previous state", "main"),
-    _row("follow", "f", "follow", "follow", "main", "tree"),
-    _row("timeline", "t", "timeline", "timeline", "main timeline", "tree"),
-    _row("history", "H", "history", "history", "main"),
-    _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
-    _row("edit", "o", "file('edit')", "edit", "app", "selected", "acts"),
-    _row("copy", "c", "file('copy')", "copy path", "app", "selected", "acts"),
-    _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
-    _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
-    _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
-    _row("focus.previous", "shift+tab", "switch", "switch", "main"),
-    _row("fold.none", "E", "fold_all(False)", "expand all", "tree chart", "tree"),
-    _row("fold.all", "C", "fold_all(True)", "collapse all", "tree chart", "tree"),
-    _row("up", "up k", "move_by(-1)", "up", "tree chart lines"),
-    _row("down", "down j", "move_by(1)", "down", "tree chart lines"),
-    _row("left", "left h", "cursor_left", "out", "tree"),
-    _row("right", "right l", "cursor_right", "in", "tree"),
-    _row("page.up", "pageup ctrl+u", "move_pages(-1)", "page up", "tree chart lines"),
-    _row("page.down", "pagedown ctrl+d", "move_pages(1)", "page down", "tree chart lines"),
-    _row("page.on", "space", "move_pages(1)", "page down", "lines"),
-    _row("first", "home g", "first_line", "first", "tree chart lines"),
-    _row("last", "end G", "last_line", "last", "tree chart lines"),
-    _row("notices", "!", "notices", "notices", "main", "empty"),
-    _row("replay.play", "space", "play", "play", "replay"),
-    _row("replay.step", ".", "step(1)", "step", "replay"),
-    _row("replay.step.back", "comma", "step(-1)", "back", "replay"),
-    _row("replay.slower", "<", "change_speed(0.5)", "slower", "replay"),
-    _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
-    _row("replay.start", "[", "rewind", "start", "replay"),
-    _row("replay.end", "]", "wind", "end", "replay"),
-    _row("connect", "O", "connect", "connect", "app"),
-    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect"),
-    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "first"),
-    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect"),
-    _row("suspend", "ctrl+z", "suspend_process", "shell", "app", "tree details empty inspect", "first"),
-)
-COMMANDS = {one.id: one for one in _ROWS}
+def _rows() -> Iterator[ActionSpec]:
+    for line in _ROWS.strip().split("\n"):
+        name, keys, action, words, flag, homes, footer = (cell.strip() for cell in line.split("|"))
+        places = footer.replace("selected", "tree details timeline inspect").split()
+        yield ActionSpec(
+            name, tuple(keys.split()), action, words, tuple(map(Home, homes.split())), tuple(map(Place, places)), flag
+        )
+
+
+COMMANDS = {one.id: one for one in _rows()}
 """All actions by their ids."""
 
 _HELP = """Look

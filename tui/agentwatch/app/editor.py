@@ -15,8 +15,7 @@ from textual.app import App, SuspendNotSupported
 
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.read import to_name
-from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.following import RunTranscript, written
+from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, written
 from agentwatch.text import clean, clean_lines
 from agentwatch.view import times
 

@@ -9,7 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Claim
-    from agentwatch.sources.sessions.following import RunTranscript, Step
+    from agentwatch.sources.sessions.entries import RunTranscript, Step
 
 
 @dataclass

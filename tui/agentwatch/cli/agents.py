@@ -1,29 +1,62 @@
 """The commands that serve agent programs: the hook, the MCP server, and what sets a program up."""
 
+import json
+import os
 import sys
 from argparse import Namespace
+from typing import Any
 
+from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
+from agentwatch.config import load
+from agentwatch.errors import AgentwatchError
+from agentwatch.sources.claude_code import ASKS, read_hook_call
+from agentwatch.state import is_shown, state_directory
+from agentwatch.text import complain, say
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
+_FAILED = 1  # 2 would block the agent, with our complaint as the reason
+_LARGEST = 16 * 1024 * 1024
+_NOTHING_DONE = "nothing was held and nothing approved"
 
 
 @command(
     argument("path", "PATH", "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)", nargs="?"),
     flag("--plugin", "hold one request of OpenCode or Kilo, for their plugin"),
     exit_codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent",
-    wrong_usage=1,
+    wrong_usage=_FAILED,
 )
 def hook(options: Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
-    # Each loads only what it needs.
+    # Each call loads only what it needs: the operator sees what a program asks as soon as that is there.
     if options.plugin:
         from agentwatch.agents.hook.requests import hold_for_plugin
 
         return hold_for_plugin()
-    from agentwatch.agents.hook.command import run
+    call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
+    if not call:
+        complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
+        return _FAILED
+    answer: dict[str, Any] = {}
+    try:
+        if call.event in (ASKS, "SubagentStop", "PostToolUse"):
+            # Where the session was begun, unless one is named.
+            workspace = workspace_at(options.path or os.environ.get("CLAUDE_PROJECT_DIR") or call.cwd or ".")
+            if call.event == ASKS:
+                if is_shown(state_directory(workspace)):
+                    from agentwatch.agents.hook.requests import ask
 
-    return run(options.path)
+                    ask(call, workspace, load())
+                return 0
+            from agentwatch.agents.hook.child import answer_call
+
+            answer = answer_call(call, workspace, load())
+    except AgentwatchError as error:
+        complain(f"agentwatch hook: {error}; {_NOTHING_DONE}")
+        return 0 if call.event == ASKS else _FAILED
+    # ASCII only: foreign characters reach the program as escapes.
+    say(json.dumps(answer))
+    return 0
 
 
 @command(PATH, exit_codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed")
@@ -32,9 +65,7 @@ def mcp(options: Namespace) -> int:
     import gc
     from functools import partial
 
-    from agentwatch.arguments import workspace_at
     from agentwatch.composition import scanned, sessions_of
-    from agentwatch.config import load
     from agentwatch.shell import needing
 
     gc.enable()
@@ -61,8 +92,6 @@ def init(options: Namespace) -> int:
     """List what makes an agent program hand off, return and wait the agentwatch way, ask once, and write it. Where
     nobody can be asked, show each line, and write only with --write."""
     from agentwatch.agents.setup import run
-    from agentwatch.arguments import workspace_at
-    from agentwatch.config import load
     from agentwatch.console import confirms, is_terminal
 
     workspace, write = workspace_at(options.path), options.write

@@ -5,7 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from agentwatch.composition import check_claims, desk_of
 from agentwatch.config import load
 from agentwatch.console import confirms
 from agentwatch.decisions import form, policy
-from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
+from agentwatch.decisions.errors import NotAllowedError, ReturnChangedError
 from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
@@ -87,8 +87,6 @@ def decide(options: Namespace) -> int:
             lines = fact_lines([form.fact("decision", str(action)), *facts])
             if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
                 return ExitCode.NOT
-        if why := desk.why_locked():
-            complain(why)
 
         def returned() -> str | None:
             """The sha256 of the return as it is now. What a session gave back is read from its store again."""
@@ -97,9 +95,6 @@ def decide(options: Namespace) -> int:
 
         made = desk.decide(subject, action, params, returned=returned, note=note)
         say_recorded(made, "decision")
-        with suppress(DecisionError):
-            # A copy that was not delivered before, or was edited since, is put right.
-            desk.mirror()
         if made.undelivered:
             complain(f"recorded, not delivered: {made.undelivered}")
         else:

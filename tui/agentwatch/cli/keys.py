@@ -149,10 +149,9 @@ def _named(keys: Keys, which: str, role: Role) -> PublicKey:
 
 def change_passphrase(keys: Keys) -> None:
     """Set, change or remove the passphrase. Raises KeyProblemError."""
-    why_locked, old = keys.why_encrypted(), ""
+    is_locked, old = keys.why_encrypted(), ""
     _require_terminal()
-    if why_locked:
-        complain(why_locked)
+    if is_locked:
         old = getpass("Present passphrase: ")
         # Before a new one is asked for.
         keys.load(lambda: old)

@@ -99,6 +99,6 @@ def rules(options: Namespace) -> int:
 def every_rule() -> dict[str, Rule]:
     """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
     from agentwatch.contracts.rules import read_rules
-    from agentwatch.decisions.delivery import RULES
+    from agentwatch.decisions.delivery import FORGED
 
-    return read_rules() | {rule.id: rule for rule in RULES}
+    return read_rules() | {FORGED.id: FORGED}

@@ -34,7 +34,6 @@ from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import Everywhere, names_of
 
 _PORT = 4222
-_DAY = 86_400.0
 _CONFIGURATION = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
 # machine. Name this file to it again when those change, and then: nats-server --signal reload
@@ -74,7 +73,7 @@ def relay(options: Namespace) -> int:
     end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
-    everywhere = Everywhere(_DAY) if options.all else None
+    everywhere = Everywhere() if options.all else None
     if everywhere:
         asked = {place.workspace: [] for place in everywhere().places}
         missing = {} if asked else {"": WorkspaceError("no session of an agent was alive there in the last day")}
@@ -101,8 +100,8 @@ def relay(options: Namespace) -> int:
 
     parts = [relayed(workspace, name) for workspace, name in names_of(asked).items()]
     words = {path: clean(str(error)) for path, error in missing.items()}
-    end = end or _nats(options, desk.key())
     key = desk.key()
+    end = end or _nats(options, key)
     deciders = partial(_deciders, key)
     telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.monitor import Monitor
 
-_DAY = 86_400.0
 _SPEED = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
 _THEME = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
 
@@ -71,8 +70,7 @@ def watch(options: Namespace) -> int:
     def opened() -> Monitor:
         from agentwatch.composition import watched
 
-        everywhere = _DAY if options.all else None
-        return watched(workspaces, settings, options.session, addresses=addresses, everywhere=everywhere)
+        return watched(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
 
     if addresses:
         # What is wrong with them is told without a screen.

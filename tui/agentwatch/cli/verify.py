@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentwatch import __version__
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.cli.shared import passphrase, report_problems
@@ -206,7 +205,6 @@ def attest(options: Namespace) -> int:
             [entry for entry in chain.entries if entry.record.task_id == task.task_id],
             complete=not monitor.problems,
             workspace_id=desk.workspace_id,
-            version=__version__,
             now=now,
         )
         envelopes.append(seal(payload, key, STATEMENT_TYPE))

@@ -72,7 +72,6 @@ FORGED = Rule(
     "the files that agentwatch writes into `.agentwatch/decisions/`",
     "any other file there, or one of them edited",
 )
-RULES = (FORGED,)
 
 
 def forged(why: str) -> Finding:

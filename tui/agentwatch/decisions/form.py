@@ -95,17 +95,14 @@ def fact(label: str, words: str, style: str = "") -> Fact:
     return Fact(label, ((words, style),))
 
 
-class Form:
-    """A form of either kind, with the words of its action. A blank `spec.note`: no note can be given."""
+class DecisionForm:
+    """The form of an action about an attempt, with its words: a blank `spec.note` says that no note can be given.
 
-    spec: ActionSpec
-    title = ""
+    `tasks` and `modes` are those among which a mode can be chosen.
+    """
+
     first = "note"  # The field to begin with
     fields: list[Field]
-
-
-class DecisionForm(Form):
-    """The form of an action about an attempt. `tasks` and `modes` are those among which a mode can be chosen."""
 
     def __init__(
         self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]
@@ -273,7 +270,7 @@ def unfit(request: Request) -> str | None:
     return None
 
 
-class RequestForm(Form):
+class RequestForm:
     """The answers that a request takes. Nothing is chosen beforehand, but that a question is to be answered."""
 
     def __init__(self, request: Request) -> None:

@@ -272,7 +272,7 @@ class DecisionWatcher(Part):
         try:
             mirror, chain = self.desk.mirror(writes=writes), self.desk.read()
             records = [entry.record for entry in chain.latest.values()]
-            receipts = self.desk.receipts(records)
+            receipts, own = self.desk.receipts(records), self.desk.keys.trust().signing
         except DecisionError as error:
             self.notice = str(error)
             return []
@@ -281,7 +281,7 @@ class DecisionWatcher(Part):
         for record in records:
             waits = f"{NOT_DELIVERED}{mirror.reason}" if writes and record.decision_id in mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
-            if decision.asked_by and decision.asked_by not in {one.public.keyid for one in self.desk.keys.trust().keys}:
+            if decision.asked_by and decision.asked_by not in own:
                 decision = replace(decision, by_other=True)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agentwatch import __version__
 from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, opened
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.ledger import ChainEntry
@@ -78,7 +79,6 @@ def statement_of(
     *,
     complete: bool,
     workspace_id: str,
-    version: str,
     now: datetime,
 ) -> bytes:
     """The payload that says how a task stands `now`. `task` is that of `tree --json`, `decided` are the entries of the
@@ -90,14 +90,14 @@ def statement_of(
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
-            "agentwatch": version,
+            "agentwatch": __version__,
             "made_at": written(now),
             "workspace_id": workspace_id,
             "complete": complete,
             **_some(task, _OF_TASK),
             # Without the session's place on this machine.
             "attempts": [_some(one, _OF_ATTEMPT) for one in task["attempts"]],
-            "decisions": [_decided(one) for one in decided],
+            "decisions": list(map(_decided, decided)),
         },
     }
     payload = compact(whole).encode("utf-8", "replace")

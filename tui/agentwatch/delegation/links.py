@@ -530,11 +530,10 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        if self._keys(before) != self._keys(run):
-            for key in self._keys(before):
-                self._paths[key] = tuple(one for one in self._paths[key] if one != path)
-            for key in self._keys(run):
-                self._paths[key] = (*self._paths.get(key, ()), path)
+        for key in self._keys(before):
+            self._paths[key] = tuple(one for one in self._paths[key] if one != path)
+        for key in self._keys(run):
+            self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
             same = [other.run for other in self._of("task", self._named_by(one)) if other.run]

@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
+from agentwatch.decisions.delivery import MIRROR
 from agentwatch.decisions.form import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader, ending_of
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer, RequestError, request_about
@@ -61,8 +61,7 @@ class Orchestrator:
         self._play = play
         self._player = player
         # Nothing that is set for the operator's own agents counts here.
-        self._reader = Reader(workspace, state=state, configuration=configuration, environment={})
-        self._book = ReceiptBook(workspace, state)
+        self._reader = Reader(workspace, "demo", state=state, configuration=configuration, environment={})
         self._read: set[str] = set()
         self._decided: set[str] = set()
         """The tasks about which something was decided."""
@@ -78,8 +77,7 @@ class Orchestrator:
             answer = self._reader.find(Question(None, decision_id=decision_id))
             if answer.record:
                 self._read.add(decision_id)
-                with suppress(ReceiptError):
-                    self._book.mark(decision_id, Stage.READ, NAME, since=answer.record.created_at)
+                self._reader.mark(answer, NAME)
                 self._carry_out(answer.record)
         self._attend_request()
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Checked, Run, Seen
-from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.read import to_name
+from agentwatch.sources.files.source import ParsedDocuments
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.

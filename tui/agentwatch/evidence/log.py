@@ -14,8 +14,7 @@ from agentwatch.delegation.events import Call, Run
 from agentwatch.evidence.disk import DOCUMENT
 from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line
-from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, acts_in
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, RunTranscript, acts_in
 
 _MOST = 20_000  # acts of one attempt that are kept
 _PRINTED = 16 * 1024  # characters at the end of an output that are kept: a summary stands last

@@ -34,7 +34,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import Elsewhere, KnownFile, Recalled
+from agentwatch.sources.files.source import KnownFile, Recalled
 from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
@@ -341,7 +341,8 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
     if not before or before[0] != bool(false):
-        values = path, event.digest, event.at, json.dumps(false) if false else None
+        claims = json.dumps(false, ensure_ascii=False).encode(errors="replace") if false else None
+        values = path, event.digest, event.at, claims
         connection.execute("INSERT INTO checks (path, digest, at, claims) VALUES (?, ?, ?, ?)", values)
         _trim(connection, "checks", path)
 
@@ -380,7 +381,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
         if (about or "") in path or (digest and (outline is None or quoted in outline))
     }
     if directories:
-        elsewhere = Elsewhere(directories, times["complete"] - _LATEST_SECONDS)
+        elsewhere = directories, times["complete"] - _LATEST_SECONDS
         rows = [row for row in rows if slot(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)

@@ -43,7 +43,7 @@ from agentwatch.remote.protocol import (
 from agentwatch.remote.texts import FarTranscript
 from agentwatch.shell import FLEET, needing
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
 from agentwatch.view.times import duration
@@ -100,10 +100,11 @@ class RemoteHost:
         accept: Callable[[PublicKey], str] = lambda _key: "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
-        own_key: Callable[[], str] | None = None,
+        own_key: Callable[[], str] = str,
     ) -> None:
         self._own_key = own_key
-        self.refusal = ""  # Why it records nothing that is decided here, and what to do, in a sentence
+        self.refusal: str | None = None
+        """Why it records nothing that is decided here, and what to do, in a sentence; "" where it does."""
         self.round_trip: float | None = None  # Seconds from a question to its answer, as far as they are known
         self._echo = 0.0  # The last echo of ours
         self.label = label
@@ -206,8 +207,8 @@ class RemoteHost:
         version = "agentwatch", f"{hello.agentwatch[:40]} on {hello.host[:60]}" if hello is not None else ""
         if self.lost_since is not None or self.heard_at is None:
             return [version]
-        trust = self.refusal or ("your key may decide there" if self._own_key is not None else "")
-        return [version, ("round trip", trip), ("clock", clocks), ("trust", trust)]
+        trust = self.refusal if self.refusal != "" else "your key may decide there"
+        return [version, ("round trip", trip), ("clock", clocks), ("trust", trust or "")]
 
     def reconnect(self) -> None:
         """Try at once to reach it, where it cannot be. Blocks for a moment."""
@@ -350,7 +351,7 @@ class RemoteHost:
         if echo != self._echo:
             # The first that has it answers at once, others say it again.
             self._echo, self.round_trip = echo, took
-        if isinstance(frame, Beat) and frame.deciders is not None and self._own_key is not None:
+        if isinstance(frame, Beat) and frame.deciders is not None:
             self.refusal = self._refused_by(frame.deciders)
         ahead = frame.now - (self.heard_at - took / 2)
         # The measure is wrong by half of the way there and back at most.
@@ -364,7 +365,7 @@ class RemoteHost:
 
     def _refused_by(self, deciders: Sequence[str]) -> str:
         """That the owner of the operator's key may not decide there, "" where that may be."""
-        text = self._own_key() if self._own_key is not None else ""
+        text = self._own_key()
         if text and parse_public(text).keyid in deciders:
             return ""
         own = f"does not trust your key: on it, `agentwatch keys trust {text} --name NAME`"
@@ -524,7 +525,7 @@ class RemoteSource(Source):
             if event is None:
                 continue
             with suppress(ValueError):
-                added = self.log.append(event) if observed.parts else self.log.add(event)
+                added = self.log.add(event)
                 if added is None:
                     continue
                 if over := excess(others + self.log.held):
@@ -532,7 +533,7 @@ class RemoteSource(Source):
                     self._dropped.update(over)
                     if isinstance(added, Standing):
                         short = Health(added.health.mode, added.health.detail[:_LONGEST])
-                        self.log.append(added._replace(health=short))
+                        self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
                     self._news_size += weight(added)

@@ -69,9 +69,7 @@ class Log:
 
     def add(self, event: Event) -> Event | None:
         """Add an event that was observed now. Returns it as it counts, None for nothing new. Raises ValueError."""
-        weight(event)
-        chain = self._chains.get(key_of(event), [])
-        void = chain
+        void = chain = self._chains.get(key_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
                 if chain and _says_the_same(chain[-1].event, event):
@@ -81,24 +79,20 @@ class Log:
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
                 event = after(before, event)
+        size = _ENTRY + weight(event)
         for one in [*void]:
             self._remove(one)
         # Of a subject of which only this is known, nothing is left.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
         if key_of(event) in self._chains or not went:
-            self.append(event)
-        return event
-
-    def append(self, event: Event) -> Event:
-        """Add an event that counts, as another log has it. Raises ValueError."""
-        self._count += 1
-        kept = _Numbered(self._count, event, _ENTRY + weight(event))
-        chain = self._chains.setdefault(key_of(event), [])
-        chain.append(kept)
-        self._account(kept, 1)
-        if len(chain) > MAX_VERSIONS:
-            # The first version of a file says when its task began.
-            self._remove(chain[1])
+            self._count += 1
+            kept = _Numbered(self._count, event, size)
+            chain = self._chains.setdefault(key_of(event), [])
+            chain.append(kept)
+            self._account(kept, 1)
+            if len(chain) > MAX_VERSIONS:
+                # The first version of a file says when its task began.
+                self._remove(chain[1])
         return event
 
     def remove_last(self, event: Event) -> None:

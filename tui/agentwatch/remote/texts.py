@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentwatch.delegation.events import Message, Run
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
-from agentwatch.sources.sessions.entries import Entry
-from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
+from agentwatch.sources.sessions.entries import Entry, Look, RunTranscript, Step, WholeStep
 from agentwatch.sources.sessions.reader import shape_of
 
 if TYPE_CHECKING:
@@ -103,12 +102,9 @@ class Answers:
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
         """The function that finds the answer, and may block. The tree is looked at here, on the event loop."""
-        tree = self._monitor.tree
-        match ask.what:
-            case "text":
-                return partial(self._monitor.content, Message(0.0, ask.key, ""))
-            case "transcript":
-                return partial(self.look_at, ask.screen, ask.key, ask.place, tree.runs.known(ask.key))
+        if ask.what == "text":
+            return partial(self._monitor.content, Message(0.0, ask.key, ""))
+        return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.known(ask.key))
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
         """The answer to a screen about the transcript of a run, None where there is none. Blocks."""

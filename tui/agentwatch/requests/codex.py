@@ -91,17 +91,18 @@ class CodexClient(Background[Sequence[Event]]):
 
     thread_name = "agentwatch-codex"
 
+    _refused = ""
+    _version = ""
+
     def __init__(self, workspace: Path, home: Path, holder: Holder) -> None:
         super().__init__()
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        self._refused = ""
         self._answered = set[str]()
         """The requests that were answered. One that is asked again afterwards is answered in Codex."""
         # Of the connection:
         self._wire: Wire
-        self._version = ""
         self._followed: dict[str, dict[str, Fields]] = {}
         """By thread that waits, its items in progress."""
         self._held: dict[object, _Held] = {}
@@ -273,9 +274,10 @@ class CodexClient(Background[Sequence[Event]]):
 class Wire:
     """A connection to a server. Whatever is no message raises an error: the end of a request may have been in it."""
 
+    _last = 0
+
     def __init__(self, link: ClientConnection) -> None:
         self._link = link
-        self._last = 0
         self._waiting: deque[Fields] = deque()
         """Messages that came while an answer was waited for."""
 

@@ -28,6 +28,9 @@ _LOOK_ANYWAY_SECONDS = 2.0  # so often is looked without a sign
 class Holder:
     """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises."""
 
+    trouble: str = ""
+    """Why an answer did not get through, one sentence for the operator; it may quote foreign text."""
+
     def __init__(
         self,
         workspace: Path,
@@ -39,8 +42,6 @@ class Holder:
     ) -> None:
         self._state = state or state_directory(workspace)
         self.store = RequestStore(workspace, state=self._state, disk=disk)
-        self.trouble: str = ""
-        """Why an answer did not get through, one sentence for the operator; it may quote foreign text."""
         self._workspace = workspace
         self._name = f"{name}, process {os.getpid()}"
         self._keys = Keys(configuration, disk)

@@ -16,13 +16,14 @@ from agentwatch.sources.files.watcher import NAMES, Watcher
 class Inbox(Part):
     """Looks at a request store, once or as a part of a worker."""
 
+    notice: str | None = None
+    _looked: object = None
+    waiter: Watcher | None = None
+
     def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
         self.store = store
-        self.notice: str | None = None
         self._clock = clock
         self._known: dict[str, Request] = {}
-        self._looked: object = None
-        self.waiter: Watcher | None = None
 
     def poll(self) -> list[Requested]:
         """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""

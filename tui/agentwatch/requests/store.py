@@ -171,6 +171,8 @@ class RequestStore:
 class Offer:
     """A request that this process holds. To be used in a `with`: what has no end by then is gone."""
 
+    _is_held = True
+
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request = request
         self._descriptor = descriptor
@@ -179,7 +181,6 @@ class Offer:
         self._store = store
         self._path = store.directory / _name(request.request_id)
         self._stamp = fingerprint(os.fstat(descriptor))
-        self._is_held = True
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,8 @@ from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Event, Run
-    from agentwatch.sources.files.documents import Recalled
-    from agentwatch.sources.sessions.following import RunTranscript
+    from agentwatch.sources.files.source import Recalled
+    from agentwatch.sources.sessions.entries import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 _WORST_FIRST: tuple[Mode, ...] = ("starting", "degraded", "polling", "live", "replay")

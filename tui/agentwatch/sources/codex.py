@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
+    Tail,
     directory_in,
     inner,
     listed,
@@ -24,11 +26,9 @@ from agentwatch.sources.sessions.fields import (
     text,
     whole,
 )
-from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
-from agentwatch.sources.sessions.tail import Record, Tail
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED = "encrypted by Codex"
@@ -97,9 +97,10 @@ class History:
     """The copy of its parent's history that a rollout may open with. Newer versions say where it ends; others end with
     the first turn that is younger than this session: ids of threads and turns begin with the time they were made."""
 
+    _goes_on = False
+
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._goes_on = False
 
     def holds(self, fields: Fields) -> bool:
         """Whether a record is part of it."""
@@ -136,6 +137,9 @@ class Rollout(Account):
 
     asking = ("request_user_input",)
 
+    _last: Answer | None = None  # what it said last in a round that has not ended
+    _failure: str | None = None
+
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places, is_agent=header.parent is not None)
         self.path = path
@@ -143,8 +147,6 @@ class Rollout(Account):
         self.one_shot = header.one_shot
         self.started_at = self.updated_at = header.began_at
         self._history = History(header)
-        self._last: Answer | None = None  # what it said last in a round that has not ended
-        self._failure: str | None = None
 
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):
@@ -372,10 +374,11 @@ class CodexReader(FilesReader):
     all_belong = True
     is_shared = True
 
+    _looked_again = False
+
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self._writers = Writers(home)
-        self._looked_again = False
         self._known: dict[str, tuple[int, Header | str]] = {}
         """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not."""
         self._headers: dict[str, Header] = {}
@@ -482,10 +485,11 @@ class Writers:
     """`thread-writer-locks/<thread>.lock`: locked by flock as long as Codex (0.169 and later) writes a session. A clean
     end removes the file, a killed one leaves it without its lock."""
 
+    looked_at = 0.0
+    _held: frozenset[int] | None = None  # the inodes of all locked files, None where the system does not tell
+
     def __init__(self, home: Path) -> None:
-        self.looked_at = 0.0
         self._directory = home / "thread-writer-locks"
-        self._held: frozenset[int] | None = None  # the inodes of all locked files, None where the system does not tell
 
     def look(self) -> bool:
         """Look, if it is time to; whether it was."""

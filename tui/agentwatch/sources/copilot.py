@@ -10,15 +10,22 @@ from functools import partial
 from pathlib import Path
 
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
-from agentwatch.sources.sessions.following import EntriesIn
+from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    Record,
+    first_line,
+    inner,
+    listed,
+    moment,
+    string,
+    text,
+    total,
+    whole,
+)
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, Session
-from agentwatch.sources.sessions.tail import Record
-
-NAME = "copilot"
 
 _SENDER = "agent-"
 _REFUSED = ("denied", "rejected")
@@ -188,7 +195,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 class CopilotReader(FilesReader):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
-    name = NAME
+    name = "copilot"
     fold = Events
     files = r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl"
     directories = r"[0-9a-zA-Z_-]{1,128}"
@@ -227,7 +234,7 @@ class CopilotReader(FilesReader):
                         agent,
                         agent.call,
                         agent,
-                        source=NAME,
+                        source=self.name,
                         session_id=name or session.id,
                         parent=(agent.asker or session.id) if name else None,
                         place=session.place(SESSION),

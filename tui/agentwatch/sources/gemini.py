@@ -13,6 +13,7 @@ from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
     first_line,
     inner,
     listed,
@@ -20,6 +21,7 @@ from agentwatch.sources.sessions.fields import (
     moment,
     objects,
     parts_in,
+    read_small,
     string,
     text,
     total,
@@ -27,7 +29,6 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.processes import Program
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account, AgentCall, Bond, Keep, Standing
 from agentwatch.sources.sessions.store import AgentsReader, Session, holds
-from agentwatch.sources.sessions.tail import Record, read_small
 
 _COMMAND = re.compile(
     r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<open>(?:Signal"

@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -23,9 +23,8 @@ from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import Fingerprint, spellings
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, RunTranscript, WholeTranscript, about
 from agentwatch.sources.sessions.fields import Fields, inner, object_in, question_in, string, text, total, whole
-from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
@@ -71,9 +70,10 @@ class Record(NamedTuple):
 class ForeignDatabase:
     """A database of another program."""
 
+    _shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
+
     def __init__(self, path: Path) -> None:
         self._given = path
-        self._shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
 
     @property
     def _path(self) -> str:
@@ -211,15 +211,13 @@ _FEEDBACK = " with the following feedback: "
 _LONGEST = 2_000
 
 
-@dataclass(slots=True)
-class TaskCall(AgentCall):
-    """A call of the task tool, a part of a message: `waits_in` names that as long as it has no answer."""
-
-    waits_in: str = ""
-
-
 class OpenCodeReader(StoreReader):
     """Implements SessionReader. `name` tells databases apart."""
+
+    _seen: Signature | None = None
+    _seen_at = 0.0
+    _refusal = ""
+    _read_at = float("-inf")  # when it could be read, on the monotonic clock
 
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
         super().__init__()
@@ -228,10 +226,6 @@ class OpenCodeReader(StoreReader):
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
-        self._seen: Signature | None = None
-        self._seen_at = 0.0
-        self._refusal = ""
-        self._read_at = float("-inf")  # when it could be read, on the monotonic clock
         self._rows: dict[str, SessionRow] = {}  # the sessions that there are, as of the last look
         self._sessions: dict[str, Session] = {}  # as far as they are read, which may be as of a row before
         self._runs: dict[str, Run] = {}
@@ -353,7 +347,7 @@ class Session(Account):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
+        self.tasks: dict[str, AgentCall] = {}  # the last call for each child, or by their own ids those without one
         self.waits: list[tuple[float, str]] = []  # since when, and for what, if nothing comes of its open calls
         self._fold(*records)
 
@@ -448,7 +442,7 @@ class Session(Account):
         if call.tool == "task":
             frame = _FRAME.match(string(state, "output"))
             child = text(told, "sessionId") or (frame["id"] if frame is not None else None)
-            self.tasks[child or part.id] = TaskCall(
+            self.tasks[child or part.id] = AgentCall(
                 part.id,
                 call.at,
                 prompt=self.keep(string(given, "prompt"), call.at),
@@ -467,7 +461,7 @@ class Session(Account):
                     self.news[part.id] = Standing(RunState.ENDED, "", said, result.at)
 
 
-def _standing(session: Session, call: TaskCall | None, parent: Session | None, above: Run | None) -> Standing:
+def _standing(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> Standing:
     """How a session stands: by its own last message, and where this does not tell, by what its parent was told."""
     own = Standing(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
@@ -492,7 +486,7 @@ def _failed(error: str, at: float) -> Standing:
     return Standing(state, error.strip()[:_LONGEST] or "it failed", None, at)
 
 
-def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
+def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool:
     """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
     is_over = (above is not None and above.state not in OPEN) or call.waits_in != parent.last_answer
     return bool(call.waits_in) and is_over

@@ -36,6 +36,11 @@ class Playback(Background[Batch], Source):
 
     thread_name = "agentwatch-playback"
 
+    _playing = True
+    _number = 1
+    _moves = 0
+    _played = 0.0
+
     def __init__(
         self,
         events: Iterable[Event],
@@ -56,10 +61,6 @@ class Playback(Background[Batch], Source):
         self._text_of = text_of
         self._monotonic = monotonic
         self._speed = speed
-        self._playing = True
-        self._number = 1
-        self._moves = 0
-        self._played = 0.0
         self._since = monotonic()
 
     # The source

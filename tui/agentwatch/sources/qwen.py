@@ -9,6 +9,7 @@ from agentwatch.delegation.events import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
     first_line,
     inner,
     moment,
@@ -20,9 +21,6 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
 from agentwatch.sources.sessions.store import AgentsReader
-from agentwatch.sources.sessions.tail import Record
-
-NAME = "qwen-code"
 
 _BY_HUMAN = "[Operation Cancelled]"
 _COMMAND = re.compile(
@@ -36,7 +34,9 @@ _STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
 
 
 class Chat(Account):
-    """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
+    """The state of one file after the lines that were folded in."""
+
+    asking = ("ask_user_question",)
 
     def add(self, fields: Record) -> None:
         at = moment(fields)
@@ -154,7 +154,7 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
 class QwenReader(AgentsReader):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
-    name = NAME
+    name = "qwen-code"
     entries = staticmethod(entries)
     fold = Chat
     files = (

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 from agentwatch.delegation.events import Run, RunState, StartedBy, Turn
 from agentwatch.disk import Fingerprint, fingerprint, fingerprint_at, spellings
-from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
-from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
+from agentwatch.sources.sessions.entries import TELLS_NOTHING, Entry, EntryKind, RunTranscript, WholeTranscript
+from agentwatch.sources.sessions.fields import Fields, document, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
-from agentwatch.sources.sessions.tail import document
 from agentwatch.state import user_home
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -74,12 +72,13 @@ class RooReader(StoreReader):
     name = "roo"
     progress = Progress(0, 0)
 
+    _search_at = 0.0
+
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__()
         self._places = spellings(workspace)
         self._storage = storage
         self._storages: list[Path] = []
-        self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
         self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 

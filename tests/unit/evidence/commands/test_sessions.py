@@ -97,6 +97,10 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
+    below = child(store, agent, "b1", "shop.cart.test", parentAgentId="a1", spawnDepth=2)
+    ran(below, "t2", "pytest -q", GREEN)
+    below.said(returned())
+    agent.returned("call_b1", "b1", returned())
     failed = returned().replace("SUCCESS\nsummary: Done.", "ERROR\nsummary: No.\nretry_recommended: yes")
     agent.said(failed)
     main.returned("call_a1", "a1", failed)
@@ -118,6 +122,7 @@ def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     repository = Repository(store.workspace, tmp_path / "home")
     repository.init()
     repository.commit(at=changed - 1_000)
+    repository.write("NOTES.md", at=changed)
     repository.write("cart.py", at=changed)
     (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
     assert (claim.verdict, claim.detail.rpartition("; ")[2]) == ("unverifiable", "after that cart.py was changed")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
+from agentwatch.agents.hook.journal import LET_GO, JournalEntry, add_entry, row_of
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.delegation import attempts
@@ -21,9 +21,8 @@ from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME, HookCall
 from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
-from agentwatch.sources.sessions.fields import digest_of, number, text
+from agentwatch.sources.sessions.fields import Tail, digest_of, number, text
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Tail
 
 HookAnswer = dict[str, Any]
 
@@ -41,11 +40,11 @@ _LAUNCHED = "async_launched"
 def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:
     """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
     or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
-    stops, journal, child = call.event == "SubagentStop", Journal(workspace), child_of(call)
+    stops, child = call.event == "SubagentStop", child_of(call)
     if not child:
         return {}
     child = child.with_file(workspace, settings)
-    row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    row = row_of(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
     if row or child.state(settings) in BAD:
         # It takes longer to load than all that the others need.
         from agentwatch.agents.hook.held import hold_child, tell_of_child
@@ -54,7 +53,7 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
             return hold_child(call, child, row, workspace, settings)
         return tell_of_child(call, child, workspace, settings)
     if stops:
-        journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
+        add_entry(workspace, JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
     return {}
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentwatch.agents.documents import EXAMPLES
 from agentwatch.agents.hook.child import BAD, Child, HookAnswer
-from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
+from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, JournalEntry, add_entry, entries_of
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError
@@ -46,7 +46,7 @@ class _Case(NamedTuple):
     child: Child
     row: list[JournalEntry]
     asker: Reader
-    journal: Journal
+    workspace: Path
 
     def find(self, seconds: float) -> tuple[Found, str]:
         """The decision about exactly what this child gave back, in each spelling of it, and why none can be believed.
@@ -56,7 +56,7 @@ class _Case(NamedTuple):
         though the words be the same.
         """
         child = self.child
-        before = self.journal.of(child.session_id, child.agent_id)
+        before = entries_of(self.workspace, child.session_id, child.agent_id)
         done = frozenset(one.decision_id for one in before if one.did == SENT_BACK and one.decision_id)
         held = takewhile(lambda entry: entry.kind == _HELD, self.row)
         digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
@@ -74,7 +74,7 @@ class _Case(NamedTuple):
         `why` is for the human, "" where nothing was at stake."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
-        self.journal.add(JournalEntry(*about, did, kind, why, decision_id, child.digests))
+        add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
         answer: HookAnswer = {"decision": "block", "reason": reason} if reason else {}
         if why:
             answer["systemMessage"] = clean(f"agentwatch: {quoted(child.task_id)} was {did}: {why}", 400)
@@ -90,7 +90,7 @@ def hold_child(
         with suppress(KeyProblemError):  # said below, where a decision is asked for
             before = asker.find(Question(None, decision_id=row[0].decision_id))
             asker.mark(before, "the child answered again", Stage.ACTED)
-    case = _Case(call, child, row, asker, Journal(workspace))
+    case = _Case(call, child, row, asker, workspace)
     state = child.state(settings)
     if state not in BAD:
         return case.answer(LET_GO, "", "")
@@ -120,7 +120,7 @@ def hold_child(
 def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
     """The answer to the parent of such a child, which reads it beside what the child gave back."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
-    case, state = _Case(call, child, [], asker, Journal(workspace)), child.state(settings)
+    case, state = _Case(call, child, [], asker, workspace), child.state(settings)
     found, trouble = case.find(0.0)
     if record := found.record:
         asker.mark(found, f"{READER}, session {child.session_id}"[:200])

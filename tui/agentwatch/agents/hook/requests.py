@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.journal import add_unanswered
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.store import (
@@ -35,8 +35,7 @@ from agentwatch.requests.store import (
     request_about,
 )
 from agentwatch.sources.claude_code import ASKS, NAME, HookCall
-from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, number, object_in, objects, text
-from agentwatch.sources.sessions.tail import Tail
+from agentwatch.sources.sessions.fields import Fields, Tail, inner, listed, moment, number, object_in, objects, text
 from agentwatch.state import is_shown, state_directory, workspace_id
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     except (RequestError, ValueError) as error:
         trouble = str(error)
     if trouble:
-        Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", trouble)
+        add_unanswered(workspace, call.event, call.session_id, call.tool or "", trouble)
 
 
 def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
@@ -329,7 +328,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     if trouble:
         asked = inner(told, "asked")
         kind = text(asked, "permission") or "question"
-        Journal(workspace).add_unanswered(program, text(asked, "sessionID") or "", kind, trouble)
+        add_unanswered(workspace, program, text(asked, "sessionID") or "", kind, trouble)
     return anew
 
 

@@ -38,8 +38,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.git import difference, file_text
 from agentwatch.sources.files.read import to_name
-from agentwatch.sources.sessions.entries import EntryKind, command_in
-from agentwatch.sources.sessions.following import Step, step_of, written
+from agentwatch.sources.sessions.entries import EntryKind, Step, command_in, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
 

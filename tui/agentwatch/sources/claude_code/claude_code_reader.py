@@ -51,7 +51,8 @@ class ClaudeCodeReader(AgentsReader):
             return copies[-1]._replace(ended_at=account.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
         if not told:
             return Standing(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)
-        return told[-1]._replace(said=account.last_text() or told[-1].said)
+        last = account.last_text() if isinstance(account, Transcript) else None
+        return told[-1]._replace(said=last or told[-1].said)
 
     def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """One of its agents waits for a human, or it itself where that cannot be told: the program does not say it. A

@@ -10,6 +10,7 @@ from agentwatch.delegation.events import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
 from agentwatch.sources.sessions.fields import (
     Fields,
+    Record,
     first_line,
     inner,
     mapping,
@@ -21,7 +22,6 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
-from agentwatch.sources.sessions.tail import Record
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
@@ -72,15 +72,16 @@ class Transcript(Account):
 
     asking = QUESTIONS
 
+    _message_id: str | None = None
+    _usage = 0
+    _text: Answer | None = None  # that of the last message
+    _command: tuple[str, float] | None = None  # typed, until the program or the model answers it
+
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         super().__init__(keep, places, is_agent=is_agent)
         self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()
-        self._message_id: str | None = None
-        self._usage = 0
-        self._text: Answer | None = None  # that of the last message
         self._uses_tools = self._is_strange = False  # of the last message
-        self._command: tuple[str, float] | None = None  # typed, until the program or the model answers it
         self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
 
     @property
@@ -138,6 +139,8 @@ class Transcript(Account):
             if call is not None:
                 self._permit(call, fields, block, result, at)
         said = "\n".join(texts(content))
+        # What another agent says, and what a stop hook answers, is marked like the program's own asides.
+        is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not inner(fields, "origin")
         if said.startswith(INTERRUPTED):
             # An answer that was whole by then stays one.
             if self.state is not RunState.ENDED:
@@ -150,7 +153,7 @@ class Transcript(Account):
             self._text = None
             if self.state is RunState.ENDED:
                 self.go_on(at)
-        elif not results and said.strip() and _begins_round(fields, said):
+        elif not results and said.strip() and not is_aside and fields.get("isCompactSummary") is not True:
             self._titles.setdefault("prompt", typed(said))
             if said.startswith(_COMMANDS):
                 self._command = said, at
@@ -307,13 +310,6 @@ class Transcript(Account):
 def words_of_use(use: Entry) -> str:
     """The text of a question, else the use of a tool in a few words."""
     return words_of_question(use) if use.tool in QUESTIONS else f"{use.tool} {about(use.tool, use.given)}".strip()
-
-
-def _begins_round(fields: Fields, said: str) -> bool:
-    if fields.get("isCompactSummary") is True:
-        return False
-    # What another agent says, and what a stop hook answers, is marked like the program's own asides.
-    return said.startswith(_FEEDBACK) or bool(inner(fields, "origin")) or fields.get("isMeta") is not True
 
 
 def _spell(value: object) -> tuple[str, str]:

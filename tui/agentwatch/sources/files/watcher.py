@@ -51,19 +51,20 @@ class Watcher:
     gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
     """
 
+    _inotify: INotify | None = None
+    _stop: threading.Event | None = None  # Ends the recursive watch, where there is no inotify
+    _has_lost = False
+
     def __init__(
         self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK
     ) -> None:
         self.polling = polling
         self._mask = mask
         self._root, self._concerns = root, concerns
-        self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self._stop: threading.Event | None = None  # Ends the recursive watch, where there is no inotify
         self._recursive: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
         """The paths that it tells of, relative to the root."""
-        self._has_lost = False
         self._woken, self._waker = socket.socketpair()
         self._poll = select.poll()
         self._poll.register(self._woken, select.POLLIN)

@@ -6,8 +6,8 @@
                       A program gives its `layout`, a fold for a file (`begin`, with `add(record)`), `runs_of(session)`
                       and `entries_of(run)`; whatever else differs is a method with a default that it overrides
 `runs`                an account of one agent (`Account`), which a fold extends, and the run made of it (`run_of`)
-`entries`             `Entry`, what a record says, and the acts that these come to: commands with how they ended, files
+`entries`             `Entry`, what a record says; the acts that these come to, commands with how they ended, and files;
+                      the transcript of a run, its steps, and the thread that follows it on the screen
 `processes`           which programs run, by the files that they keep of that
-`tail`, `fields`      files of lines: torn, cut short, replaced, refused; and what stands in their records
-`following`           the transcript of a run, its steps, and the thread that follows it on the screen
+`fields`              files of lines: torn, cut short, replaced, refused; and what stands in their records
 """

@@ -1,16 +1,35 @@
-"""Entries, the parts of a record of any program, and the actions that they come to: commands, files, and the rest."""
+"""What the records of any program say: entries, the actions that they come to, and the transcript of a run in steps."""
 
+import errno
+import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
+from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.delegation.events import LONGEST_DOING
-from agentwatch.sources.sessions.fields import Fields, first_line, mapping, objects, text
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    Line,
+    Tail,
+    digest_of,
+    directory_in,
+    first_line,
+    mapping,
+    objects,
+    record_at,
+    text,
+)
 from agentwatch.text import within
 
 _MOST_TODOS = 1000
@@ -167,12 +186,12 @@ def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
                 if acts := tuple(_acts_of(entry, (place, number))):
                     made[entry.call] = acts
             elif entry.kind is EntryKind.RESULT:
-                yield from (_answered(act, entry, (place, number)) for act in made.pop(entry.call, ()))
+                yield from (_ended_act(act, entry, (place, number)) for act in made.pop(entry.call, ()))
     for acts in made.values():
         yield from acts
 
 
-def _answered(act: Act, result: Entry, place: Place) -> Act:
+def _ended_act(act: Act, result: Entry, place: Place) -> Act:
     ended = result.ended if act.kind is ActKind.COMMAND else None
     return act._replace(answered=place, ended_at=result.at, ended=ended, failed=result.failed, refused=result.refused)
 
@@ -221,3 +240,323 @@ def todos_in(given: Fields) -> tuple[Todo, ...]:
         if status != "cancelled"
     )
     return todos_of((words, status) for words, status in told if words)
+
+
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
+place_of = attrgetter("place")
+
+_MOST = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
+_AGAIN_SECONDS = 5.0
+TELLS_NOTHING = "what it did cannot be told from here"
+_GONE = "Its file is gone"
+_WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are followed
+_ONE_LOOK = 4 * 1024 * 1024
+
+_REST = 0.05
+_LONGEST_REST = 2.0  # seconds between two looks; of one that has not changed, a look asks for its status
+_SHARE = 4.0  # how often as long as a look took it rests before the next one
+
+
+class Outcome(StrEnum):
+    """How a call came out. `refused`: a human, or a rule of theirs, did not allow it."""
+
+    OPEN = "open"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class Step(NamedTuple):
+    """A line of a transcript, as far as it is known by now. Texts are foreign, of one line and at most 200 characters.
+    `answered` is the place of the result. `about` is the main argument of the tool, the words, or how far a checklist
+    is; `handed` the digest of what a call hands to another agent, else "". Times are epoch seconds."""
+
+    place: Place
+    kind: EntryKind
+    at: float
+    tool: str = ""
+    about: str = ""
+    outcome: Outcome = Outcome.DONE
+    result: str = ""
+    ended_at: float | None = None
+    answered: Place | None = None
+    handed: str = ""
+    is_checklist: bool = False
+
+
+class Steps:
+    """The steps that are known, in their order; a result belongs to the step of its call."""
+
+    def __init__(self) -> None:
+        self._steps: dict[Place, Step] = {}
+        self._open: dict[str, Place] = {}
+
+    def snapshot(self) -> tuple[Step, ...]:
+        return tuple(self._steps.values())[-_MOST:]
+
+    def add(self, place: int, entries: Iterable[Entry]) -> None:
+        """Take in the record behind all others."""
+        for number, entry in enumerate(entries):
+            at = place, number
+            if entry.kind is EntryKind.RESULT:
+                asked = self._open.pop(entry.call, None)
+                if asked is not None and asked in self._steps:
+                    self._steps[asked] = _answered(self._steps[asked], at, entry)
+                continue
+            step, last = step_of(at, entry), next(reversed(self._steps.values()), None)
+            if last is not None and _says_again(last, step) and last.about == step.about:
+                continue
+            self._steps[at] = step
+            if entry.kind is EntryKind.CALL:
+                self._open[entry.call] = at
+
+
+def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
+    """Whether these may be the same words twice: some programs write an answer again when the turn ends."""
+    return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
+
+
+def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
+    """A step by itself, as its records say it."""
+    step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
+    if said.kind is EntryKind.CALL:
+        checklist, handed = _checklist(said.given), text(said.given, "prompt")
+        step = step._replace(
+            tool=one_line(said.tool),
+            about=one_line(checklist or about(said.tool, said.given)),
+            outcome=Outcome.OPEN,
+            # No other tool has a whole prompt.
+            handed=digest_of(handed) if handed is not None else "",
+            is_checklist=bool(checklist),
+        )
+    return step if answered is None or result is None else _answered(step, answered, result)
+
+
+def _answered(step: Step, place: Place, result: Entry) -> Step:
+    return step._replace(outcome=_outcome(result), result=one_line(result.text), ended_at=result.at, answered=place)
+
+
+def one_line(words: str) -> str:
+    """The beginning of a text in one line: the marks that Markdown sets before its lines say nothing here."""
+    lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
+    return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
+
+
+def _outcome(entry: Entry) -> Outcome:
+    return Outcome.REFUSED if entry.refused else Outcome.FAILED if entry.failed else Outcome.DONE
+
+
+def _checklist(given: Fields) -> str:
+    """A checklist in one line: how many are done, and which one is worked on, else was done last. "" for no list."""
+    todos = todos_in(given)
+    done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
+    now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
+    return " ".join([f"{len(done)}/{len(todos)}", *now]) if todos else ""
+
+
+def written(given: Fields) -> str:
+    """The arguments of a call as people read them: one below the other, long ones on lines of their own."""
+    only = next(iter(given.values()), "")
+    if len(given) == 1 and isinstance(only, str):
+        return only
+    parts = []
+    for key, value in given.items():
+        words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        parts.append(f"{key}:\n{words}\n" if "\n" in words else f"{key}: {words}")
+    return "\n".join(parts)
+
+
+class Look(NamedTuple):
+    """The end of a transcript. `trouble` says why it cannot be read any more; the steps are then the last ones."""
+
+    steps: Sequence[Step] = ()
+    trouble: str = ""
+
+
+class WholeStep(NamedTuple):
+    """The whole text of a step, and its result, None as long as there is none."""
+
+    said: Entry
+    result: Entry | None = None
+
+
+class RunTranscript(ABC):
+    """The transcript of one run. One thread calls `look`, any thread the rest. None of them raises."""
+
+    _trouble = ""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._steps = Steps()
+
+    def look(self) -> Look | None:
+        """What is there now, None where nothing has changed since the look before."""
+        before = self._trouble
+        try:
+            is_new, self._trouble = self._read(), ""
+        except OSError as error:
+            is_new, is_gone = False, isinstance(error, FileNotFoundError)
+            self._trouble = _GONE if is_gone else f"It cannot be read: {error.strerror}"
+        except ValueError:
+            return None
+        return Look(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
+
+    def whole(self, step: Step) -> WholeStep | None:
+        """All that a step says, None where it is not there any more."""
+        (place, number), answered = step.place, step.answered
+        said = self._entries_at(place)
+        if number >= len(said):
+            return None
+        if answered is None:
+            return WholeStep(said[number])
+        results = self._entries_at(answered[0])
+        return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
+
+    def entries(self) -> Iterator[Entry]:
+        """All there is, from the beginning, as far as it can be read."""
+        last = None
+        with suppress(OSError, ValueError):
+            for _, said in self._load():
+                for entry in said or ():
+                    if last is None or not _says_again(last, entry) or last.text != entry.text:
+                        yield entry
+                    last = entry
+
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        """The same with the place of each record. Raises OSError where not all of it can be read: what is missing may
+        be what somebody looks for."""
+        for place, said in self._load():
+            if said is None:
+                raise OSError(errno.EBADMSG, "a record of it cannot be read")
+            yield place, said
+
+    @abstractmethod
+    def _read(self) -> bool:
+        """Take in what is new: whether there was any. Raises OSError, and ValueError where it cannot be told now."""
+
+    def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
+        """The place and the entries of all records, None for one that cannot be read. Raises as `_read` does."""
+        raise OSError(errno.ENOTSUP, TELLS_NOTHING)
+
+    @abstractmethod
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        """What the record at a place says, nothing where it cannot be read any more."""
+
+
+class WholeTranscript(RunTranscript):
+    """One that is read as a whole whenever its `stamp` has changed, which raises OSError."""
+
+    _stamp: object = None
+
+    @abstractmethod
+    def stamp(self) -> object: ...
+
+    def _read(self) -> bool:
+        stamp = self.stamp()
+        if stamp == self._stamp and not self._trouble:
+            return False
+        steps = Steps()
+        for place, said in self._load():
+            steps.add(place, said or ())
+        is_new = self._stamp is None or steps.snapshot() != self._steps.snapshot()
+        self._stamp, self._steps = stamp, steps
+        return is_new
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        with suppress(OSError, ValueError):
+            return next((said or () for number, said in self._load() if number == place), ())
+        return ()
+
+
+class LinesTranscript(RunTranscript):
+    """A growing file of JSON lines, followed from near its end. `begin` gives what says of records, one after the
+    other, what stands in them; `once` the mark of a record that may stand in it twice."""
+
+    _tail: Tail | None = None
+
+    def __init__(
+        self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
+    ) -> None:
+        super().__init__(path)
+        self._begin_entries = begin
+        self._once = once
+
+    def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
+        tail, entries_of = Tail(self._path), self._reading()
+        while True:
+            lines, restarted = tail.read(_ONE_LOOK)
+            if restarted or tail.passed_over:
+                raise OSError(errno.EIO, "it was replaced, or has a line that is too long")
+            yield from ((line.offset, entries_of(line)) for line in lines)
+            if not tail.behind:
+                return
+
+    def _read(self) -> bool:
+        is_new, is_behind = self._tail is None, True
+        # The first line there may be the rest of one: it is no record.
+        tail = self._tail or self._begin(max(self._path.stat().st_size - _WINDOW, 0))
+        while is_behind:
+            lines, restarted = tail.read(_ONE_LOOK)
+            if restarted:
+                tail, is_new = self._begin(0), True
+                continue
+            for line in lines:
+                entries = self._entries_of(line) or ()
+                self._steps.add(line.offset, entries)
+                is_new |= bool(entries)
+            is_behind = tail.behind
+        return is_new
+
+    def _begin(self, start: int) -> Tail:
+        self._steps, self._entries_of = Steps(), self._reading()
+        self._tail = Tail(self._path, position=start)
+        return self._tail
+
+    def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
+        """Says what a line says that stood in none before; None where it is no record."""
+        entries_in, marks, cwd = self._begin_entries(), set[int](), ""
+
+        def entries_of(line: Line) -> Sequence[Entry] | None:
+            nonlocal cwd
+            if line.record is None:
+                return None
+            mark = hash(self._once(line.record) or line.offset)
+            if mark in marks:
+                return ()
+            marks.add(mark)
+            # A program that names it in each record, and does not in this one, does not tell it.
+            cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
+            said = entries_in(line.record)
+            return [one._replace(cwd=one.cwd or cwd) for one in said]
+
+        return entries_of
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        return list(self._begin_entries()(record_at(self._path, place) or {}))
+
+
+class Follower:
+    """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other. `tell` gets
+    what is known of it after each change, in that thread."""
+
+    def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
+        self._tell = tell
+        self._ended = threading.Event()
+
+    def follow(self, transcript: RunTranscript | None) -> None:
+        """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
+        self._ended.set()
+        self._ended = threading.Event()
+        if transcript is not None:
+            arguments = transcript, self._ended
+            threading.Thread(target=self._run, args=arguments, name="agentwatch-live", daemon=True).start()
+
+    def _run(self, transcript: RunTranscript, ended: threading.Event) -> None:
+        rest = 0.0
+        while not ended.wait(rest):
+            began = time.monotonic()
+            look = transcript.look()
+            # One that is read as a whole may take long, and be written all the time.
+            rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
+            if look is not None and not ended.is_set():
+                self._tell(transcript, look)

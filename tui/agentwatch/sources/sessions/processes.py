@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, mapping, number, string, text, whole
-from agentwatch.sources.sessions.tail import document
+from agentwatch.sources.sessions.fields import Fields, document, mapping, number, string, text, whole
 
 _MAX_BYTES = 64 * 1024
 _MOST = 1000

@@ -220,15 +220,13 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
 def _begun_in(path: Path) -> str:
     """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
     from agentwatch.sources.gemini import root_of
-    from agentwatch.sources.sessions.fields import directory_in
-    from agentwatch.sources.sessions.tail import Tail
+    from agentwatch.sources.sessions.fields import Tail, directory_in
 
     named = (directory_in(line.record or {}) for line in Tail(path).read(_MOST_BYTES).lines[:_LINES])
     return next(filter(None, named), None) or root_of(os.fspath(path.parent.parent))
 
 
 def _workspace_in(path: Path) -> str | None:
-    from agentwatch.sources.sessions.fields import mapping, text
-    from agentwatch.sources.sessions.tail import document
+    from agentwatch.sources.sessions.fields import document, mapping, text
 
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")

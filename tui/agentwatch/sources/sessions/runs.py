@@ -25,6 +25,7 @@ from agentwatch.sources.sessions.entries import Entry, EntryKind, about, todos_i
 from agentwatch.sources.sessions.fields import (
     Fields,
     Notification,
+    Record,
     first_line,
     mapping,
     question_in,
@@ -32,7 +33,6 @@ from agentwatch.sources.sessions.fields import (
     text,
 )
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Record
 
 SESSION = ""  # stands for the session itself where agents are named by id
 OPEN = (RunState.SUBMITTED, RunState.WORKING)
@@ -84,6 +84,7 @@ class AgentCall:
     background: bool = False
     child: str | None = None
     prompt_missing: str = ""
+    waits_in: str = ""  # the message that it is a part of, as long as it has no answer
 
 
 NO_CALL = AgentCall("")
@@ -98,43 +99,40 @@ class Account:
     title: str | None = None
     prompt_missing = ""  # why its prompt is not known, where that can be told
 
+    not_understood = 0
+    state = RunState.SUBMITTED
+    reason = ""
+    prompt: Message | None = None
+    answer: Answer | None = None  # of the last round, once it has ended
+    started_at: float | None = None
+    updated_at = 0.0
+    ended_at: float | None = None
+    round_at = float("-inf")  # when the last round began: what its parent heard before is of others
+    prompted_at = 0.0  # when a human, or a parent, has told it something
+    model: str | None = None
+    one_shot = False
+    tokens = 0
+    todos: tuple[Todo, ...] | None = None
+    begun: Turn | None = None
+    _asked_at = float("-inf")
+    _latest: Entry | Activity | None = None
+    _call: Entry | None = None
+    _is_over = False
+    _repeats = 0
+
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
-        self.not_understood = 0
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
         self.news: dict[str, Standing] = {}  # how agents ended by what it was told, by the agent's id or the call's
-        self.state = RunState.SUBMITTED
-        self.reason = ""
-        self.prompt: Message | None = None
-        self.answer: Answer | None = None  # of the last round, once it has ended
-        self.started_at: float | None = None
-        self.updated_at = 0.0
-        self.ended_at: float | None = None
-        self.round_at = float("-inf")  # when the last round began: what its parent heard before is of others
-        self.prompted_at = 0.0  # when a human, or a parent, has told it something
-        self.model: str | None = None
-        self.one_shot = False
-        self.tokens = 0
-        self.todos: tuple[Todo, ...] | None = None
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
-        self.begun: Turn | None = None
         self.open: dict[str, tuple[Entry, int]] = {}  # by id, with how often each was repeated
         self.keep = keep
         self._places = places
         self._told: dict[str, Notification] = {}
-        self._asked_at = float("-inf")
-        self._latest: Entry | Activity | None = None
-        self._call: Entry | None = None
-        self._is_over = False
-        self._repeats = 0
 
     def add(self, fields: Record) -> None:
         """Fold in a record. Never raises for what it holds."""
-
-    def last_text(self) -> Message | None:
-        """The words of one that has not ended that may be its last ones."""
-        return None
 
     @property
     def said(self) -> Message | None:

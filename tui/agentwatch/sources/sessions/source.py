@@ -14,7 +14,7 @@ from agentwatch.delegation.decision import Session
 from agentwatch.delegation.events import Event, Ran, Run, RunState
 from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
 from agentwatch.text import words_of
 
@@ -40,6 +40,9 @@ class SessionsSource(Background[Batch], Source):
 
     thread_name = "agentwatch-sessions"
 
+    _seq = 0
+    _told_health: Health | None = None
+
     def __init__(
         self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
@@ -52,10 +55,8 @@ class SessionsSource(Background[Batch], Source):
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
-        self._seq = 0
         self._runs: dict[str, Run] = {}  # all that the readers have told of, by path; and those of them that were told
         self._told: dict[str, Run] = {}
-        self._told_health: Health | None = None
 
     def scan(self) -> Batch:
         """All runs that the stores hold now. Any thread may call it."""

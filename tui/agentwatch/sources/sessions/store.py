@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Run, RunState
 from agentwatch.disk import fingerprint, spellings
-from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
-from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.entries import EntriesIn, LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.fields import Fields, Tail, directory_in, document, mapping, moment, text
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import (
@@ -31,7 +31,6 @@ from agentwatch.sources.sessions.runs import (
     link_agents,
     run_of,
 )
-from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK = 1024 * 1024
@@ -99,11 +98,6 @@ class Session:
         """By agent."""
         return {file.agent: file.fold for file in self.files.values()}
 
-    @property
-    def descriptions(self) -> dict[str, Fields]:
-        """The JSON objects that describe agents, by agent."""
-        return {meta.agent: meta.fields for meta in self.metas.values() if meta.fields}
-
     def place(self, agent: str) -> str:
         """The file that shows an agent, else the session, else any of its agents."""
         places = {file.agent: path for path, file in self.files.items()}
@@ -141,12 +135,13 @@ class FilesReader(StoreReader, ABC):
     all_belong: ClassVar[bool] = False  # all sessions that are found are the workspace's
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
+    trouble: str | None = None
+
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__()
         self.workspace = os.path.realpath(workspace)
         self.places = spellings(workspace)
         self.home = home
-        self.trouble: str | None = None
         self.root = os.fspath(home / self.projects_in)
         self.progress = Progress(0, 0)
         self.sessions: dict[tuple[str, str], Session] = {}
@@ -407,8 +402,9 @@ class AgentsReader(FilesReader):
     def runs_of(self, session: Session) -> dict[str, Run]:
         accounts: dict[str, Account] = session.folds
         runs: dict[str, Run] = {}
+        metas = {meta.agent: meta.fields for meta in session.metas.values() if meta.fields}
         # The session first: hundreds of agents that are there already would move all at once.
-        for agent, bond in {SESSION: Bond(), **link_agents(accounts, session.descriptions)}.items():
+        for agent, bond in {SESSION: Bond(), **link_agents(accounts, metas)}.items():
             account = accounts.get(agent, NO_ACCOUNT)
             times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.heard))
             seen_at = next((at for at in times if at is not None), None)

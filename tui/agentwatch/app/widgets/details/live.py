@@ -13,8 +13,7 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
 from agentwatch.app.widgets.line import clip, clip_sentence, right
 from agentwatch.delegation.events import RunState
-from agentwatch.sources.sessions.entries import EntryKind
-from agentwatch.sources.sessions.following import Follower, Look, Outcome, RunTranscript, Step, place_of
+from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
 from agentwatch.text import folded, shown, summary, within
 from agentwatch.view import times
 
