@@ -52,11 +52,6 @@ class MonitorScreen(Screen[ScreenResultType]):
         """That task, while it is there."""
         return self._monitor.tree.tasks.get(self.task_id or "")
 
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The ids of the tasks that are marked for a review."""
-        return ()
-
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
 
@@ -82,6 +77,7 @@ class MonitorScreen(Screen[ScreenResultType]):
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,
+            len(app.main.marked),
             (to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
         )
 
@@ -118,7 +114,7 @@ class MonitorScreen(Screen[ScreenResultType]):
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
         clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
-            return clerk is None or not (self.marked or self.facts.asking)
+            return clerk is None or not (self.facts.marked or self.facts.asking)
         if command_id == "acknowledge":
             return not self._monitor.shelves or task is None or task.ask is None
         if action is None or (clerk is not None and self._answers(action)):

@@ -145,8 +145,8 @@ class MainScreen(MonitorScreen[None]):
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
         self.watch(self.task_tree, "row_count", self._fit_strip)
-        for name in ("follows", "marked"):
-            self.watch(self.task_tree, name, self.footer.redraw)
+        self.watch(self.task_tree, "follows", self.footer.redraw)
+        self.watch(self.task_tree, "marked", self.read_facts)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
 

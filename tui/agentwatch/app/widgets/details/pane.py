@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -57,12 +57,8 @@ class DetailsPane(Widget):
 
     BINDINGS = bindings(Home.PANE)
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
-
     DEFAULT_CSS = """
     DetailsPane { layout: vertical; height: 1fr; width: 1fr; }
-    DetailsPane > .details--faint { color: $text-muted; }
-    DetailsPane:ansi > .details--faint { text-style: dim; }
     DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
