@@ -225,10 +225,10 @@ class DetailsPane(Widget):
 
 
 def _put(widget: Static, words: Content) -> None:
-    """Show words where they are others: Textual lays the screen out anew for an equal text, too."""
+    """Show words where they are others. Textual would lay the screen out anew for as many lines, too."""
     before = widget.content
     if not isinstance(before, Content) or not words.is_same(before):
-        widget.update(words)
+        widget.update(words, layout=str(before).count("\n") != words.plain.count("\n"))
 
 
 def labels_of(task: Task, width: int) -> dict[str, Content]:
