@@ -43,7 +43,7 @@ class Case:
     texts: dict[str, str] = field(default_factory=dict)
     tree: Tree = field(default_factory=Tree)
 
-    checks = False
+    checks = True
 
     def content(self, version: Seen) -> str | None:
         return self.texts.get(version.digest)

@@ -100,6 +100,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, mo
         f"path.write_text(path.read_text().replace('Build the API.', 'Build half of it.'))\nsys.exit({code})\n"
     )
     monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+    monkeypatch.setenv("EDITOR", "false")
     monkeypatch.setattr(App, "suspend", lambda _app: nullcontext())
     async with office(tmp_path) as s:
         await s.open("r")

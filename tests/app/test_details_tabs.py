@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.app.scenes import HOSTILE
 from tests.goldens.golden import Golden
 from tests.unit.contracts import documents
+from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
@@ -43,6 +44,7 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
 
 def with_children() -> Case:
     one, shown = case(), {Shown.COMPLETED: 2, Shown.FAILED: 1}
+    one.task.is_checked = True
     one.task.below = Below(Counter({Counted(State(one), one): count for one, count in shown.items()}))
     return one
 
@@ -85,11 +87,27 @@ def said():
 
 def again():
     """A second attempt, read by its agent; the text of the return before is gone."""
-    one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2).decision
+    one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2, note="Use the map.").decision
     first = one.task.attempts[0]
     first.decisions = (decision,)
     second = replace(first, number=2, handoff=None, decisions=(), returned=first.returned._replace(digest="2" * 64))
     one.task.attempts, one.texts["2" * 64] = [first, second], one.texts.pop(first.returned.digest)
+    return one
+
+
+def asks():
+    """One whose program waits for a permission here, and for another in its terminal."""
+    one, first = case(None), request(1, "npm test", asked_at=NOW - 60, until=NOW + 30)
+    one.task.requests = first, request(2, "git push", asked_at=NOW - 30, actions=(), why_not="it is too long")
+    one.task.own_state = one.task.state = State.BLOCKED
+    return one
+
+
+def ended():
+    """A session that was closed before it gave an answer."""
+    one, run = case(None), replace(ROOT, state=RunState.ENDED, ended_at=NOW, reason="its session was closed")
+    one.task.own_state = one.task.state = State.UNKNOWN
+    one.task.attempts, one.task.todos = [Attempt(1, started_at=NOW - 90, run=run)], None
     return one
 
 
@@ -103,7 +121,9 @@ def named():
 CASES: dict[str, Callable[[], Case]] = {
     "said": said,
     "again": again,
+    "asks": asks,
     "named": named,
+    "ended": ended,
     "return-format": with_children,
     "subagent-return": lambda: case(Contract.SUBAGENT_RETURN),
     "return-meta": lambda: case(Contract.RETURN_META),

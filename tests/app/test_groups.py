@@ -32,6 +32,9 @@ async def test_a_heading_is_folded_and_nothing_is_decided_on_it():
         await s.press("g", "enter")
         assert (s.cursor, s.row_ids()[0]) == (None, "noon")
         assert "▸ NOW  1 run, 2 tasks, all working" in s.line("NOW")
+        s.scene.returned("live.one", Outcome.FAILED, ago=1)
+        await s.see()
+        await s.until(lambda: "▸ NOW  1 needs you  1 run, 2 tasks · 1 failed" in s.line("NOW"))
         await s.press("space", "right")
         assert s.cursor == "live"
         await s.press("left", "left", "r")

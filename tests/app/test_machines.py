@@ -10,7 +10,6 @@ from tests.app.scenes import shop as shop_scene
 from tests.app.stage import Stage
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.notifying import words
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost, Reached
 from agentwatch.delegation.task import Task
@@ -81,6 +80,9 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         assert s.tree.order.group(top) is Group.NOW
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
+        await s.press("r", "c")
+        said = "Retry “build2: shop”: its workspace is not being watched yet.", "No file speaks of this row."
+        await s.until(lambda: {one.message for one in s.app._notifications} >= {*said})
 
 
 async def test_hosts_that_were_not_read_yet_are_no_verdict():
@@ -115,11 +117,6 @@ async def test_a_file_on_another_machine_is_only_copied_by_its_place():
         await s.until(lambda: any(said in one.message for one in s.app._notifications))
         await s.press("c")
         await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")
-
-
-def test_a_notification_names_the_host():
-    task = Task("a", title="api", host="build1", ask="retry?", question="retry?")
-    assert words([task], NOW) == "build1: api needs you: retry?"
 
 
 async def test_a_key_connects_again_to_the_hosts_that_are_off():

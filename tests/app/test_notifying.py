@@ -164,6 +164,7 @@ def test_the_words_name_the_tasks_and_are_a_short_harmless_line():
     tasks[0].shown = tasks[1].shown = Shown.IDLE
     assert words(tasks[:2], 0.0) == "2 tasks have ended their turn: api, ui"
     assert words(tasks[1:3], 0.0) == "docs needs you: retry? 1 retry left, really"
+    assert words([Task("a", "api", host="build1", ask="x", question="x")], 0.0) == "build1: api needs you: x"
     tasks = [Screen().ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
     for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}

@@ -141,13 +141,19 @@ async def test_the_keys_of_attempts_answer_no_request(tmp_path):
         assert s.entries() == ()
 
 
-async def test_one_that_cannot_be_answered_here_says_where(tmp_path):
-    async with asking(tmp_path, permission(tmp_path, actions=(), why_not="approve the plan in its terminal")) as (s, _):
+@pytest.mark.parametrize(
+    "why", ["approve the plan there", "what it asks is too long to be read here: answer it in its program"]
+)
+async def test_one_that_cannot_be_answered_here_says_where(tmp_path, why):
+    asks = permission(tmp_path, actions=(), why_not=why)
+    if "long" in why:
+        asks = question(tmp_path, queries=(Query("Which?", options=(Option("A"), Option("B" * 2_001))),))
+    async with asking(tmp_path, asks) as (s, _):
         await s.press("a")
         await s.pilot.pause()
         assert opened(s) is None
-        await s.until(lambda: "Answer “shop.api”: approve the plan in its terminal." in s.toasts)
-        assert "approve the plan in its terminal" in s.text()
+        await s.until(lambda: f"Answer “shop.api”: {why}." in s.toasts)
+        assert ("its program" in why) or why in s.text()
 
 
 async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):

@@ -53,6 +53,11 @@ class Screen:
         begin = re.compile(rf"[▌◆•▸▾│┃ ]*\S {re.escape(name)}(?!\w)")
         return next((line for line in self.text().splitlines() if begin.match(line)), "")
 
+    def inks(self, text: str) -> set[object]:
+        """The colours in which this is written."""
+        strips = self.pilot.app.screen._compositor.render_strips()
+        return {part.style.color for strip in strips for part in strip if part.style and part.text == text}
+
     def is_at(self, name: str) -> bool:
         """Whether the cursor is on this task."""
         return self.row(name).startswith("▌")

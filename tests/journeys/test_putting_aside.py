@@ -67,16 +67,10 @@ async def test_keys_behind_a_question_answer_it(screen):
 OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}
 
 
-def inks(screen: Screen, text: str) -> set[object]:
-    """The colours in which this is written."""
-    strips = screen.pilot.app.screen._compositor.render_strips()
-    return {part.style.color for strip in strips for part in strip if part.style and part.text == text}
-
-
 @journey(OLD)
 async def test_what_was_there_before_is_history(screen):
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
-    assert inks(screen, "✗ ") == inks(screen, "▾ ") != set()
+    assert screen.inks("✗ ") == screen.inks("▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
     await screen.shows("NOW", "new", "▸ HISTORY")
     await screen.at("new")

@@ -46,20 +46,6 @@ async def answered(hook: Process) -> dict[str, Any]:
 
 
 @journey({})
-async def test_a_permission_is_allowed_once(screen):
-    await screen.shows("● live")
-    hook = await ask(screen, "Bash", BASH)
-    await screen.shows("allow? Bash make seeds")
-    await screen.press("a")
-    await screen.shows("Allow?", "the call make seeds", "model says Looks harmless", "not yet: choose an answer")
-    await screen.press("space")
-    await screen.shows("● allow once", "◆ ctrl+s")
-    await screen.press("ctrl+s")
-    assert (await answered(hook))["behavior"] == "allow"
-    await screen.shows("Allowed for claude")
-
-
-@journey({})
 async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
     await screen.shows("● live")
     rules = [{"toolName": "Bash"}, {"toolName": "Bash", "ruleContent": "make:*"}]
@@ -72,6 +58,7 @@ async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
     await screen.shows("● allow by rule 1", "◆ ctrl+s")
     await screen.press("ctrl+s")
     (kept,) = (await answered(hook))["updatedPermissions"]
+    await screen.shows("Allowed for claude")
     assert (kept["destination"], kept["rules"]) == ("session", [rules[1]])
 
 
@@ -94,7 +81,7 @@ async def test_a_permission_is_denied_with_words(screen):
     hook = await ask(screen, "Bash", BASH)
     await screen.shows("allow? Bash make seeds")
     await screen.press("a")
-    await screen.shows("○ deny, with words")
+    await screen.shows("Allow?", "the call make seeds", "model says Looks harmless", "not yet: choose an answer")
     await screen.press("left")
     await screen.shows("● allow by the rule")
     await screen.press("left", "left", "left", "left", "tab")

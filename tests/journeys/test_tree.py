@@ -6,7 +6,7 @@ import re
 from textual import events
 
 from tests.journeys.driver import journey, write
-from tests.journeys.made import FAILED, SHOP, handoff, returned, session
+from tests.journeys.made import FAILED, SHOP, child, handoff, returned, session
 
 
 @journey({"api.handoff.json": handoff()})
@@ -147,8 +147,13 @@ async def test_nothing_below_a_page_was_looked_at(screen):
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
 async def test_f_follows_what_changes(screen):
     await screen.shows("2 tasks")
+    await screen.resize(200, 40)
     await screen.find("shop.api")
+    # The footer tells what is refused, and what is on.
+    await screen.until(lambda: screen.inks(" accept ") not in (screen.inks(" retry "), set()))
+    off = screen.inks(" follow ")
     await screen.press("f")
+    await screen.until(lambda: screen.inks(" follow ") not in (off, set()))
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.at("shop.ui")
     await screen.shows("1 new")
@@ -183,11 +188,21 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen):
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
 
 
+@journey({})
+async def test_a_child_that_ends_in_prose_has_no_return(screen):
+    await screen.shows("● live")
+    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", "ok", "It looks well kept."):
+        write(path, text)
+    await screen.until(lambda: "no return" in screen.row("shop.totals"))
+
+
 @journey(FAILED, size=(80, 20))
 async def test_c_copies_a_path_and_covers_no_key(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("c")
     await screen.shows("Copied the path of api.return.md: ", "Needs you ✗ shop.api retry?", "r retry", "? keys")
+    await screen.click("shop.api", times=2)
+    await screen.shows("Overview", "hint Raise the time-out.")
 
 
 @journey(SHOP, size=(80, 20))
@@ -199,13 +214,6 @@ async def test_a_click_in_the_strip_goes_to_the_task(screen):
     await screen.shows("Needs you ▌■ auth  answer: Which", "+2 more")
     await screen.press("n")
     await screen.shows("Needs you ▌⚑ docs  a claim is", "+2 more")
-
-
-@journey(FAILED, size=(80, 24))
-async def test_two_clicks_open_the_details(screen):
-    await screen.shows("NEEDS YOU")
-    await screen.click("shop.api", times=2)
-    await screen.shows("Overview", "hint Raise the time-out.")
 
 
 NAMES = ["plan", *(f"plan.c{number:02}" for number in range(30))]

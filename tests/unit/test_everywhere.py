@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.composition import watched
-from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
+from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
 from agentwatch.workspaces import Everywhere
 from tests.homes import live_in
@@ -54,8 +54,8 @@ def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
     for path in home.rglob("*"):
         os.utime(path)
     for _ in range(2):
-        assert {one.directory for one in sessions_alive(time.time() - 60)} == {str(store.workspace)}
-    assert sessions_alive(time.time() + 60) == []
+        assert [*sessions_alive(time.time() - 60)] == [str(store.workspace)]
+    assert sessions_alive(time.time() + 60) == {}
     store.close()
 
 
@@ -71,21 +71,21 @@ def test_what_is_damaged_hides_nothing(home, tmp_path):
     task = home / ".config/Code/User/globalStorage/roo.roo/tasks/1"
     task.mkdir(parents=True)
     (task / "history_item.json").write_text("[")
-    assert [one.directory for one in sessions_alive(0)] == [str(work)]
+    assert [*sessions_alive(0)] == [str(work)]
 
 
 def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
     shop, src = tmp_path / "shop", tmp_path / "shop/src"
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
-    alive = [
-        Alive(str(shop), 1.0),
-        Alive(str(tmp_path / "link"), 3.0),
-        Alive(str(src), 2.0),
-        Alive(str(tmp_path / "gone"), 2.0),
-        Alive("relative", 2.0),
-        Alive("/nul\0", 2.0),
-    ]
+    alive = {
+        str(shop): 1.0,
+        str(tmp_path / "link"): 3.0,
+        str(src): 2.0,
+        str(tmp_path / "gone"): 2.0,
+        "relative": 2.0,
+        "/nul\0": 2.0,
+    }
     assert workspaces_in(alive, holds) == {shop: 3.0}
 
 

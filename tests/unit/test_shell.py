@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentwatch.shell import command_line
+from agentwatch.shell import command_line, find_program, watch_workspace
 from agentwatch.text import clean
 
 BASH = shutil.which("bash")
@@ -39,3 +39,21 @@ def test_a_word_that_no_argument_can_hold_is_refused():
     for word in ("b\0c", "\ud800"):
         with pytest.raises(ValueError, match=r"NUL|surrogates"):
             command_line(["wait", "--", word])
+
+
+def test_a_program_is_taken_only_from_where_no_agent_writes(tmp_path):
+    places = {name: tmp_path / name for name in ("open", "work", "bin", "more")}
+    for place in places.values():
+        place.mkdir()
+        for name in ("tool", "linked"):
+            (place / name).touch(mode=0o755)
+    places["open"].chmod(0o777)
+    watch_workspace(places["work"])
+    (places["bin"] / "linked").unlink()
+    (places["bin"] / "linked").symlink_to(places["work"] / "linked")
+    path = os.pathsep.join(["relative", *map(str, places.values())])
+    assert find_program("tool", path) == str(places["bin"] / "tool")
+    assert find_program("linked", path) == str(places["more"] / "linked"), "where a link leads counts, too"
+    assert find_program("./tool", path) is None
+    (tmp_path / ".git").touch()
+    assert find_program("tool", path) is None

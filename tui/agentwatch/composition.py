@@ -217,7 +217,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
     from agentwatch.evidence.inspector import Inspector
 
-    inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
+    inspector, tree = Inspector(monitor.workspace, monitor.content, monitor.transcript), monitor.tree
     tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 

@@ -93,7 +93,7 @@ class Monitor:
         if inspects:
             from agentwatch.evidence.inspector import Inspector
 
-            self._inspector = Inspector(workspace, self.content, parsed, self.transcript)
+            self._inspector = Inspector(workspace, self.content, self.transcript, parsed)
         self._worker: Worker | None = None
         self._history: History | None = None
         self._recorder: Recorder | None = None

@@ -53,6 +53,12 @@ def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage):
             needless = await call(client, "wait_for_decision", task_id=TASK)
             assert needless["do_now"].startswith("go on")
             assert (needless["pending"], needless["unasked"]) == (True, True)
+            # A false claim is for the operator, too.
+            await call(client, "submit_handoff", packet=packet("false"))
+            lie = returned("SUCCESS").replace("files_created:\n- (none)", "files_created:\n- docs/gone.md")
+            told = (await call(client, "submit_return", task_id="false", text=lie))["do_now"]
+            assert told.startswith("the operator is asked: “a claim is false: docs/gone.md")
+            assert "call wait_for_decision for “false” now" in told
 
     asyncio.run(loop())
     tree = json.loads(stage.run("tree", "--json", stage.workspace).out)

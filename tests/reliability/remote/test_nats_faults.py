@@ -66,7 +66,8 @@ class Operator:
     def __init__(self, root: Path, url: str, machine: Machine, key: SigningKey):
         self.machine, self.ahead = machine, 0.0
         link = NatsHub(url, Login(key)).link(machine.key.public)
-        self.seen = Seen(link, machine.key.public, clock=lambda: time.time() + self.ahead)
+        clock, own_key = lambda: time.time() + self.ahead, lambda: key.public.text
+        self.seen = Seen(link, machine.key.public, clock=clock, own_key=own_key)
         self.desk = desk_of(self.seen.host, lambda: self.seen.source.workspace_id, root, key)
         self.seen.look()
 

@@ -94,6 +94,22 @@ def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path):
     assert json.loads(left["opencode.json"]) == json.loads(OPENCODE["opencode.json"])
 
 
+def test_at_a_terminal_each_file_is_listed_and_written_after_a_yes(tmp_path, capsys):
+    put(tmp_path, {name: text for name, text in CLAUDE.items() if name != ".mcp.json"})
+    asked, codes = [], []
+    for yes, remove in ((False, False), (True, False), (False, True), (True, True), (True, True)):
+        confirm = lambda question: asked.append(question) or yes  # noqa: B023, E731
+        codes.append(setup.run(tmp_path, None, Settings(), write=False, remove=remove, confirm=confirm))
+        assert ("agentwatch" in files_of(tmp_path)["CLAUDE.md"]) is (yes != remove)
+    assert (asked, codes) == (["Write 3 files?"] * 2 + ["Change 3 files?"] * 2, [1, 0, 1, 0, 0])
+    out = capsys.readouterr().out
+    listed = ("CLAUDE.md", "changed, +"), (".claude/settings.json", "changed, +"), (".mcp.json", "new, +")
+    assert all(f"  {name:25}{what}" in out for name, what in (*listed, (".mcp.json", "removed, -")))
+    assert all(f"`agentwatch init{more} | less` shows each line" in out for more in ("", " --remove"))
+    left = files_of(tmp_path)
+    assert (left["CLAUDE.md"], ".mcp.json" in left) == (CLAUDE["CLAUDE.md"], False)
+
+
 @pytest.mark.parametrize(
     "broken", ['{"mcpServers": {', "[]", "{} // mine", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr
 )

@@ -7,7 +7,7 @@ from tests.unit.delegation.events import Recorder, child, decided, handoff, ran,
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Aside, Decided, Event, Looked, Noted, Put, Tick, Unreadable
+from agentwatch.delegation.events import Aside, Decided, Event, Looked, Noted, Put, RunState, Tick, Unreadable
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.tree import Tree
 
@@ -135,6 +135,15 @@ def test_a_session_that_waits_once_more_for_the_same_asks_again():
     assert stands(tree, "s1") == ACKNOWLEDGED
     tree.apply(*ran(replace(waits, waiting="", updated_at=130.0)))
     tree.apply(*ran(replace(waits, updated_at=140.0)))
+    assert stands(tree, "s1") == ASKS
+
+
+def test_a_child_that_fails_once_more_in_the_same_way_asks_again():
+    failed = child("s1", RunState.FAILED, ended_at=120.0, reason="timeout")
+    tree = tree_of(ran(failed))
+    tree.apply(note(tree, "s1"))
+    assert stands(tree, "s1") == ACKNOWLEDGED
+    tree.apply(*ran(replace(failed, ended_at=140.0, updated_at=140.0)))
     assert stands(tree, "s1") == ASKS
 
 

@@ -22,6 +22,8 @@ def test_a_file_that_must_not_be_shown_has_a_reason_instead(plain, path):
 
 
 def test_the_difference_is_since_the_commit_at_the_handoff(repository):
+    repository.write("tracked.md", "one\n", at=AFTER)
+    assert "sees no difference" in difference(repository.root, "tracked.md", None).problem
     repository.write("tracked.md", "two\n", at=AFTER)
     repository.commit(at=AFTER)
     repository.write("tracked.md", "three\n", at=AFTER)

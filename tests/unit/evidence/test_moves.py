@@ -35,6 +35,9 @@ def test_a_renamed_directory_is_found_by_how_its_return_moved(plain):
     assert only(checker.check([asked()])[0]).verdict is C
     claim = only(checker.check([asked(former=("specs/7_api/a.return.md",))])[0])
     assert (claim.verdict, claim.file) == (V, "done/notes/x.md")
+    plain.write("done/out/a.return.md", (plain.root / "done/a.return.md").read_text(), at=AFTER)
+    deeper = asked(name="done/out/a.return.md", former=("specs/7_api/out/a.return.md",))
+    assert only(checker.check([deeper])[0]).file == "done/notes/x.md"
 
 
 def monitored(root: Path) -> Monitor:

@@ -170,8 +170,9 @@ def test_a_version_that_is_nothing_today_stays_what_it_was():
 
 
 def test_a_version_of_other_contracts_is_read_anew():
-    outline = outline_of(Workspace().seen("a.json", packet("a"))) or ""
+    finding = Finding("SRC006", Severity.WARNING, "not UTF-8", 3)
+    outline = outline_of(Workspace().seen("a.json", packet("a"), finding)) or ""
     reading = read_version("a.json", f"{'-' * 8}{outline[8:]}", lambda: packet("b"))
     assert reading is not None
     assert isinstance(reading.document, Handoff)
-    assert reading.document.task_id == "b"
+    assert (reading.document.task_id, reading.findings[:1]) == ("b", (finding,))

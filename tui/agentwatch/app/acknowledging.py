@@ -1,11 +1,9 @@
 """Acknowledge, snooze, and undo: nothing of it is a decision or reaches an agent."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,14 +13,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
 from agentwatch.view.words import name_of, plural
-
-if TYPE_CHECKING:
-    from agentwatch.app.app import AgentwatchApp
 
 _WIDTH = 72
 _NAME_LENGTH = 40

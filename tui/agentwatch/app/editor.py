@@ -1,7 +1,5 @@
 """The operator's editor and pager, to which the terminal is lent, and the file that commands are about."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex
@@ -9,19 +7,17 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
+from agentwatch.delegation.task import Task
+from agentwatch.monitor import Monitor
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, written
 from agentwatch.text import clean, clean_lines
 from agentwatch.view import times
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.task import Task
-    from agentwatch.monitor import Monitor
 
 _LINES = 100_000
 _CHARACTERS = 4 * 1024 * 1024

@@ -4,23 +4,18 @@ Quiet wins: an ask is told once, and only after it has stood for a while; severa
 notification; where the operator is known to look at the screen, the screen is enough; nobody is reminded.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Shown, Task
+from agentwatch.monitor import Monitor
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, question_at
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 STANDS = 2.0
 """Seconds for which an ask must stand before it is notified."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual import actions
@@ -17,11 +16,9 @@ from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bind
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
-    from agentwatch.monitor import Monitor
-    from agentwatch.sources.playback import Playback
+from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
+from agentwatch.sources.playback import Playback
 
 _OUR_ACTIONS = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
 _ACTING = {action_name(one.action) for one in COMMANDS.values() if one.acts}

@@ -130,7 +130,7 @@ def _log(
     def text(digest: str) -> str | None:
         return source.content(digest) or history.text(digest)
 
-    inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
+    inspector = Inspector(workspace, lambda one: text(one.digest), source.transcript)
     if options.export is not None:
         if not events:
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")

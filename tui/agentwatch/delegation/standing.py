@@ -329,6 +329,8 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
             return None
         case Shown.BLOCKED if task.request:
             return min(one.asked_at for one in task.requests if one.is_open)
+        case Shown.INVALID if latest.rival:
+            return max(latest.rival.at, task.ended_at or 0.0)
     ended = task.ended_at if task.ended_at is not None or not run else run.updated_at
     if shown in (Shown.FALSE, Shown.COMPLETED, Shown.PARTIAL):
         # A claim may turn false, or true again, long after the return.

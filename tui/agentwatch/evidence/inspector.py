@@ -52,8 +52,8 @@ class Inspector(Background[Sequence[Checked]]):
         self,
         workspace: Path,
         text_of: Callable[[Seen], str | None],
+        transcript_of: TranscriptOf,
         parsed: ParsedDocuments | None = None,
-        transcript_of: TranscriptOf = lambda _: None,
     ) -> None:
         super().__init__()
         self.idle = True

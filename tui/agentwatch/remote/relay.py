@@ -149,7 +149,7 @@ class Relay:
         missing: dict[str, str] | None = None,
         clock: Callable[[], float] = time.time,
         deciders: Callable[[], Sequence[str]] | None = None,
-        find: Callable[[], Sequence[Relayed]] | None = None,
+        find: Callable[[], Sequence[Relayed]] = tuple,
     ) -> None:
         self._find, self._finding = find, set[asyncio.Task[None]]()
         self._read_deciders = deciders
@@ -205,7 +205,7 @@ class Relay:
         """Relay what is found besides, too: for screens, that is another run."""
         while True:
             await asyncio.sleep(_FIND_SECONDS)
-            others = await asyncio.to_thread(self._find) if self._find is not None else ()
+            others = await asyncio.to_thread(self._find)
             for part in others:
                 self._parts[part.id], self._missing = part, {}
                 self._finding.add(asyncio.create_task(self._watch(part)))

@@ -27,7 +27,7 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
-from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Answer, Keep, run_of
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -137,7 +137,6 @@ class Rollout(Account):
 
     asking = ("request_user_input",)
 
-    _last: Answer | None = None  # what it said last in a round that has not ended
     _failure: str | None = None
 
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
@@ -169,16 +168,13 @@ class Rollout(Account):
             case "turn_aborted":
                 reason = text(payload, "reason") or "aborted"
                 self.end(RunState.FAILED if reason == "budget_limited" else RunState.CANCELED, at, reason)
-                self._last = None
+                self.last = None
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message" | "UserMessage":
                 self._prompted(prompt_in(kind, payload), at)
             case "task of an agent" if text(payload, "recipient") == self.header.task_name:
                 self._prompted(prompt_in(kind, payload), at, is_agents=True)
-            case "agent_message" | "AgentMessage":
-                if (answer := answer_in(payload)) is not None:
-                    self._last = self.later(answer, at)
             case "token_count":
                 self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
             case "token_usage_record":
@@ -192,19 +188,17 @@ class Rollout(Account):
         self.forget_activity()
         self.begin_round(at)
         self.go_on(at)
-        self._last = self._failure = None
+        self.last = self._failure = None
 
     def _complete(self, payload: Fields, at: float) -> None:
-        error, last = text(inner(payload, "error"), "message"), answer_in(payload)
-        if last is not None:
-            self._last = self.later(last, at)
-        self._failure = error or (self._failure if last is None else None)
+        error = text(inner(payload, "error"), "message")
+        self._failure = error or (self._failure if answer_in(payload) is None else None)
         if self._failure is not None:
             self.end(RunState.FAILED, at, self._failure)
         else:
             self.end(RunState.ENDED, at)
-            self.answer = self._last
-        self._last = None
+            self.answer = self.last
+        self.last = None
 
     def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
         prompt = self.keep(words, at) if words is not None else None
@@ -224,7 +218,7 @@ class Rollout(Account):
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
         output, answer = entry.text, object_in(entry.text)
-        if (call := self.end_call(entry.call)) is not None:
+        if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
             self.permits.append(

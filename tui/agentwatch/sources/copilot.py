@@ -24,7 +24,7 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
-from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Keep, run_of
 from agentwatch.sources.sessions.store import FilesReader, Session
 
 _SENDER = "agent-"
@@ -39,7 +39,6 @@ class Agent(Account):
 
     call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
-    last: Answer | None = None  # the last words of the round
     asking = ("ask_user",)
     was_over = False
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
@@ -147,8 +146,6 @@ class Events:
 
     def _entry(self, entry: Entry, whose: str, agent: Agent) -> None:
         match entry.kind, entry.tool:
-            case EntryKind.WORDS, _ if entry.text.strip():
-                agent.last = agent.later(entry.text, entry.at)
             case EntryKind.CALL, "task":
                 asked = self.asked[entry.call] = self._begin()
                 asked.asker, asked.call = whose, agent.asked(entry, string(entry.given, "prompt"), "agent_type")

@@ -159,7 +159,7 @@ class QwenReader(AgentsReader):
     fold = Chat
     files = (
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
-        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
+        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)\.(?:jsonl|meta\.json)"
     )
     directories = r"chats|subagents(?:/[^/]+)?"
 

@@ -6,7 +6,6 @@ are replaced, and read again, as a whole."""
 
 import errno
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -26,7 +25,6 @@ from agentwatch.state import user_home
 _MOST_BYTES = 64 * 1024 * 1024
 _ITEM = "history_item.json"
 _MESSAGES = "ui_messages.json"
-_SEARCH_SECONDS = 2.0
 _LONGEST = 500
 
 _CANCELED = "user_cancelled"  # why a request to the model was broken off, in the extension's word
@@ -72,8 +70,6 @@ class RooReader(StoreReader):
     name = "roo"
     progress = Progress(0, 0)
 
-    _search_at = 0.0
-
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__()
         self._places = spellings(workspace)
@@ -90,9 +86,7 @@ class RooReader(StoreReader):
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
         """The tasks that have changed."""
-        if time.monotonic() >= self._search_at:
-            self._search_at = time.monotonic() + _SEARCH_SECONDS
-            self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
+        self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
         self._refused = {}
         paths = [path for storage in self._storages for path in self._paths(storage / "tasks")]
         self._tasks = {path: self._read(path, self._tasks.get(path, _Task())) for path in paths}

@@ -20,7 +20,7 @@ from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME, HookCall
-from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
+from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, handed_back
 from agentwatch.sources.sessions.fields import Tail, digest_of, number, text
 from agentwatch.sources.sessions.reader import message
 
@@ -110,9 +110,10 @@ def child_of(call: HookCall) -> Child | None:
         return None
     prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")
     asked = message(prompt, 0.0) if prompt is not None else None
-    state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
+    said, is_cut_short = handed_back([], call.answered)
+    state = RunState.FAILED if is_cut_short else RunState.ENDED
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
-    child = _child(call, agent_id, asked, handed_back([], call.answered) or "", state)
+    child = _child(call, agent_id, asked, said or "", state)
     return child._replace(began=time.time() - took / 1000) if took is not None else child
 
 

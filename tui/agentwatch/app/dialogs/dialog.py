@@ -4,14 +4,12 @@ From top to bottom: the frame of ours with the facts, the operator's choices and
 on, and foreign words. Only `ctrl+s` decides, not before the operator could have read what it is about.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -28,6 +26,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from agentwatch.app.actions import Home, Place, action_name, bindings
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
@@ -53,16 +52,13 @@ from agentwatch.decisions.form import (
     words_of_request,
 )
 from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.monitor import Monitor
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.requests import standing_words
 from agentwatch.view.words import name_of, plural, program_of
-
-if TYPE_CHECKING:
-    from agentwatch.app.app import AgentwatchApp
-    from agentwatch.decisions.service import DecisionService
-    from agentwatch.monitor import Monitor
 
 ARMING_SECONDS = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""

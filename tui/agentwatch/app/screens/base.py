@@ -1,25 +1,21 @@
 """The base of the screens: a header, a footer, and which commands are of use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import events, on
 from textual.reactive import var
 from textual.screen import Screen, ScreenResultType
 
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Facts, Header
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State, Task
+from agentwatch.monitor import Monitor
 from agentwatch.view.order import Group
-
-if TYPE_CHECKING:
-    from agentwatch.app.app import AgentwatchApp
-    from agentwatch.monitor import Monitor
 
 
 class MonitorScreen(Screen[ScreenResultType]):

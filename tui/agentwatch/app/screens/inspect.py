@@ -1,11 +1,9 @@
 """A page over the details: one claimed file, with what git says has changed in it, or one entry of a transcript."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
@@ -37,13 +35,11 @@ from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.git import difference, file_text
+from agentwatch.monitor import Monitor
 from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import EntryKind, Step, command_in, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 
 class Written(NamedTuple):

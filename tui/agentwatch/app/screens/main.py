@@ -1,11 +1,8 @@
 """The main screen: tree and details, who needs the operator, and what the keys do."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -17,20 +14,18 @@ from textual.widgets import Static
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
+from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.standing import mark_of
+from agentwatch.delegation.task import Task
+from agentwatch.monitor import Monitor
+from agentwatch.sources import Health
 from agentwatch.text import clean, shown
 from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
-
-if TYPE_CHECKING:
-    from agentwatch.app.widgets.details import DetailsPane
-    from agentwatch.delegation.task import Task
-    from agentwatch.monitor import Monitor
-    from agentwatch.sources import Health
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""

@@ -3,13 +3,11 @@
 The axis is a straight line, but for idle stretches that are folded to a few columns.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import starmap
 from math import ceil, floor, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -26,14 +24,12 @@ from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, clip, c
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
 from agentwatch.view import times
 from agentwatch.view.looks import look
 from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, spans_of
 from agentwatch.view.words import in_line, name_of
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
-    from agentwatch.monitor import Monitor
 
 IDLE = 600.0
 """Seconds without a sign of anybody, from which a stretch of time counts as idle."""

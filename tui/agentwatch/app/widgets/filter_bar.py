@@ -1,11 +1,9 @@
 """The filter: the line in which it is written, and what it finds is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -18,11 +16,9 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean
 from agentwatch.view.query import OFFERED, Query, complete, parse
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
 
 _LONGEST = 200
 """Characters of a filter."""

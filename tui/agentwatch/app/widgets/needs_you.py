@@ -1,9 +1,6 @@
 """The strip "Needs you": the tasks that wait for the operator, most important first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.reactive import var
@@ -11,15 +8,13 @@ from textual.reactive import var
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip_name, clip_sentence, left
 from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import summary
 from agentwatch.view.looks import look
 from agentwatch.view.order import chain_name
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration
 from agentwatch.view.words import in_line, name_of
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
 
 _TALL = 30
 """Lines of screen from which the strip may take more than one, and has a line of its own above it."""

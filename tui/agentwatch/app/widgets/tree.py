@@ -3,11 +3,8 @@
 Every draw compares the lines in sight with the ones on screen and repaints those that differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.geometry import Size
@@ -29,12 +26,10 @@ from agentwatch.app.widgets.task_line import (
     task_line,
 )
 from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
 from agentwatch.view.query import Found, Query, found_in
 from agentwatch.view.times import wall
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
 
 
 class TaskTree(Painted, ScrollView, can_focus=True):

@@ -31,7 +31,7 @@ class ClaudeCodeReader(AgentsReader):
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
     files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
-        r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
+        r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)\.(?:jsonl|meta\.json)"
         r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
     )
     directories = r"[^/]+(?:/subagents(?:/[^/]+){0,4})?"

@@ -91,7 +91,7 @@ class Transcript(Account):
     @property
     def uses(self) -> list[Entry]:
         """Those of tools in the last message that have no result yet; not of those that hand out work."""
-        return [entry for entry, _ in self.open.values() if entry.tool not in DELEGATING]
+        return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
@@ -249,8 +249,9 @@ class Transcript(Account):
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
                 call.background = True
             else:
-                self.tell(name, "completed", cut_short(blocks, result), handed_back(blocks, result), at)
-        return self.end_call(name)
+                report, note = handed_back(blocks, result)
+                self.tell(name, "completed", note, report, at)
+        return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
@@ -387,7 +388,7 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
 def _came_back(blocks: list[str], result: Fields) -> str:
     """The result of a tool; of an agent, its words without the program's frame."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
-    return (handed_back(blocks, result) if is_framed else None) or "\n".join(blocks)
+    return (handed_back(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
 
 
 def _prompt(record: Fields, words: str, at: float) -> Entry:
@@ -409,27 +410,20 @@ def blocks_of(content: object) -> list[Fields]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def handed_back(blocks: list[str], result: Fields) -> str | None:
-    """An agent's words out of the parent's copy, None where it has none. `blocks` are the texts of the tool result,
-    `result` its structured form, which nested agents' parents do not have."""
+def handed_back(blocks: list[str], result: Fields) -> tuple[str | None, str]:
+    """An agent's words out of the parent's copy, None where it has none, and the program's note above them where it did
+    not let it finish, else "". `blocks` are the texts of the tool result, `result` its structured form, which nested
+    agents' parents do not have."""
     if isinstance(result.get("content"), list):
-        parts = texts(result.get("content"))
+        parts, head = texts(result.get("content")), whole(result, "harnessNoteCount") or 0
         behind = len(parts) - (whole(result, "harnessTailCount") or 0)
-        report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
-    else:
-        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
-    return report if report.strip() not in NOTHING else None
-
-
-def cut_short(blocks: list[str], result: Fields) -> str:
-    """The program's note above an agent's words where it did not let it finish, "" where it did."""
-    if isinstance(result.get("content"), list):
-        notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
+        notes, report = "\n".join(parts[:head]), "\n".join(parts[head:behind])
     else:
         notes, framed, _ = "\n".join(blocks).partition(_FRAME)
         notes = notes if framed else ""
+        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
     match = _LIMIT.search(notes)
-    return match[1] if match is not None else ""
+    return report if report.strip() not in NOTHING else None, match[1] if match is not None else ""
 
 
 def typed(prompt: str) -> str:

@@ -75,6 +75,12 @@ def join(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory else name
 
 
+def place_in(root: str, path: str) -> str:
+    """The absolute path of one relative to the root, "" for the root: with a slash at its end that would be followed
+    where it is a link by now."""
+    return f"{root.rstrip('/')}/{path}" if path else root
+
+
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
@@ -86,8 +92,7 @@ def walk(
     pending = [below]
     while pending:
         path = pending.pop()
-        # Not the root with a slash at its end: that would follow it where it is a link by now.
-        directory, has_mark = f"{root.rstrip('/')}/{path}" if path else root, False
+        directory, has_mark = place_in(root, path), False
         directories, candidates = list[str](), list[str]()
         try:
             descriptor = os.open(directory, OPEN_DIRECTORY | os.O_NOFOLLOW)

@@ -33,6 +33,7 @@ from agentwatch.sources.files.read import (
     is_candidate,
     join,
     looks_like_ours,
+    place_in,
     pruning,
     read_file,
     to_name,
@@ -156,13 +157,9 @@ class Documents:
                 return read.text if read.digest == digest else None
         return text
 
-    def absolute(self, path: str) -> str:
-        # Not the root with a slash at its end: that would follow it where it is a link by now.
-        return f"{self._root.rstrip('/')}/{path}" if path else self._root
-
     def status(self, path: str) -> os.stat_result | None:
         try:
-            return os.lstat(self.absolute(path))
+            return os.lstat(place_in(self._root, path))
         except OSError:
             return None
 
@@ -440,7 +437,7 @@ class FilesSource(Background[Batch], Documents, Source):
             if path not in self._directories and path not in self.files:
                 if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
                     continue
-                if parent and self._is_another(self.absolute(parent)):
+                if parent and self._is_another(place_in(self._root, parent)):
                     directories.add(parent)
                     continue
             if is_directory or path in self._directories:
@@ -552,7 +549,7 @@ class FilesSource(Background[Batch], Documents, Source):
     def _problems(self) -> list[Problem]:
         """The first places that cannot be read: there may be as much as there is workspace."""
         return [
-            Problem(FILES, to_path(self.absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
+            Problem(FILES, to_path(place_in(self._root, path)), f"{to_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
         ]
 

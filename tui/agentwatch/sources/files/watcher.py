@@ -1,10 +1,9 @@
-"""Waiting until something happens in a set of directories: by inotify, by watchfiles where there is none, or not."""
+"""Waiting until something happens in a set of directories: by inotify, or by watchfiles, which tells less, or not."""
 
 from __future__ import annotations
 
 import errno
 import os
-import queue
 import select
 import socket
 import sys
@@ -15,7 +14,7 @@ from contextlib import suppress
 from ctypes import CDLL
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.sources.files.read import is_candidate, join
+from agentwatch.sources.files.read import is_candidate, join, place_in
 from agentwatch.text import words_of
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Watcher:
     """
 
     _inotify: INotify | None = None
-    _stop: threading.Event | None = None  # Ends the recursive watch, where there is no inotify
+    _stop: threading.Event | None = None  # ends the watch of all that is below the root, where there is no inotify
     _has_lost = False
 
     def __init__(
@@ -63,8 +62,6 @@ class Watcher:
         self._root, self._concerns = root, concerns
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self._recursive: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-        """The paths that it tells of, relative to the root."""
         self._woken, self._waker = socket.socketpair()
         self._poll = select.poll()
         self._poll.register(self._woken, select.POLLIN)
@@ -75,7 +72,6 @@ class Watcher:
         if self.polling:
             return False
         if not HAS_INOTIFY:
-            self._watches[path] = 0
             if self._stop is None:
                 self._stop = threading.Event()
                 threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
@@ -88,9 +84,7 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-            # Not the root with a slash at its end: that would follow it where it is a link by now.
-            place = f"{self._root.rstrip('/')}/{path}" if path else self._root
-            watch: int = self._inotify.add_watch(place, self._mask)
+            watch: int = self._inotify.add_watch(place_in(self._root, path), self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:
@@ -124,8 +118,6 @@ class Watcher:
         ready = [descriptor for descriptor, _ in self._poll.poll(timeout * 1_000)]
         if self._woken.fileno() in ready:
             self._woken.recv(4096)
-        if self._stop is not None:
-            return self._read_recursive()
         if self._inotify is None or self._inotify.fileno() not in ready:
             return Changes()
         paths, lost = set[str](), False
@@ -139,27 +131,19 @@ class Watcher:
         return Changes(frozenset(paths), lost)
 
     def _watch_below(self, stop: threading.Event) -> None:
-        """Tell of everything below the root, in a thread of its own; the directories that are watched count."""
+        """Tell that something has changed below the root, in a thread of its own."""
         import watchfiles
 
-        root = os.path.realpath(self._root)
+        def concerns(_: object, path: str) -> bool:
+            return self._concerns(path) or os.path.isdir(path)
+
         try:
-            for changes in watchfiles.watch(root, watch_filter=None, debounce=100, step=10, stop_event=stop):
-                self._recursive.put([os.path.relpath(path, root) for _, path in changes])
+            for _ in watchfiles.watch(self._root, watch_filter=concerns, debounce=100, step=10, stop_event=stop):
+                self._has_lost = True
                 self.wake()
         except (OSError, RuntimeError) as error:
             self._give_up(f"the system tells of no changes ({words_of(error)})")
             self.wake()
-
-    def _read_recursive(self) -> Changes:
-        paths = set[str]()
-        while not self._recursive.empty():
-            for path in self._recursive.get():
-                directory, _, name = path.rpartition("/")
-                is_told = self._concerns(name) or os.path.isdir(f"{self._root}/{path}")
-                if path in self._watches or (directory in self._watches and is_told):
-                    paths.add(path)
-        return Changes(frozenset(paths))
 
     def _give_up(self, why: str) -> None:
         self.polling = f"Polling, because {why}"

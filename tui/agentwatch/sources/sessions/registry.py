@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
@@ -172,61 +173,49 @@ def _share() -> Path:
 # Directories in which sessions were alive of late
 
 
-class Alive(NamedTuple):
-    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds)."""
-
-    directory: str
-    at: float
-
-
-def sessions_alive(since: float) -> list[Alive]:
-    """Where a session was alive then (epoch seconds) or later, the latest first."""
+def sessions_alive(since: float) -> dict[str, float]:
+    """The directories, as the stores spell them, in which sessions were begun that were alive then (epoch seconds) or
+    later, and when one of each was last alive."""
     import sqlite3
 
     from agentwatch.sources.opencode import ForeignDatabase, directories_in
 
-    programs: list[tuple[Path, str, Callable[[Path], str | None]]] = [
-        (home_of(name) / home.sessions, home.pattern, _begun_in) for name, home in _HOMES.items()
-    ]
+    places = [(home_of(name) / home.sessions, home.pattern) for name, home in _HOMES.items()]
     # The files of a task are replaced, so the time of its directory is that of the last one.
-    programs += [(storage, "tasks/*", _workspace_in) for storage in roo_storages(user_home())]
-    found: list[Alive] = []
-    for place, pattern, read in programs:
-        for path in place.glob(pattern):
-            with suppress(OSError, ValueError):
-                at = path.lstat().st_mtime
-                if at >= since and (directory := read(path)) is not None:
-                    found.append(Alive(directory, at))
+    places += [(storage, "tasks/*") for storage in roo_storages(user_home())]
+    found: list[tuple[str, float]] = []
+    for path in (path for place, pattern in places for path in place.glob(pattern)):
+        with suppress(OSError, ValueError):
+            at = path.lstat().st_mtime
+            if at >= since and (directory := _begun_in(path)) is not None:
+                found.append((directory, at))
     for path in databases().values():
         # What cannot be read is told by its reader, in the workspaces that it is about.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
-            found += [Alive(directory, at) for directory, at in directories_in(connection)]
-    return sorted((one for one in found if one.at >= since), key=lambda one: -one.at)
+            found += [one for one in directories_in(connection) if one[1] >= since]
+    return dict(sorted(found, key=itemgetter(1)))
 
 
-def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
+def workspaces_in(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
     """The directories that are there, by their real paths, and when something was last alive in each. One that
     `is_part` of another (that one, and this) is seen there."""
     places: dict[str, float] = {}
-    for one in alive:
+    for directory, at in alive.items():
         # As it was written, a relative one is relative to something that nobody knows.
-        if os.path.isabs(one.directory) and "\0" not in one.directory and os.path.isdir(one.directory):  # noqa: PTH117
-            place = os.path.realpath(one.directory)
-            places[place] = max(places.get(place, 0.0), one.at)
+        if os.path.isabs(directory) and "\0" not in directory and os.path.isdir(directory):  # noqa: PTH117
+            place = os.path.realpath(directory)
+            places[place] = max(places.get(place, 0.0), at)
     parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
     return {Path(place): at for place, at in places.items() if place not in parts}
 
 
-def _begun_in(path: Path) -> str:
-    """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
+def _begun_in(path: Path) -> str | None:
+    """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project, for Roo
+    Code one of the task."""
     from agentwatch.sources.gemini import root_of
-    from agentwatch.sources.sessions.fields import Tail, directory_in
+    from agentwatch.sources.sessions.fields import Tail, directory_in, document, mapping, text
 
+    if path.is_dir():
+        return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
     named = (directory_in(line.record or {}) for line in Tail(path).read(_MOST_BYTES).lines[:_LINES])
     return next(filter(None, named), None) or root_of(os.fspath(path.parent.parent))
-
-
-def _workspace_in(path: Path) -> str | None:
-    from agentwatch.sources.sessions.fields import document, mapping, text
-
-    return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")

@@ -97,6 +97,7 @@ class Account:
 
     asking: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
+    last: Answer | None = None  # its last words
     prompt_missing = ""  # why its prompt is not known, where that can be told
 
     not_understood = 0
@@ -117,7 +118,6 @@ class Account:
     _asked_at = float("-inf")
     _latest: Entry | Activity | None = None
     _call: Entry | None = None
-    _is_over = False
     _repeats = 0
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
@@ -126,7 +126,7 @@ class Account:
         self.news: dict[str, Standing] = {}  # how agents ended by what it was told, by the agent's id or the call's
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
-        self.open: dict[str, tuple[Entry, int]] = {}  # by id, with how often each was repeated
+        self.open: dict[str, Entry] = {}  # by id
         self.keep = keep
         self._places = places
         self._told: dict[str, Notification] = {}
@@ -141,7 +141,7 @@ class Account:
     @property
     def waiting(self) -> str:
         """Its request to a human, "" for none: an open call of a tool that asks."""
-        asked = (call for call, _ in reversed(self.open.values()) if call.tool in self.asking)
+        asked = (call for call in reversed(self.open.values()) if call.tool in self.asking)
         return next(map(words_of_question, asked), "")
 
     @property
@@ -152,12 +152,12 @@ class Account:
             return last
         if last.kind is EntryKind.WORDS:
             return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
-        call, repeats, is_over = last, self._repeats, self._is_over
-        if is_over and self.open:
-            # What still runs says more than what is over.
-            (call, repeats), is_over = next(reversed(self.open.values())), False
+        is_over = last.call not in self.open
+        # What still runs says more than what is over.
+        call = next(reversed(self.open.values())) if is_over and self.open else last
         given = about(call.tool, call.given, self._places)
-        return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over, repeats)
+        repeats = self._repeats if call is last else 1
+        return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over and call is last, repeats)
 
     def all_rounds(self) -> list[Turn]:
         """The rounds until now, the last one as it stands."""
@@ -192,26 +192,19 @@ class Account:
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
-                    self._latest = entry
+                    self._latest, self.last = entry, self.later(entry.text, entry.at)
             case EntryKind.CALL:
-                before, self._call, self._latest, self._is_over = self._call, entry, entry, False
+                before, self._call, self._latest = self._call, entry, entry
                 is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
                 self._repeats = self._repeats + 1 if is_same and self._repeats else 1
                 self.open.pop(entry.call, None)
-                self.open[entry.call] = entry, self._repeats
+                self.open[entry.call] = entry
                 if entry.tool in _CHECKLISTS and (todos := todos_in(entry.given)):
                     self.list(todos, entry.at)
             case EntryKind.RESULT:
-                self.end_call(entry.call)
+                self.open.pop(entry.call, None)
             case EntryKind.PROMPT:
                 self.forget_activity()
-
-    def end_call(self, call: str) -> Entry | None:
-        """A call has its result; returns the call, None where it is not open."""
-        entry, _ = self.open.pop(call, (None, 0))
-        if entry is not None and entry is self._latest:
-            self._is_over = True
-        return entry
 
     def forget_activity(self) -> None:
         """The agent was told something."""

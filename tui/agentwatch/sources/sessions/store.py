@@ -35,6 +35,7 @@ from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK = 1024 * 1024
 _HEAD = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
+_META = ".meta.json"  # the ending of files that describe an agent
 _LARGEST_META = 256 * 1024
 _QUIET = 15.0  # seconds without a change after which a missing process is believed to be gone
 _CUT = 200
@@ -48,7 +49,6 @@ class FoundFile(NamedTuple):
     project: str
     session: str
     agent: str
-    is_meta: bool
     status: os.stat_result
 
 
@@ -127,7 +127,7 @@ class FilesReader(StoreReader, ABC):
 
     files: ClassVar[str]
     """Pattern of paths in a project's directory, with the groups `own`, a session's id, for its own file, or `session`
-    (missing where only the records say it), `agent` and, in what describes one, `meta`."""
+    (missing where only the records say it), and `agent`."""
     directories: ClassVar[str]  # pattern of those to enter
     projects_in: ClassVar[str] = "projects"  # directory of the program in which all projects lie
     fold: Callable[..., Any]
@@ -272,8 +272,7 @@ class FilesReader(StoreReader, ABC):
                     its = match.groupdict()
                     owner = its.get("own") or its.get("session") or self._owner(entry.path, status)
                     if owner is not None:
-                        agent, is_meta = its.get("agent") or SESSION, bool(its.get("meta"))
-                        yield FoundFile(entry.path, project, owner, agent, is_meta, status)
+                        yield FoundFile(entry.path, project, owner, its.get("agent") or SESSION, status)
 
     def _owner(self, path: str, status: os.stat_result) -> str | None:
         """The session of a transcript whose name does not say it; it may be that of an agent, among the sessions'."""
@@ -299,13 +298,14 @@ class FilesReader(StoreReader, ABC):
         moved = refused != self.refused
         for (project, name, path), one in found.items():
             session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
-            known: StoredFile | Description | None = (session.metas if one.is_meta else session.files).get(path)
+            is_meta = path.endswith(_META)
+            known: StoredFile | Description | None = (session.metas if is_meta else session.files).get(path)
             if known is not None and fingerprint(known.status) == fingerprint(one.status):
                 continue
             moved = True
             if isinstance(known, StoredFile):
                 known.status, known.unread, known.is_refused = one.status, True, False
-            elif one.is_meta:
+            elif is_meta:
                 self._describe(session, one)
             else:
                 fold = self.begin(one.agent, path)

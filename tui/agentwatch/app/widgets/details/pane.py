@@ -1,11 +1,9 @@
 """The details of one task: a head that is always there, and its tabs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -39,12 +37,10 @@ from agentwatch.delegation.events import Claim
 from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
 from agentwatch.text import LINE_LIMIT, exact, shown, summary
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 _ROOMY = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""

@@ -1,14 +1,12 @@
 """The tabs of the details: each is a function from one look at a task to blocks."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from textual.content import Content
 
@@ -34,11 +32,14 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
     text,
 )
+from agentwatch.contracts.fields import Model
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
-from agentwatch.delegation.events import Claim, Message, RunState
+from agentwatch.delegation.events import Claim, Message, RunState, Seen
 from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Basis, Task
+from agentwatch.delegation.tree import Tree
+from agentwatch.monitor import Monitor
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.requests import standing_words, where
@@ -56,12 +57,6 @@ from agentwatch.view.words import (
     whereabouts,
     why_at,
 )
-
-if TYPE_CHECKING:
-    from agentwatch.contracts.fields import Model
-    from agentwatch.delegation.events import Seen
-    from agentwatch.delegation.tree import Tree
-    from agentwatch.monitor import Monitor
 
 ITEMS = 20
 """Blockers, limitations or requests shown in the overview."""
