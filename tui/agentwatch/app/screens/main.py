@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -14,7 +15,6 @@ from textual.widgets import Static
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
-from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
@@ -26,6 +26,10 @@ from agentwatch.sources import Health
 from agentwatch.text import clean, shown
 from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query
+
+if TYPE_CHECKING:
+    # It needs all contracts and pydantic.
+    from agentwatch.app.widgets.details import DetailsPane
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""
@@ -94,7 +98,7 @@ class MainScreen(MonitorScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
-    details: DetailsPane | None = None
+    details: "DetailsPane | None" = None
     """The details, once they are there."""
     _looked_at: tuple[str, str] | None = None
     """The task that is new and was selected a second ago, and its mark."""
