@@ -478,8 +478,8 @@ class Runs:
         """A decision about a task is known. Returns the tasks that this concerns beside it."""
         if self._decided.get(decision_id) == task_id:
             return set()
-        runs = [ran for ran in self.all.values() if ran.run and ran.run.prompt]
-        again = [ran for ran in runs if ran.run and ran.run.prompt and ran.run.prompt.decision_id == decision_id]
+        prompts = ((ran, ran.run.prompt) for ran in self.all.values() if ran.run)
+        again = [ran for ran, prompt in prompts if prompt and prompt.decision_id == decision_id]
         concerned = [self.see(ran._replace(run=None)) for ran in again]
         self._decided[decision_id] = task_id
         return set[str]().union(*concerned, *map(self.see, again))
@@ -491,7 +491,7 @@ class Runs:
 
     def _first(self, task_id: str) -> str:
         """The program that used an id first: its task has it bare."""
-        return next((ran.run.source for ran in self._of("task", task_id) if ran.run), "")
+        return next((run.source for run, _ in self._of("task", task_id)), "")
 
     def task_of(self, run: Run) -> str:
         """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
@@ -502,26 +502,25 @@ class Runs:
         """The runs of a task, in the order in which they began."""
         bare, _, program = task_id.rpartition("#")
         ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
-        known = ((ran, ways[one]) for one in ways for ran in self._of("task", one))
-        return [ran for ran, source in known if ran.run and ran.run.source == source]
+        return [ran for one, source in ways.items() for run, ran in self._of("task", one) if run.source == source]
 
-    def _of(self, *key: str) -> list[Ran]:
-        runs = (self.all[one] for one in self._paths.get(key, ()))
-        return sorted(runs, key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
+    def _of(self, *key: str) -> list[tuple[Run, Ran]]:
+        known = ((ran.run, ran) for one in self._paths.get(key, ()) if (ran := self.all[one]).run)
+        return sorted(known, key=lambda both: (both[0].began_at, both[1].path))
 
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
-        return [ran.run for ran in self._of("session", *session) if ran.run]
+        return [run for run, _ in self._of("session", *session)]
 
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
         while pending:
-            for ran in self._of("asked by", *pending.pop()):
-                if ran.run and ran.run.session not in seen:
-                    seen.add(ran.run.session)
-                    pending.append(ran.run.session)
-                    yield ran.run
+            for run, _ in self._of("asked by", *pending.pop()):
+                if run.session not in seen:
+                    seen.add(run.session)
+                    pending.append(run.session)
+                    yield run
 
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
@@ -536,7 +535,7 @@ class Runs:
             self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            same = [other.run for other in self._of("task", self._named_by(one)) if other.run]
+            same = [other for other, _ in self._of("task", self._named_by(one))]
             # Where programs use one id, which of them has it bare may be different now.
             for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
                 # Its requests belong to the task that it executes, if that is known.
@@ -569,7 +568,6 @@ class Requests:
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
-        self._asked = defaultdict[tuple[str, str], dict[str, Request]](dict)
 
     def asker(self, session: Session) -> str:
         """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
@@ -579,11 +577,8 @@ class Requests:
         """A request is like this now. Returns the tasks that this concerns."""
         path, before = requested.path, self.offered.pop(requested.path, None)
         known, request = before.request if before else None, after(before, requested).request
-        if known:
-            del self._asked[known.session][path]
         if request:
             self.offered[path] = requested._replace(request=request)
-            self._asked[request.session][path] = request
         return [self.asker(one.session) for one in (known, request) if one]
 
     def decide(self, decision: Decision) -> list[str]:
@@ -594,15 +589,16 @@ class Requests:
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: the most pressing first, those that have ended last."""
-        stand: list[Request] = []
-        for session in [one for one in self._asked if self.asker(one) == task_id]:
-            asked = self._asked[session].values()
-            permits = self._permits(session, asked)
-            for one in asked:
-                decision = self.decided.get(one.request_id)
-                if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
-                    decision = None
-                stand.append(_stands(one, decision, permits.get(one.request_id)))
+        every = (one.request for one in self.offered.values())
+        asked = [one for one in every if one and self.asker(one.session) == task_id]
+        permits, stand = dict[str, Permit](), list[Request]()
+        for session in {one.session for one in asked}:
+            permits |= self._permits(session, [one for one in asked if one.session == session])
+        for one in asked:
+            decision = self.decided.get(one.request_id)
+            if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                decision = None
+            stand.append(_stands(one, decision, permits.get(one.request_id)))
         return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
@@ -611,12 +607,7 @@ class Requests:
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         for request in sorted(
-            asked,
-            key=lambda one: (
-                not one.call_id,
-                -one.asked_at if one.call_id else one.asked_at,
-                one.request_id,
-            ),
+            asked, key=lambda one: (not one.call_id, one.asked_at * (-1 if one.call_id else 1), one.request_id)
         ):
             permit = next((one for one in left if _is_of(one, request)), None)
             if permit:

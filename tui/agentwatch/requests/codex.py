@@ -212,7 +212,7 @@ class CodexClient(Background[Sequence[Event]]):
             case "item/started" | "item/completed":
                 self._update_item(thread, inner(params, "item"))
             case "item/fileChange/patchUpdated":
-                # What was shown is not what would be done now.
+                # It would not do now what was shown.
                 self._followed.get(thread, {}).pop(item_id or "", None)
                 self._end_of(thread, item_id)
             case str() if method in METHODS and thread in self._followed:

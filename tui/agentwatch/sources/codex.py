@@ -171,14 +171,12 @@ class Rollout(Account):
                 self.last = None
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
-            case "user_message" | "UserMessage":
-                self._prompted(prompt_in(kind, payload), at)
-            case "task of an agent" if text(payload, "recipient") == self.header.task_name:
-                self._prompted(prompt_in(kind, payload), at, is_agents=True)
-            case "token_count":
-                self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
-            case "token_usage_record":
-                self.tokens = whole(inner(payload, "thread_token_usage"), "total_tokens") or self.tokens
+            case "user_message" | "UserMessage" | "task of an agent":
+                if kind != TASK or text(payload, "recipient") == self.header.task_name:
+                    self._prompted(prompt_in(kind, payload), at, is_agents=kind == TASK)
+            case "token_count" | "token_usage_record":
+                used = inner(payload, "info", "total_token_usage") or inner(payload, "thread_token_usage")
+                self.tokens = whole(used, "total_tokens") or self.tokens
             case "turn_context":
                 self.model = text(payload, "model") or self.model
             case "CollabAgentToolCall" | "SubAgentActivity":
@@ -200,7 +198,7 @@ class Rollout(Account):
             self.answer = self.last
         self.last = None
 
-    def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
+    def _prompted(self, words: str | None, at: float, *, is_agents: bool) -> None:
         prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.prompt_missing:
             self.prompt, self.prompt_missing = prompt, ENCRYPTED if prompt is None and is_agents else ""
@@ -303,7 +301,7 @@ def _result(words: str, call: str, at: float) -> Entry:
     # Where nothing has a code, the command may still run.
     ended = None if refused else Ended(code, output if cut else words)
     if cut:
-        # What came of it stands first, and then what Codex tells of it.
+        # The output stands first, and then the words of Codex about it.
         words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 

@@ -154,7 +154,7 @@ class Events:
 
 
 def _leave_for(asked: Fields) -> str:
-    """What a permission is asked for, in a few words."""
+    """A permission that is asked for, in a few words."""
     what = (text(asked, key) for key in ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact"))
     return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
 

@@ -131,7 +131,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 
 
 def _words_of(fields: Fields) -> str:
-    """What a message says: one text, or that of its parts."""
+    """The words of a message: one text, or that of its parts."""
     return text(fields, "content") or "".join(parts_in(fields, "content"))
 
 
@@ -149,7 +149,7 @@ def _ended(told: str) -> Ended | None:
 
 
 def _handed_back(call: Fields) -> str | None:
-    """What an agent hands back by this call, a text, or an object with one, or with more; None where it is another."""
+    """The text that an agent hands back by this call, or an object with one, or with more; None where it is another."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = inner(call, "args")

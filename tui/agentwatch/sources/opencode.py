@@ -125,7 +125,7 @@ class ForeignDatabase:
             kind: int = struct.unpack(_LOCK, fcntl.fcntl(self._shared, _ASK_FOR_LOCK, asked))[0]
         except OSError:
             return None
-        # Who opened it on another machine has locks there.
+        # A program on another machine has its locks there.
         return True if kind != fcntl.F_UNLCK else False if is_of_this_system(Path(path)) else None
 
     def close(self) -> None:
@@ -232,7 +232,7 @@ class OpenCodeReader(StoreReader):
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
-        """What keeps sessions from being read."""
+        """The reason why sessions cannot be read."""
         name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."

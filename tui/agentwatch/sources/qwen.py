@@ -54,7 +54,7 @@ class Chat(Account):
             case "assistant":
                 self._answered(fields, told, at)
             case "system":
-                # What a signal breaks off stands nowhere else.
+                # Nothing else tells that a signal broke it off.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._break_off(string(event, "call_id"), at, "")

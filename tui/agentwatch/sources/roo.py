@@ -94,7 +94,7 @@ class RooReader(StoreReader):
         return self.give({run.session_id: run for run in runs if run is not None})
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """What stands in the messages of a task."""
+        """The messages of a task."""
         path = Path(run.place)
         return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 

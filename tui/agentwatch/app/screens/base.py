@@ -13,9 +13,10 @@ from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Facts, Header
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 
 
 class MonitorScreen(Screen[ScreenResultType]):
@@ -58,7 +59,7 @@ class MonitorScreen(Screen[ScreenResultType]):
     def read_facts(self) -> None:
         """Look at all that header and footer show; they are made anew where it is different."""
         monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
-        now, health = app.main.task_tree.order.tally(Group.NOW), monitor.health
+        now, health = app.main.task_tree.order.tally(Group.NOW).sums, monitor.health
         if health.mode == "live" and not app.is_settled:
             # Keys that find nothing say that it still reads.
             health = health._replace(mode="starting")
@@ -69,7 +70,8 @@ class MonitorScreen(Screen[ScreenResultType]):
             monitor.settings.read_only,
             tree.totals.tasks,
             now.tasks,
-            now.present,
+            now.shown,
+            now.verdicts[Verdict.VERIFIED],
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,

@@ -24,12 +24,10 @@ from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
 from agentwatch.text import clean, shown
-from agentwatch.view.order import end_of_chain
-from agentwatch.view.query import Query
+from agentwatch.view.rows import Query, end_of_chain
 
 if TYPE_CHECKING:
-    # It needs all contracts and pydantic.
-    from agentwatch.app.widgets.details import DetailsPane
+    from agentwatch.app.widgets.details.pane import DetailsPane
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""
@@ -151,8 +149,8 @@ class MainScreen(MonitorScreen[None]):
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
-        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
-        from agentwatch.app.widgets.details import DetailsPane  # imported on the line above
+        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
+        from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
         body = self.query_one("#body")
         if body.is_attached:

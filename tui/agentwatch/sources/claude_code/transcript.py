@@ -139,7 +139,7 @@ class Transcript(Account):
             if call is not None:
                 self._permit(call, fields, block, result, at)
         said = "\n".join(texts(content))
-        # What another agent says, and what a stop hook answers, is marked like the program's own asides.
+        # The words of another agent, or of a stop hook, are marked like the program's own asides.
         is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not inner(fields, "origin")
         if said.startswith(INTERRUPTED):
             # An answer that was whole by then stays one.
@@ -167,7 +167,7 @@ class Transcript(Account):
         asker = asker if told is None else StartedBy.PROGRAM
         is_open = bool(self.open)
         self.forget_activity()
-        # What a human goes on to say in a session of his own is no attempt of anybody's.
+        # The later words of a human in a session of his own are no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         is_later = self.prompt is not None and self.state is RunState.WORKING
         is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
@@ -201,7 +201,7 @@ class Transcript(Account):
         self._is_strange |= is_strange
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
-        # What came from the cache is not counted again.
+        # Tokens from the cache are not counted again.
         tokens = max(total(inner(message, "usage"), *_COUNTED), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:

@@ -188,7 +188,7 @@ def _enter(root: Path | str, directories: list[str]) -> Directory:
             try:
                 directory = parent.child(name)
             except OSError as error:
-                # What the system says of a link differs: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
+                # Systems differ in their error for a link: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
                 if error.errno != errno.ENOENT and stat.S_ISLNK(parent.status(name).st_mode):
                     raise BehindLinkError(OUTSIDE) from None
                 raise

@@ -501,7 +501,7 @@ class FilesSource(Background[Batch], Documents, Source):
                     continue
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
-                    # What was known in it may still be there: to read each file says whether it can be reached.
+                    # The files known in it may still be there: to read each says whether it can be reached.
                     found |= _below(self.files, {path})
                 walked.add(path)
         self._forget(_below(self._directories, tops) - walked, _below(self.files, tops) - found)

@@ -1,4 +1,4 @@
-"""What the records of any program say: entries, the actions that they come to, and the transcript of a run in steps."""
+"""Entries, the parts of a record of any program, the actions that they come to, and the steps of a transcript."""
 
 import errno
 import json
@@ -390,7 +390,7 @@ class RunTranscript(ABC):
         self._steps = Steps()
 
     def look(self) -> Look | None:
-        """What is there now, None where nothing has changed since the look before."""
+        """Its end as it is now, None where nothing has changed since the look before."""
         before = self._trouble
         try:
             is_new, self._trouble = self._read(), ""
@@ -440,7 +440,7 @@ class RunTranscript(ABC):
 
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        """What the record at a place says, nothing where it cannot be read any more."""
+        """The entries of the record at a place, none where it cannot be read any more."""
 
 
 class WholeTranscript(RunTranscript):

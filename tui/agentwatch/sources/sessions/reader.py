@@ -95,7 +95,7 @@ def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
 
 def message(text: str, at: float) -> Message:
     """A text as it was handed over or back, judged by the contracts."""
-    # Who is asked and who answers is the caller's to know.
+    # The caller knows whether it asks or answers.
     reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     packet = read_stored(text, handed_over=True) if both else None
@@ -145,7 +145,7 @@ class StoreReader:
         """Nothing is open."""
 
     def give(self, runs: Mapping[str, Run]) -> list[Change]:
-        """What has changed, now that these are all runs there are."""
+        """The changes, now that these are all runs there are."""
         before, self.given = self.given, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]

@@ -190,7 +190,7 @@ def sessions_alive(since: float) -> dict[str, float]:
             if at >= since and (directory := _begun_in(path)) is not None:
                 found.append((directory, at))
     for path in databases().values():
-        # What cannot be read is told by its reader, in the workspaces that it is about.
+        # Its reader tells what cannot be read, in the workspaces that it is about.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
             found += [one for one in directories_in(connection) if one[1] >= since]
     return dict(sorted(found, key=itemgetter(1)))

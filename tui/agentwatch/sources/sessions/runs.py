@@ -153,7 +153,7 @@ class Account:
         if last.kind is EntryKind.WORDS:
             return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
         is_over = last.call not in self.open
-        # What still runs says more than what is over.
+        # A call that still runs says more than one that is over.
         call = next(reversed(self.open.values())) if is_over and self.open else last
         given = about(call.tool, call.given, self._places)
         repeats = self._repeats if call is last else 1

@@ -75,7 +75,7 @@ class SessionsSource(Background[Batch], Source):
         return next((text for text in texts if text is not None), None)
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """What stands in the transcript of a run. Any thread may call it."""
+        """The transcript of a run. Any thread may call it."""
         if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
             return None
         transcript: RunTranscript | None = self._ask(run.source, lambda _: of(run))
