@@ -115,6 +115,23 @@ async def test_another_request_never_takes_its_place(tmp_path):
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
 
 
+async def test_the_first_that_can_be_answered_here_is_answered(tmp_path):
+    now = time.time()
+    newest = permission(tmp_path, "touch y", session_id="other", asked_at=now, actions=(), why_not="only there")
+    async with asking(tmp_path, newest, permission(tmp_path, asked_at=now - 5, until=now + 500)) as (s, _):
+        tree = s.app.monitor.tree
+        # It runs out, however late.
+        assert tree.queue[0] == "shop.api"
+        s.tree.select(tree.queue[1])
+        await open_it(s)
+    (root := tmp_path / "two").mkdir()
+    newest = permission(root, "touch y", session_id="other", asked_at=now, actions=(), why_not="only there")
+    async with asking(root, newest, permission(root, asked_at=now - 5)) as (s, _):
+        assert s.app.monitor.tree.queue[1] == "shop.api"
+        s.tree.select(s.app.monitor.tree.queue[0])
+        await open_it(s)
+
+
 async def test_the_keys_of_attempts_answer_no_request(tmp_path):
     async with asking(tmp_path, permission(tmp_path)) as (s, _):
         for key in ("y", "x"):

@@ -76,7 +76,8 @@ async def test_what_neighbours_share_is_cut_first():
 
 async def test_what_is_folded_or_marked_is_told_in_front_and_beside():
     async with stage(size=(140, 40)) as s:
-        assert "holds 2 6m" in s.line("answer: Which auth flow is in scope?")
+        assert "answer: Which auth" in row(s, " security")
+        assert "holds 2 6m" in s.line("Needs you")
         assert "Migration tool" in row(s, " api  ")
         await s.press("g", "m", "space")
         assert row(s, "checkout").startswith("◆▸ ◐ checkout")

@@ -67,13 +67,13 @@ async def test_the_timeline_shows_who_waits_and_leads_to_decisions_and_tasks(scr
 async def test_help_lists_the_keys_and_leads_through_the_manual(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("?")
-    await screen.shows("Keys", "Go to the next task that needs you.")
+    await screen.shows("Keys", "Go to the next task that needs you, first to a request")
     await screen.press("right")
-    await screen.hides("Go to the next task that needs you.")
+    await screen.hides("Go to the next task that needs you, first to a request")
     await screen.press("left")
-    await screen.shows("Go to the next task that needs you.")
+    await screen.shows("Go to the next task that needs you, first to a request")
     await screen.press("?")
-    await screen.hides("Go to the next task that needs you.")
+    await screen.hides("Go to the next task that needs you, first to a request")
 
 
 @journey(SHOP)

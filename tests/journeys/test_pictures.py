@@ -36,7 +36,7 @@ PAGES = {
     "timeline": ((140, 40), "dark", ["n", "n", "t"], "█ work"),
     "timeline-narrow": ((80, 24), "light", ["t"], "Timeline"),
     "filter": ((80, 24), "dark", ["/", *"state:failed", "enter"], "1 found"),
-    "help": ((100, 40), "dark", ["?"], "Go to the next task that needs you."),
+    "help": ((100, 40), "dark", ["?"], "Go to the previous task that needs you."),
 }
 
 

@@ -43,6 +43,7 @@ async def test_a_task_is_snoozed(screen):
     await screen.shows("Snooze", "for 30 minutes", "for 2 hours", "until tomorrow, 9:00", "until it changes")
     await choose(screen, "down", "enter")
     await screen.hides("1 needs you")
+    await screen.until(lambda: "snoozed" in screen.row("shop.api"))
     await screen.type("/is:snoozed", "enter")
     await screen.shows("1 found")
     await screen.press("escape", "Z", "w")

@@ -7,8 +7,9 @@ from asyncio.subprocess import PIPE, Process
 from typing import Any
 
 from tests.journeys.driver import Screen, journey, write
-from tests.journeys.made import FAILED, SESSION, called, session
+from tests.journeys.made import FAILED, SESSION, called, handoff, returned, session
 
+FAILS = {"handoff.json": handoff, "return.md": lambda task_id: returned("ERROR", task_id)}
 BASH = {"command": "make seeds", "description": "Looks harmless"}
 OPTIONS = [{"label": "SQLite", "description": "One file."}, {"label": "Redis", "description": ""}]
 QUESTIONS = {"questions": [{"question": "Which store?", "header": "Store", "multiSelect": False, "options": OPTIONS}]}
@@ -59,6 +60,19 @@ async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
     (kept,) = (await answered(hook))["updatedPermissions"]
     await screen.shows("Allowed for claude")
     assert (kept["destination"], kept["rules"]) == ("session", [rules[1]])
+
+
+ALSO = {f"{name}.{end}": text(f"shop.{name}") for name in ("ui", "web") for end, text in FAILS.items()}
+
+
+@journey({**FAILED, **ALSO})
+async def test_n_goes_to_what_runs_out_before_the_next_of_the_queue(screen):
+    await screen.shows("3 need you")
+    await screen.press("n")
+    await ask(screen, "Bash", BASH)
+    await screen.shows("4 need you", "allow? Bash make seeds")
+    await screen.press("n")
+    await screen.until(lambda: "allow? Bash" in screen.line("▌"))
 
 
 @journey({})

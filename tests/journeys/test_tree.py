@@ -9,6 +9,14 @@ from tests.journeys.driver import journey, write
 from tests.journeys.made import FAILED, SHOP, child, handoff, returned, session
 
 
+@journey({"api.handoff.json": handoff()})
+async def test_where_live_stands_keys_know_what_there_is(screen):
+    await screen.shows("● live")
+    await screen.press("n")
+    await screen.until(lambda: screen.told)
+    assert screen.told == ["Nobody needs you now."]
+
+
 @journey(SHOP)
 async def test_a_row_says_state_and_who_is_needed(screen):
     await screen.shows("6 tasks", "3 need you")

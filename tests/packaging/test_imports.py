@@ -43,15 +43,15 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),
     "the first frame": (
-        "import agentwatch.app.run" + NO_JSON,
+        "import agentwatch.app.app" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],
     ),
     "behind the first frame": (
-        "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main" + NO_JSON,
+        "import agentwatch.monitor, agentwatch.app.app, agentwatch.app.screens.main" + NO_JSON,
         [*ours("", *DOCUMENTS, "decisions.ledger"), "sqlite3", "pydantic"],
     ),
     "what a screen watches": (
-        "import agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex",
+        "import agentwatch.app.app, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex",
         ["websockets"],
     ),
     "commands": (

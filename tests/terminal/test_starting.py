@@ -14,7 +14,7 @@ from tests.terminal.test_command import PACKET
 NEVER_OPEN = """
 import sys, threading
 from agentwatch.app.app import AgentwatchApp, Opening
-from agentwatch.app.run import run
+from agentwatch.app.terminal import run
 from agentwatch.config import Settings
 sys.exit(run(AgentwatchApp(Opening(Settings(), "shop/", threading.Event().wait))))
 """

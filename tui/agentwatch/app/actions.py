@@ -204,7 +204,7 @@ COMMANDS = {one.id: one for one in _rows()}
 _HELP = """Look
 back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
 open              Open the details of the selected task.
-needs.next        Go to the next task that needs you.
+needs.next        Go to the next task that needs you, first to a request that you have not looked at.
 needs.previous    Go to the previous task that needs you.
 unseen.next       Go to the next task that has ended, failed or changed its ask since you looked at it, the newest
                   first.

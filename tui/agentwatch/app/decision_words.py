@@ -26,8 +26,7 @@ def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
     task = tree.tasks.get(task_id or "")
     if task is not None and why_not(task, Action.RESPOND, now) is None:
         return task_id
-    first = next(iter(tree.queue), None)
-    return first if first is not None and can_answer(tree.tasks[first]) else None
+    return next((one for one in tree.queue if can_answer(tree.tasks[one])), None)
 
 
 def why_not(task: Task, action: Action, now: float) -> str | None:

@@ -65,7 +65,7 @@ def watch(options: Namespace) -> int:
     _require_terminal("; `agentwatch tree` prints the tree without one")
 
     from agentwatch.app.app import AgentwatchApp, Opening
-    from agentwatch.app.run import run
+    from agentwatch.app.terminal import run
 
     def opened() -> Monitor:
         from agentwatch.composition import watched
@@ -86,7 +86,7 @@ def demo(options: Namespace) -> int:
     import time
 
     from agentwatch.app.played import DemoApp
-    from agentwatch.app.run import run
+    from agentwatch.app.terminal import run
     from agentwatch.composition import source_of
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
@@ -125,7 +125,7 @@ def replay(options: Namespace) -> int:
     _require_terminal()
 
     from agentwatch.app.played import ReplayApp
-    from agentwatch.app.run import run
+    from agentwatch.app.terminal import run
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 

@@ -227,7 +227,7 @@ class Decision:
 # Requests
 
 
-_PROMPT = 120.0  # seconds: what waits no longer than this at most is answered before all others
+_PROMPT = 600.0  # seconds: what waits no longer than this, as hooks do, is answered before all others
 
 
 class RequestKind(StrEnum):

@@ -278,7 +278,7 @@ class Order:
             tree, ids = self._tree, self.groups[group]
             runs = [task for one in ids if (task := tree.tasks.get(one)) is not None]
             open_ = tree.past_questions() if group is Group.HISTORY else []
-            sums = sums_of(runs, deep=True)
+            sums = tree.totals if len(runs) == len(tree.roots) else sums_of(runs, deep=True)
             if found is not None:
                 each = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
                 runs = [run for run, those in zip(runs, each, strict=True) if those]

@@ -49,11 +49,6 @@ class MonitorScreen(Screen[ScreenResultType]):
         """That task, while it is there."""
         return self._monitor.tree.tasks.get(self.task_id or "")
 
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The ids of the tasks that are marked for a review."""
-        return ()
-
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
 
@@ -63,12 +58,14 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def read_facts(self) -> None:
         """Look at all that header and footer show; they are made anew where it is different."""
-        monitor, tree = self._monitor, self._monitor.tree
-        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW).sums
-        first = next(iter(tree.queue), "")
+        monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
+        now, health = app.main.task_tree.order.tally(Group.NOW).sums, monitor.health
+        if health.mode == "live" and not app.is_settled:
+            # Keys that find nothing say that it still reads.
+            health = health._replace(mode="starting")
         self.facts = Facts(
             monitor.title,
-            monitor.health,
+            health,
             monitor.connecting,
             monitor.settings.read_only,
             tree.totals.tasks,
@@ -78,7 +75,8 @@ class MonitorScreen(Screen[ScreenResultType]):
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,
-            (first, bool(first) and can_answer(tree.tasks[first]), monitor.clerk is None, bool(monitor.shelves)),
+            len(app.main.marked),
+            (to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
         )
 
     def watch_facts(self) -> None:
@@ -114,7 +112,7 @@ class MonitorScreen(Screen[ScreenResultType]):
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
         clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
-            return clerk is None or not (self.marked or self.facts.asking)
+            return clerk is None or not (self.facts.marked or self.facts.asking)
         if command_id == "acknowledge":
             return not self._monitor.shelves or task is None or task.ask is None
         if action is None or (clerk is not None and self._answers(action)):

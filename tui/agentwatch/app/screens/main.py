@@ -1,7 +1,7 @@
 """The main screen: tree and details, who needs the operator, and what the keys do."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.standing import mark_of
+from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
+from agentwatch.sources import Health
 from agentwatch.text import clean, shown
 from agentwatch.view.rows import Query, end_of_chain
 
@@ -53,9 +55,8 @@ A task appears as soon as an agent's program hands work on here (agentwatch sour
   report-contract  *.report.json[/]"""
 
 
-def _empty_words(monitor: Monitor) -> Content:
+def _empty_words(health: Health, watched: str) -> Content:
     """The page in place of the tree while there is no task."""
-    health, watched = monitor.health, shown(monitor.watched, 500)
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")
     if health.mode == "starting":
@@ -64,6 +65,11 @@ def _empty_words(monitor: Monitor) -> Content:
     title = "No delegation can be seen." if health.problems else "No delegation here yet."
     problems = "".join(f"\n{shown(str(one), 300)}" for one in health.problems[:5])
     return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
+
+
+def _has_request(task: Task) -> bool:
+    """Whether its program waits for an answer."""
+    return task.request is not None and task.request.waits_for_operator
 
 
 class MainScreen(MonitorScreen[None]):
@@ -136,8 +142,8 @@ class MainScreen(MonitorScreen[None]):
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
         self.watch(self.task_tree, "row_count", self._fit_strip)
-        for name in ("follows", "marked"):
-            self.watch(self.task_tree, name, self.footer.redraw)
+        self.watch(self.task_tree, "follows", self.footer.redraw)
+        self.watch(self.task_tree, "marked", self.read_facts)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
 
@@ -191,7 +197,7 @@ class MainScreen(MonitorScreen[None]):
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
         if empty:
-            words = _empty_words(self._monitor)
+            words = _empty_words(self.facts.health, shown(self._monitor.watched, 500))
             if words != self._empty.content:
                 self._empty.update(words)
         if empty != self.has_class("-empty"):
@@ -340,19 +346,25 @@ class MainScreen(MonitorScreen[None]):
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
-        self._go_on(self._monitor.tree.queue, step, "Nobody needs you now.")
+        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight; first
+        to a request that was not looked at, unless the selected task has one."""
+        tree, selected = self._monitor.tree, self.selected
+        first = [one for one in tree.queue if _has_request(tree.tasks[one]) and not tree.tasks[one].seen]
+        is_next = step > 0 and not (selected and _has_request(selected))
+        self._go_on(tree.queue, step, "Nobody needs you now.", first if is_next else ())
 
     def action_go_unseen(self, step: int) -> None:
         """The same to the next task that is new, the newest first."""
         self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
-    def _go_on(self, those: list[str], step: int, nothing: str) -> None:
+    def _go_on(self, those: list[str], step: int, nothing: str, first: Sequence[str] = ()) -> None:
         tree, now = self._monitor.tree, self._clock()
         start = those.index(self.task_id) if self.task_id in those else 0
         in_sight = [one for one in those[start:] + those[:start] if self.sought.matches(tree.tasks[one], now)]
         if not in_sight:
             self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
+        elif urgent := next((one for one in first if one in in_sight), None):
+            self.show_task(urgent)
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 
@@ -371,7 +383,7 @@ class MainScreen(MonitorScreen[None]):
         from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
 
         notices, own = self._monitor.tree.notices, self._monitor.messages
-        if not notices and not own and self._monitor.health.mode == "starting":
+        if not notices and not own and self.facts.health.mode == "starting":
             own = [STILL_READING]
         self.app.push_screen(PageScreen("Problems", notices_of(notices, own)))
 

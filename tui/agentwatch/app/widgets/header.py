@@ -50,6 +50,7 @@ class Facts(NamedTuple):
     notices: int = 0
     new: int = 0
     asking: int = 0
+    marked: int = 0
     keys: tuple[object, ...] = ()
 
 

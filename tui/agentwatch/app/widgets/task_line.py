@@ -25,6 +25,7 @@ from agentwatch.view.words import (
     doing_words,
     duration,
     held_up,
+    in_line,
     is_on_its_way,
     look,
     name_of,
@@ -260,6 +261,8 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     if state.aged.decided and task.decision is not None and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {state.aged.decided}"
+    if task.ask and task.shown is Shown.BLOCKED:
+        return in_line(task, task.ask)
     if (request := task.request) is not None and not request.waits_for_operator:
         # How far an answer has got does not change with the clock.
         return standing_words(request, request.asked_at)
@@ -298,6 +301,8 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         yield Part(left("NEEDS YOU", width), needs)
     elif state.aged.decided and not state.columns.has_activity:
         yield Part(left(state.aged.decided, width), palette.muted)
+    elif task.snoozed:
+        yield Part(left("snoozed", width), palette.muted)
     elif state.row.folded and below is not None and below.worst is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"

@@ -493,9 +493,10 @@ def _changes(lines: Iterable[str]) -> Iterator[Change]:
 
 
 def show_words(line: Static, words: Content) -> None:
-    """Have a line of ours read so; Textual lays the screen out anew for an equal text, too."""
+    """Have lines of ours read so; for equal ones, and for as many, Textual would lay the screen out anew, too."""
     if not (isinstance(line.content, Content) and words.is_same(line.content)):
-        line.update(words)
+        is_as_high = line.styles.text_wrap == "nowrap" and str(line.content).count("\n") == words.plain.count("\n")
+        line.update(words, layout=not is_as_high)
 
 
 class Page(ScrollView, can_focus=True, inherit_bindings=False):

@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar, Self
+from typing import Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -69,12 +69,8 @@ class DetailsPane(Widget):
 
     BINDINGS = bindings(Home.PANE)
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
-
     DEFAULT_CSS = """
     DetailsPane { layout: vertical; height: 1fr; width: 1fr; }
-    DetailsPane > .details--faint { color: $text-muted; }
-    DetailsPane:ansi > .details--faint { text-style: dim; }
     DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
     DetailsPane Tab:last-child { padding: 0; }
