@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.widgets.details import DetailsPane
+from agentwatch.app.widgets.details.pane import DetailsPane
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event

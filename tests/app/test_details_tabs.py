@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
-from agentwatch.app.widgets.details.pane import head_lines
+from agentwatch.app.widgets.details.pane import head_lines, titles_of
 from agentwatch.app.widgets.details.tabs import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action
@@ -33,8 +33,8 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
     """The lines of every tab, none wider than it may be."""
     view = AtOnce(one.task, one.tree, one, NOW)
     tabs = {}
-    for tab_id, tab in TABS.items():
-        lines = lay_out(tab.write(view), width)
+    for tab_id, write in TABS.items():
+        lines = lay_out(write(view), width)
         assert lines
         assert all(line.content.cell_length <= width for line in lines)
         assert all("click" not in str(span.style) for line in lines for span in line.content.spans)
@@ -168,6 +168,17 @@ def test_the_head_says_how_it_stands(fields, words):
     assert ("attempt 1 of" in " ".join(head)) == (" of " in words)
     low = [line.plain for line in head_lines(one, NOW, 80, 19)]
     assert low == [line for line in head if line.strip()]
+
+
+def test_in_little_room_every_tab_and_the_age_are_in_sight():
+    one = broken().task
+    one.since = NOW - 60
+    for room in (62, 57, 52):
+        titles = titles_of(one, "attestation", room)
+        assert sum(title.cell_length + 1 for title in titles.values()) <= room + 1
+        assert titles["attestation"].plain == "Attestation"
+        assert titles["findings"].plain[-2:] == f" {len(one.findings)}"
+    assert next(islice(head_lines(one, NOW, 40, 19), 1, None)).plain == "✗ failed   attempt 1   E_NO_MAP   1m ago"
 
 
 # Any document

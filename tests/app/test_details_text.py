@@ -90,6 +90,25 @@ def test_a_cut_is_said_and_no_control_character_is_sent():
     assert "at most 2,000 lines" in (compare("x\n", "y\n" * 5_000).note or "")
 
 
+PACKET = '{\n  "task_id": "a",\n  "notes": [\n    {\n      "x": 1,\n      "y": "é"\n    }\n  ]\n}\n'
+OTHER = '{"notes":[{"y":"\\u00e9","x":1}],"task_id":"a"}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (PACKET, OTHER, []),
+        (f"# Given\n```json\n{PACKET}```\nend\n", f"# Given\n```json\n{OTHER}\n```\nend\n", []),
+        (PACKET, OTHER.replace("1", "2"), ['-5       "x": 1', '+5       "x": 2']),
+        (OTHER, OTHER.replace('"task', '"new":0,"task'), ['+8   "new": 0']),
+        (OTHER, OTHER[:-1] + ',"new":0}', ['+9   "new": 0']),
+        ("[1]", "{1}", ["-1 [1]", "+1 {1}"]),
+    ],
+)
+def test_a_difference_tells_what_is_meant(before, after, expected):
+    assert [row for row in rows(compare(before, after)) if row[0] in "+-"] == expected
+
+
 lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=12)
 
 

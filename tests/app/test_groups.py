@@ -4,7 +4,7 @@ from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 
 DAY = 86_400
 
@@ -22,8 +22,8 @@ def groups_of_all() -> Scene:
 
 
 def groups(s: Stage) -> list[str | None]:
-    found = map(s.tree.order.group, ("live", "noon", "morning"))
-    return [group and group.value for group in found]
+    groups = {run: group.value for group, runs in s.tree.order.groups.items() for run in runs}
+    return [groups.get(run) for run in ("live", "noon", "morning")]
 
 
 async def test_a_heading_is_folded_and_nothing_is_decided_on_it():

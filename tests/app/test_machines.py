@@ -15,7 +15,7 @@ from agentwatch.delegation.events import Lost, Reached
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health, Problem
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 from agentwatch.workspaces import Place, Workspaces
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
@@ -77,7 +77,7 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         assert all(words in row for words in ("? build2: shop", "build2 cannot be re", "unknown"))
         assert "1 of 2 hosts" in s.text().splitlines()[0]
         # That it does not answer is news, however long it does not.
-        assert s.tree.order.group(top) is Group.NOW
+        assert top in s.tree.order.groups[Group.NOW]
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
         await s.press("r", "c")

@@ -11,9 +11,9 @@ from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
 from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
-from agentwatch.delegation.decision import Given, Option, Query, Request
+from agentwatch.delegation.decision import Given, Option, Query, Request, RequestKind
 from agentwatch.requests.store import Offer
 
 ASKED: dict[str, object] = {"source": "claude-code", "session_id": "shop.api"}
@@ -107,8 +107,9 @@ async def test_another_request_never_takes_its_place(tmp_path):
     first = permission(tmp_path, "touch first")
     async with asking(tmp_path, first) as (s, _):
         await open_it(s)
-        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=time.time() + 1)):
-            await s.until(lambda: len(s.app.monitor.tree.requests) == 2)
+        now = time.time()
+        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=now + 1, until=now + 3_600)):
+            await s.until(lambda: "■ 1 other request: " in s.text())
             await s.press("space")
             await record(s)
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
@@ -154,7 +155,9 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
         assert "\x1b" not in s.text()
 
 
-async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(tmp_path):
+async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(
+    tmp_path,
+):
     beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
     async with asking(tmp_path, permission(tmp_path, beside=beside), size=(40, 12)) as (s, _):
         dialog = await open_it(s)
@@ -204,3 +207,24 @@ async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path):
         await s.until(lambda: "too long to be read here" in s.words)
         await s.press("down")
         await s.until(lambda: "ctrl+s denies it" in s.words)
+
+
+async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
+    now = time.time()
+    files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
+    soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
+    async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as (s, _):
+        # The other one is newer, and waits for as long as it takes; so, too, where the cursor is on it.
+        await s.until(lambda: "■ shop.ui  allow? Bash  git push" in s.text() and "1m left" in s.text())
+        s.tree.select("shop.api")
+        await s.until(lambda: "▌" in s.line("■ shop.api"))
+        assert "■ shop.ui  allow? Bash  git push" in s.text()
+
+
+async def test_a_form_asks_and_is_no_permission(tmp_path):
+    form = permission(tmp_path, "Which colour?", kind=RequestKind.FORM, actions=(), why_not="it is filled in there")
+    async with asking(tmp_path, form) as (s, _):
+        await s.until(lambda: "its program has a form" in s.text())
+        assert "NEEDS YOU  asks" in s.text()
+        assert "fill in? Bash" in s.words
+        assert "allow?" not in s.text()

@@ -8,7 +8,7 @@ from textual.color import Color
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
-from agentwatch.view.looks import LOOKS
+from agentwatch.view.words import LOOKS
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
 COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]

@@ -21,7 +21,7 @@ from agentwatch.decisions.service import DecisionService
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import workspace_id
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(ho
     fill(home / "other", live="")
     async with screen(home, shop) as stage:
         await stage.until(lambda: "HISTORY  2 runs" in stage.text() and "other" in stage.text())
-        assert stage.main.task_tree.order.tally(Group.NOW).tasks == 1
+        assert stage.main.task_tree.order.tally(Group.NOW).sums.tasks == 1
 
 
 async def test_an_id_does_not_look_like_a_task_of_another_workspace(home):

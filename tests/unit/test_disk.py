@@ -161,3 +161,9 @@ def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path):
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
     with open_dot_directory(tmp_path, make=True):
         assert (tmp_path / DOT / ".gitignore").read_text() == "*\n"
+
+
+def test_what_is_not_there_has_no_fingerprint(tmp_path):
+    (tmp_path / "a").touch()
+    assert fingerprint_at(tmp_path / "a")
+    assert [fingerprint_at(one) for one in (tmp_path / "b", "\0")] == [None, None]

@@ -9,7 +9,7 @@ import pytest
 from agentwatch.cli import COMMANDS, run
 from agentwatch.manual import page, topics, unwrapped
 from agentwatch.view.document import tree_document
-from agentwatch.view.looks import LOOKS
+from agentwatch.view.words import LOOKS
 from tests.generate import MANUAL, PAGES
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos, tree_of
 from tests.unit.history.test_log import ROOT as SESSION

@@ -8,7 +8,7 @@ from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Claim, Run, RunState, Seen, Verdict
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.query import complete, parse
+from agentwatch.view.rows import complete, parse
 from tests.app.scenes import NOW, shop
 
 SHOP = Tree()

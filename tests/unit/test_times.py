@@ -5,9 +5,8 @@ from datetime import datetime
 import pytest
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view import times
-from agentwatch.view.order import Group, day, group_of
-from agentwatch.view.times import Took, ago, clock, duration, seconds_of, span, took
+from agentwatch.view.rows import Group, day, group_of
+from agentwatch.view.words import Took, ago, clock, duration, in_units, local, seconds_of, took, utc
 
 DAY = 86_400.0
 NOW = datetime(2024, 6, 19, 12).timestamp()  # noqa: DTZ001 - noon of a Wednesday, wherever this runs
@@ -17,12 +16,12 @@ def test_a_time_is_said_in_few_characters():
     spans = {None: "-", -5: "0s", 59.9: "59s", 860: "14m", 3 * 3_600 + 59: "3h", 999 * DAY: "999d", 1_000 * DAY: "2y"}
     assert {seconds: duration(seconds) for seconds in spans} == spans
     spans = {200: "3m 20s", 7_500: "2h 5m", 12 * DAY + 14_460: "12d 4h", 3_605: "1h"}
-    assert {seconds: span(seconds) for seconds in spans} == spans
+    assert {seconds: in_units(seconds) for seconds in spans} == spans
     assert (ago(NOW - 4.9, NOW), ago(NOW - 5, NOW)) == ("just now", "5s ago")
     assert (clock(NOW - 62, NOW), clock(NOW - DAY, NOW), clock(1e20, NOW)) == ("11:58:58", "2024-06-18 12:00", "?")
     texts = {"90s": 90, "1.5h": 5_400, "2d": 2 * DAY, "10": None, "-3m": None, "nand": None, "infd": None, "": None}
     assert {text: seconds_of(text) for text in texts} == texts
-    assert (times.utc(None), times.utc(0.0), times.local(1e20)) == ("-", "1970-01-01 00:00:00", "?")
+    assert (utc(None), utc(0.0), local(1e20)) == ("-", "1970-01-01 00:00:00", "?")
     days = {-1: "today", 0: "today", 1: "yesterday", 6: "Thursday", 7: "12 Jun", 366: "Jun 2023"}
     assert {count: day(NOW - count * DAY, NOW) for count in days} == days
 

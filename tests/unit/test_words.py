@@ -1,4 +1,4 @@
-"""Why a request cannot be answered here, which decision of a task matters and how far it is, and what it cost."""
+"""Requests and decisions in words: how far they are, where they are answered, which matters, and what work cost."""
 
 from dataclasses import replace
 
@@ -6,11 +6,22 @@ import pytest
 
 from agentwatch.app.decision_words import receipt_line, short, warning
 from agentwatch.app.decision_words import why_not as why_not_decided
-from agentwatch.delegation.decision import Action, Receipt, RequestStage, Stage
+from agentwatch.delegation.decision import Action, Permitter, Receipt, RequestStage, Stage
 from agentwatch.delegation.task import Attempt, Task
-from agentwatch.view.words import GONE, cost_of, decision_of, is_on_its_way, why_not
-from tests.unit.delegation.asking import request
-from tests.unit.delegation.events import ROOT, decided
+from agentwatch.view.words import (
+    GONE,
+    cost_of,
+    decision_of,
+    denial_words,
+    is_on_its_way,
+    look,
+    standing_words,
+    where,
+    why_not,
+)
+from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
+from tests.unit.delegation.events import ROOT, tree_of
+from tests.unit.delegation.events import decided as of_task
 
 
 @pytest.mark.parametrize(
@@ -29,13 +40,13 @@ def test_why_a_request_cannot_be_answered_here(fields, words):
 
 
 def test_the_decision_about_the_attempt_before_matters_still():
-    decision = decided("a", Action.RETRY, 1.0).decision
+    decision = of_task("a", Action.RETRY, 1.0).decision
     attempts = [Attempt(1, decisions=(decision,)), Attempt(2), Attempt(3)]
     assert [decision_of(Task("a", "a", attempts=attempts[:count])) for count in (1, 2, 3)] == [decision, decision, None]
 
 
 def test_an_end_is_under_way_until_it_was_read_and_not_only_claimed():
-    abort, retry = (decided("a", one, 1.0, 3).decision for one in (Action.ABORT, Action.RETRY))
+    abort, retry = (of_task("a", one, 1.0, 3).decision for one in (Action.ABORT, Action.RETRY))
     assert (is_on_its_way(abort), is_on_its_way(retry)) == (False, True)
     claimed = replace(abort, receipts=tuple(one._replace(claimed=True) for one in abort.receipts))
     assert is_on_its_way(claimed)
@@ -54,6 +65,79 @@ def test_a_cost_is_told_where_every_price_is_known(prices, cost):
     runs = replace(ROOT, model="x/big", tokens=2_000_000), replace(ROOT, model="small", tokens=1_000_000), ROOT
     task = Task("a", "a", attempts=[Attempt(number, run=run) for number, run in enumerate(runs, 1)])
     assert cost_of(task, prices) == cost
+
+
+GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
+
+LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
+
+
+ASKED, ASKS = requested(request()), requested(question())
+BROKE = requested(request(stage=RequestStage.UNKNOWN, ended_at=1_110.0), 5)
+ELSEWHERE = requested(replace(GONE, stage=RequestStage.ELSEWHERE))
+ALLOWED, DENIED = decided(request()), decided(request(), Action.DENY)
+SENT = decided(request(), stage=Stage.DELIVERED)
+REFUSED = decided(request(), Action.DENY, Stage.DELIVERED)
+
+
+def settled(*how, **by):
+    return ran(session(permit(*how, **by)), 5)
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([ASKED], "waits for you"),
+        ([requested(request(until=1_150.0))], "can be answered here for 20s"),
+        ([requested(request(until=1_150.0, prompt_hidden=True))], "its prompt appears in its terminal in 20s"),
+        ([ASKED, ALLOWED], "allowed, not delivered yet"),
+        ([ASKED, DENIED], "denied, not delivered yet"),
+        ([ASKS, decided(question(), Action.ANSWER)], "answered, not delivered yet"),
+        ([ASKED, SENT], "allowed and delivered; what came of it is not known yet"),
+        ([requested(GONE)], f"gone: {LEFT}"),
+        ([requested(GONE), ALLOWED], f"gone: {LEFT}; your answer came too late"),
+        ([ELSEWHERE], "answered in the program"),
+        ([ASKED, SENT, settled()], "allowed by you"),
+        ([ASKED, REFUSED, settled(allowed=False)], "denied by you"),
+        ([ASKED, settled(by=Permitter.PERSON)], "allowed in the program"),
+        ([ASKED, settled(False, Permitter.RULE)], "denied by a rule of the program"),
+        ([ASKED, settled(None)], "answered by a hook, not with your answer"),
+        (
+            [ASKED, ALLOWED, BROKE],
+            "allowed by you; whether that counted is not known: the connection to its program broke",
+        ),
+    ],
+)
+def test_each_stage_has_words_of_its_own(events, words):
+    task = tree_of([ran(session()), *events]).tasks["s1"]
+    assert standing_words(task.requests[0], 1_130.0) == words
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("claude-code", "answer in its terminal; `agentwatch init --agent claude-code` lets you answer here"),
+        ("kilo", "answer in its terminal; `agentwatch init --agent kilo` lets you answer here"),
+        ("roo", "answer in its terminal"),
+    ],
+)
+def test_what_cannot_be_answered_here_says_where_it_can(source, words):
+    task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
+    assert where(task) == words
+
+
+def test_what_a_denial_ends_is_said_before():
+    ends = "ends the turn of its agent"
+    assert denial_words(request(words=True)) == denial_words(request(ends_turn=True, actions=())) == []
+    also = "a denial ends 1 other open request of its session, too"
+    assert denial_words(request(ends_turn=True, words=True, ends_others=1)) == [also, f"a denial without words {ends}"]
+    assert denial_words(question(ends_turn=True)) == [f"a denial {ends}"]
+
+
+@pytest.mark.parametrize(("questions", "more"), [(1, ""), (2, " (+1 more question)"), (3, " (+2 more questions)")])
+def test_an_ask_counts_the_questions_behind_the_first(questions, more):
+    asked = question(queries=question().queries * questions)
+    assert tree_of([ran(session()), requested(asked)]).tasks["s1"].ask == f"answer: Which store?{more}"
 
 
 def told(at, *more):
@@ -89,7 +173,7 @@ SAID = "read by one 1m ago (an agent says so) · claimed by “two”, not acted
     ],
 )
 def test_how_far_a_decision_has_got(action, stages, fields, row, line, trouble):  # noqa: PLR0917
-    made = decided("a", action, 800.0, stages, **fields).decision
+    made = of_task("a", action, 800.0, stages, **fields).decision
     assert (short(made, 1_000.0), receipt_line(made, 1_000.0).plain) == (row, line)
     assert (warning(made, 1_000.0) or "")[: len(trouble) or None] == trouble
     task = Task("a", "a", attempts=[Attempt(1, decisions=(made,))])
@@ -97,3 +181,11 @@ def test_how_far_a_decision_has_got(action, stages, fields, row, line, trouble):
     assert why_not_decided(task, Action.RETRY, 1_000.0) == why
     task.workspace = "/w"
     assert why_not_decided(task, Action.RETRY, 1_000.0) == "this row is a workspace; go to one of its tasks"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "word"),
+    [("a permission: Bash ls", "allow?"), ("an answer: Which one?", "asks"), ("an approval of its plan", "asks")],
+)
+def test_a_question_in_the_records_of_a_program_is_an_open_one(waiting, word):
+    assert look(tree_of([ran(session(waiting=waiting))]).tasks["s1"]).word == word

@@ -8,8 +8,7 @@ from agentwatch.delegation.events import Activity, ActivityKind, Event, Lost, Re
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import took
-from agentwatch.view.words import why_at
+from agentwatch.view.words import took, why_at
 
 LOST = Lost(0, 1_030.0)
 

@@ -9,8 +9,7 @@ from tests.unit.delegation.events import ROOT, child, message, ran, returned, tr
 from agentwatch.delegation.events import Activity, ActivityKind, Aside, Noted, Put, Requested, Run, RunState, Tick, Turn
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
-from agentwatch.view.times import took
-from agentwatch.view.words import a2a_state, held_up
+from agentwatch.view.words import a2a_state, held_up, took
 
 NOW = 1_000.0
 CALL = Activity(105.0, ActivityKind.TOOL, "Task", "build")

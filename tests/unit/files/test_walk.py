@@ -86,3 +86,11 @@ def test_a_path_can_be_encoded_and_leads_back_to_the_name(name):
     path = to_path(os.fsdecode(name))
     path.encode()
     assert os.fsencode(to_name(path)) == name
+
+
+@pytest.mark.parametrize("is_another", [False, True])
+def test_another_work_tree_below_is_empty(tmp_path, is_another):
+    write(tmp_path / "other" / ".git", "gitdir: elsewhere\n")
+    write(tmp_path / "other" / "a.return.md", "")
+    found = dict(walk(str(tmp_path), lambda _: False, is_another=lambda directory: is_another))
+    assert found["other"] == ([], [] if is_another else ["a.return.md"])

@@ -136,8 +136,8 @@ dialog.leave      | escape      | leave              | leave       |       | dec
 dialog.break      | ctrl+c      | copy_or_leave      | leave       | late  | decide   |
 dialog.skip       | ctrl+n      | skip               | skip        |       | decide   | decide
 dialog.instead    | f2 f3 f4 f5 f6 | instead({})        | otherwise   |       | decide   | decide
-dialog.next       | tab         | next_field         | next        |       | decide   | decide
-dialog.previous   | shift+tab   | previous_field     | previous    |       | decide   |
+dialog.next       | tab         | app.focus_next     | next        |       | decide   | decide
+dialog.previous   | shift+tab   | app.focus_previous | previous    |       | decide   |
 dialog.edit       | ctrl+e      | edit_document      | editor      |       | decide   | decide
 dialog.changes    | ctrl+t      | changes            | changes     |       | decide   | decide
 timeline.open     | enter       | open               | tree        |       | timeline | timeline

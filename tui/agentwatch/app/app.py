@@ -258,7 +258,7 @@ class AgentwatchApp(App[None]):
         self.call_after_refresh(self.run_worker, self._watch, name="watch", exit_on_error=False)
 
     async def _watch(self) -> None:
-        from agentwatch.view.query import view_faults  # not for the first frame
+        from agentwatch.view.rows import view_faults  # not for the first frame
 
         if self._opening is not None:
             try:

@@ -7,9 +7,7 @@ from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown
-from agentwatch.view import times
-from agentwatch.view.requests import standing_words, where
-from agentwatch.view.words import is_on_its_way, is_unread, taken_words
+from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
 
 ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""
@@ -41,8 +39,8 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
             return None
         return where(task) or f"it is answered already: {standing_words(request, now)}"
     if (decision := task.binding) is not None:
-        ago = times.ago(decision.at, now)
-        return f"already decided: you said {decision.action} {ago}; you can decide about the next attempt"
+        said = f"you said {decision.action} {ago(decision.at, now)}"
+        return f"already decided: {said}; you can decide about the next attempt"
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record
 
@@ -53,7 +51,7 @@ def short(decision: Decision, now: float) -> str:
     """How far it has got, for a row of the tree."""
     if decision.waits:
         return "! undelivered"
-    age = times.duration(now - decision.receipt.at)
+    age = duration(now - decision.receipt.at)
     if is_unread(decision, now):
         return f"! unread {age}"
     stage = decision.receipt.stage
@@ -68,7 +66,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
     words, age = [Content.styled(f"{shown(decision.words, 100)}{mode}", "bold")], ""
     for receipt in decision.receipts:
         by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
-        before, age = age, times.ago(receipt.at, now)
+        before, age = age, ago(receipt.at, now)
         claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and not spec.ends:
@@ -83,7 +81,7 @@ def warning(decision: Decision, now: float) -> str | None:
     if decision.waits:
         return f"{shown(decision.waits, 300)}"
     if is_unread(decision, now):
-        age = times.duration(now - decision.receipt.at)
+        age = duration(now - decision.receipt.at)
         return (
             f"not read for {age}: is an agent waiting for it, with `agentwatch wait`? `agentwatch init` sets that up."
             " An agent can also read .agentwatch/decisions/"

@@ -17,7 +17,7 @@ from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, written
 from agentwatch.text import clean, clean_lines
-from agentwatch.view import times
+from agentwatch.view.words import local
 
 _LINES = 100_000
 _CHARACTERS = 4 * 1024 * 1024
@@ -117,6 +117,6 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             head, body = how, entry.text
         else:
             head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
-        yield f"{times.local(entry.at)}  {head}"
+        yield f"{local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in (*lines, *([f"({note})"] if note else []), ""))

@@ -30,8 +30,7 @@ from agentwatch.sources.files.read import (
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
-from agentwatch.view.looks import SEVERITIES
-from agentwatch.view.words import plural
+from agentwatch.view.words import SEVERITIES, plural
 
 
 class _File(NamedTuple):

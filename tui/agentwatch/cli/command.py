@@ -126,7 +126,7 @@ def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]
 
 def seconds(text: str) -> float:
     """The type of an argument that is a span of time."""
-    from agentwatch.view.times import seconds_of
+    from agentwatch.view.words import seconds_of
 
     span = seconds_of(text)
     if span is None:

@@ -121,7 +121,7 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     from agentwatch.manual import topics
 
     if name == "--where":
-        from agentwatch.view.query import offered_terms
+        from agentwatch.view.rows import offered_terms
 
         return [(term, "") for term in offered_terms()]
     if name == "topic":

@@ -21,7 +21,7 @@ from agentwatch.history.store import History
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note
-from agentwatch.view.query import view_faults
+from agentwatch.view.rows import view_faults
 from agentwatch.view.words import plural
 
 

@@ -36,10 +36,7 @@ from agentwatch.sources.playback import PLAYED
 from agentwatch.state import first_watched, state_directory
 from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
-from agentwatch.view.looks import LOOKS
-from agentwatch.view.requests import standing_words
-from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, plural
+from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.host import RemoteSource

@@ -31,8 +31,7 @@ from agentwatch.shell import called, command_line
 from agentwatch.text import clean, exact, quoted, say, shown
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.looks import look
-from agentwatch.view.times import ago, clock, duration
+from agentwatch.view.words import ago, clock, duration, look
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -150,7 +149,9 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
     if history := words.history_words(tree):
         say_line(f"{history}: see `agentwatch tree --where is:history`")
     if aside:
-        say_line(f"{words.counted_aside(tree)}: see `agentwatch tree --where is:acknowledged,snoozed`")
+        counts = {"acknowledged": len(aside) - document.snoozed, "snoozed": document.snoozed}
+        counted = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+        say_line(f"{counted}: see `agentwatch tree --where is:acknowledged,snoozed`")
     return report_problems(monitor.problems)
 
 

@@ -34,8 +34,7 @@ from agentwatch.sources import complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import indented, say
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
-from agentwatch.view.looks import LOOKS, SEVERITIES, VERDICTS
-from agentwatch.view.times import iso
+from agentwatch.view.words import LOOKS, SEVERITIES, VERDICTS, iso
 
 Document = dict[str, Any]  # An object of the JSON, by its keys
 

@@ -14,11 +14,8 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, summary
-from agentwatch.view.looks import look
-from agentwatch.view.order import Group, Order, chain_name
-from agentwatch.view.query import Found, found_in, parse
-from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, held_up, in_line, plural, question_at, waits_for
+from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
+from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
 
 _LEVELS = 40
 """Levels that are indented."""

@@ -29,7 +29,7 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.recording import write_new
 from agentwatch.text import Check, bad, clean, good, note, quoted, say
 from agentwatch.view.document import task_document
-from agentwatch.view.words import plural, state_words
+from agentwatch.view.words import plural
 
 _LARGEST = 64 * 1024 * 1024
 """Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
@@ -147,7 +147,7 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
         except DecisionError as error:
             yield bad("signature", f"line {number}: {error}")
             continue
-        stated = state_words(statement.state, contradicted=statement.contradicted)
+        stated = f"{statement.state}, contradicted" if statement.contradicted else statement.state
         said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
         is_of_here, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)

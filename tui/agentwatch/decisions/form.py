@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -26,9 +26,18 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, mitigated
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, exact, quoted
-from agentwatch.view import looks, times
-from agentwatch.view.requests import denial_words, left_words, whole_input
-from agentwatch.view.words import plural, program_of, question_at, retries_left
+from agentwatch.view.words import (
+    LOOKS,
+    ago,
+    denial_words,
+    false_claims,
+    left_words,
+    plural,
+    program_of,
+    question_at,
+    retries_left,
+    whole_input,
+)
 
 ABORTED = "E_ABORTED_BY_OPERATOR"
 
@@ -173,12 +182,6 @@ class DecisionForm:
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
-def with_document(action: Action, params: Params, document: str) -> Params:
-    """The parameters with the document that they hand on, where it is not blank."""
-    told: dict[str, Any] = {kind: document} if (kind := SPECS[action].document) and document else {}
-    return replace(params, **told)
-
-
 def facts(
     seen: Task,
     task: Task,
@@ -191,7 +194,7 @@ def facts(
 ) -> Iterator[Fact]:
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""
-    look = looks.LOOKS[seen.shown]
+    look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
@@ -203,10 +206,10 @@ def facts(
     else:
         is_same = latest and latest.digest == digest
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
-        at = (f" seen {times.ago((latest or returned).at, now)},", "")
+        at = (f" seen {ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
     # By what the question names where it asks just this. A file that is missing is often claimed in several places.
-    false = {claim.path: f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task)}
+    false = {claim.path: f"{claim.path}: {claim.detail}" for claim in false_claims(task)}
     errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
     broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
     for label, found in (("false", false), ("breaks", broken)):
@@ -338,12 +341,12 @@ def _readable_rules(request: Request) -> dict[str, str]:
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
-def request_facts(request: Request, now: float, *, asker: str = "") -> Iterator[Fact]:
+def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
     """The preview of an answer: `asker` is who asks, where it is known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
-    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now)])))
+    yield fact("asked", ", ".join(filter(None, [ago(request.asked_at, now), left_words(request, now)])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
     for name, rule in _readable_rules(request).items():
         yield fact(name, f"for the rest of its session, without asking: {quoted(rule, _LONGEST_RULE)}")

@@ -46,8 +46,7 @@ from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
-from agentwatch.view.times import duration
-from agentwatch.view.words import plural
+from agentwatch.view.words import duration, plural
 from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:

@@ -29,11 +29,22 @@ from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
 from agentwatch.text import LINE_LIMIT, clean, exact
 from agentwatch.view import words
-from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
-from agentwatch.view.order import chain_name
-from agentwatch.view.requests import standing_words
-from agentwatch.view.times import Took, span, took, utc
-from agentwatch.view.words import plural
+from agentwatch.view.rows import chain_name
+from agentwatch.view.words import (
+    SEVERITIES,
+    TODOS,
+    VERDICTS,
+    Look,
+    Took,
+    claims_of,
+    in_units,
+    look,
+    look_of_attempt,
+    plural,
+    standing_words,
+    took,
+    utc,
+)
 
 
 class TaskLine(NamedTuple):
@@ -184,7 +195,7 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
 
 def lasted(took: Took | None) -> str:
     """How long something took, in its two largest units; `-` where that is not known."""
-    return span(took and took.seconds) + (" so far" if took and took.so_far else "")
+    return in_units(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
@@ -256,7 +267,7 @@ def others_say(attempt: Attempt) -> str:
     """The words of others on the model and the mode that a return names, where that is something else; else ""."""
     if (result := attempt.result) is None:
         return ""
-    model, mode = words.model_of(result.model, attempt.run), words.mode_of(result.mode, attempt.packet)
+    model, mode = words.runtime_of(result, attempt.run, attempt.packet)
     both = ("recorded as", model), ("the handoff asked for", mode)
     return "; ".join(f"{who} {one.known}" for who, one in both if one.agreement is words.Agreement.DIFFERS)
 
@@ -317,7 +328,7 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     asks = []
     for task, ask in account.attention:
         held = f" (holds up {plural(task.open_below, 'task')})" if task.open_below else ""
-        waiting = span(task.since and account.generated_at - task.since)
+        waiting = in_units(task.since and account.generated_at - task.since)
         asks.append((lines[task.task_id], task.task_id, ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.looks import LOOKS, Look, look
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import iso, took, utc
+from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
 
 _DEEPEST = 16  # Levels that are indented; nobody reads deeper
 

@@ -16,18 +16,17 @@ from agentwatch.delegation.decision import Action, Request, RequestKind, Request
 from agentwatch.delegation.events import Activity, ActivityKind, Verdict
 from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.order import Group, group_of
-from agentwatch.view.query import Found
-from agentwatch.view.times import ended_at, iso
+from agentwatch.view.rows import Found, Group, group_of
 from agentwatch.view.words import (
     A2AState,
     Agreement,
     a2a_state,
     answer,
     cost_of,
-    mode_of,
-    model_of,
+    ended_at,
+    iso,
     prompt,
+    runtime_of,
     why_at,
     why_not,
 )
@@ -381,7 +380,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
     result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
     in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
-    model, mode = model_of(result.model, task.run), mode_of(result.mode, task.packet)
+    model, mode = runtime_of(result, task.run, task.packet)
     decision = task.decision
     return TaskDoc.of(
         task,

@@ -7,11 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view.looks import LOOKS, Look, look
-from agentwatch.view.times import ended_at
+from agentwatch.view.words import ASKS, LOOKS, Look, ended_at, look
 
-Interval = tuple[float, float]
-"""From, to; seconds since the epoch, or columns."""
+Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
 
 _LONGEST = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
@@ -21,12 +19,9 @@ class Kind(Enum):
     """The way in which a span passes."""
 
     WORK = auto()
-    QUEUE = auto()
-    """Handed off, no sign of life."""
-    SILENT = auto()
-    """Said to work, and silent for too long, or nothing is known of it."""
-    WAIT = auto()
-    """For the next attempt, or for the operator."""
+    QUEUE = auto()  # Handed off, no sign of life
+    SILENT = auto()  # Said to work, and silent for too long, or nothing is known of it
+    WAIT = auto()  # For the next attempt, or for the operator
 
 
 class Span(NamedTuple):
@@ -37,28 +32,15 @@ class Span(NamedTuple):
     kind: Kind
     look: Look
     number: int
-    asks: bool = False
-    """Whether it is the operator who is waited for."""
+    asks: bool = False  # Whether it is the operator who is waited for
 
     def until(self, now: float) -> float:
         """Where it ends for somebody who looks at `now`; never before its start."""
         return max(self.start, now if self.end is None else min(self.end, now))
 
 
-class _Signs(NamedTuple):
-    """An attempt, its first sign, and when it returned, else its last."""
-
-    attempt: Attempt
-    start: float
-    last: float
-
-    def span(self, end: float | None, kind: Kind, face: Look) -> Span:
-        """A span of it from its start on, which is certain if that is when it was handed off."""
-        return Span(self.start, end, kind, face, self.attempt.number)
-
-
-def _signs(attempt: Attempt) -> _Signs | None:
-    """None where there is no sign of it."""
+def _signs(attempt: Attempt) -> Interval | None:
+    """The first sign of an attempt, and when it returned, else its last; None where there is none."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     signs = [version.at for version in (handoff, returned) if version is not None]
     if returned is not None:
@@ -73,47 +55,65 @@ def _signs(attempt: Attempt) -> _Signs | None:
     if start is not None and (attempt.again or start < first):
         first = start
     # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
-    return _Signs(attempt, max(first, 0.0), max(last, 0.0))
+    return max(first, 0.0), max(last, 0.0)
 
 
 def spans_of(task: Task) -> list[Span]:
     """The spans of a task, in the order of its attempts; empty for one that no file speaks of."""
-    attempts = [one for one in map(_signs, task.attempts) if one is not None]
+    attempts = [(one, *signs) for one in task.attempts if (signs := _signs(one))]
     if not attempts:
         return []
     spans: list[Span] = []
-    for one, following in pairwise(attempts):
-        face, is_queued = LOOKS[one.attempt.state], one.attempt.state is State.SUBMITTED
-        end = following.start if is_queued else one.last
-        spans.append(one.span(end, Kind.QUEUE if is_queued else Kind.WORK, face))
-        if following.start > end:
-            spans.append(Span(end, following.start, Kind.WAIT, face, one.attempt.number))
-    spans += _latest(task, attempts[-1])
-    last = spans[-1]
-    if last.end is None and task.state is State.UNKNOWN and task.lost_since is not None:
-        heard = max(last.start, task.lost_since)
-        spans[-1:] = [last._replace(end=heard), Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], last.number)]
-    return spans
+    for (one, start, last), (_, following, _) in pairwise(attempts):
+        face, is_queued = LOOKS[one.state], one.state is State.SUBMITTED
+        end = following if is_queued else last
+        spans.append(Span(start, end, Kind.QUEUE if is_queued else Kind.WORK, face, one.number))
+        if following > end:
+            spans.append(Span(end, following, Kind.WAIT, face, one.number))
+    spans += _latest(task, *attempts[-1])
+    newest = spans[-1]
+    if newest.end is None and task.state is State.UNKNOWN and task.lost_since is not None:
+        heard = max(newest.start, task.lost_since)
+        spans[-1:] = [newest._replace(end=heard), Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], newest.number)]
+    return [part for span in spans for part in _parts(span, task)]
 
 
-def _latest(task: Task, one: _Signs) -> Iterator[Span]:
-    number, state, ended = one.attempt.number, task.known_state, ended_at(task, one.attempt)
+def _parts(span: Span, task: Task) -> Iterator[Span]:
+    """A span; where it is work, with the waits in it for answers to requests. The work before one ends with a mark."""
+    waits = sorted((one.asked_at, span.until(one.ended_at), one.kind) for one in task.requests if one.ended_at)
+    for asked, answered, kind in waits if span.kind is Kind.WORK else ():
+        if (start := max(asked, span.start)) < answered:
+            yield span._replace(end=start, look=span.look._replace(glyph=ASKS[kind].glyph))
+            yield Span(start, answered, Kind.WAIT, ASKS[kind], span.number, asks=True)
+            span = span._replace(start=answered)
+    yield span
+
+
+def _latest(task: Task, attempt: Attempt, start: float, last: float) -> Iterator[Span]:
+    number, state, ended = attempt.number, task.known_state, ended_at(task, attempt)
     face = LOOKS[state] if task.state is State.UNKNOWN else look(task)
     if task.shown in (Shown.SILENT, Shown.GONE, Shown.WAITING) and ended is None:
-        stopped, kind = max(one.start, task.since or 0.0), Kind.WAIT if task.shown is Shown.WAITING else Kind.SILENT
-        if stopped > one.start:
-            yield one.span(stopped, Kind.WORK, LOOKS[State.WORKING])
+        stopped, kind = max(start, task.since or 0.0), Kind.WAIT if task.shown is Shown.WAITING else Kind.SILENT
+        if stopped > start:
+            yield Span(start, stopped, Kind.WORK, LOOKS[State.WORKING], number)
         yield Span(stopped, None, kind, face, number)
     elif state is State.WORKING:
-        yield one.span(None, Kind.WORK, face)
-    elif one.attempt.state is State.SUBMITTED:
-        yield one.span(None if ended is None else max(ended, one.start), Kind.QUEUE, face)
+        yield Span(start, None, Kind.WORK, face, number)
+    elif attempt.state is State.SUBMITTED:
+        yield Span(start, None if ended is None else max(ended, start), Kind.QUEUE, face, number)
     else:
         # A program that asks had gone on until then, whatever else it told last.
-        last = max(one.start, task.since or 0.0) if task.request else max(ended or one.last, one.last)
-        yield one.span(last, Kind.WORK, face)
+        last = max(start, task.since or 0.0) if task.request else max(ended or last, last)
+        yield Span(start, last, Kind.WORK, face, number)
         if task.needs_operator or state in (State.RETRYING, State.ESCALATED):
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
+
+
+def last_of(spans: Sequence[Span]) -> Span:
+    """The last span; where it is work, from the beginning of its attempt on, whatever it waited for meanwhile."""
+    last = spans[-1]
+    began = next(one.start for one in spans if one.number == last.number)
+    return last._replace(start=began) if last.kind is Kind.WORK else last
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:
@@ -122,7 +122,7 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
     A task with tasks below it counts by its signs alone: while all of them wait, so does it.
     """
     times: list[Interval] = []
-    for attempt, start, last in filter(None, map(_signs, task.attempts)):
+    for attempt, (start, last) in ((one, signs) for one in task.attempts if (signs := _signs(one))):
         end = max(last, task.updated_at) if attempt is task.attempts[-1] else last
         if task.children or end - start > _LONGEST or attempt.state is State.SUBMITTED:
             times += [(start, start), (end, end)]
@@ -142,8 +142,7 @@ class Axis:
 
     def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
         self.scale = scale
-        self.folds: list[Interval] = []
-        """The columns of the pauses that take fewer than their time would."""
+        self.folds: list[Interval] = []  # The columns of the pauses that take fewer than their time would
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
         self._times = [busy[0][0], busy[0][1]]
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]

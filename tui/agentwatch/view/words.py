@@ -1,23 +1,214 @@
-"""Words of several faces for a task: its name, state and question, how its model and mode compare, its decision."""
+"""A task in words, for several faces: its times, its look, its name, state and question, and its decision.
 
-from __future__ import annotations
+Times are seconds since the epoch.
+"""
 
+import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
-from math import isinf
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from agentwatch.delegation.decision import ENDING, Decision, Request, RequestKind, RequestStage, Stage
-from agentwatch.delegation.events import Activity, ActivityKind
-from agentwatch.delegation.standing import gone_words, is_handing_on, process_words
+from agentwatch.contracts.shapes import Handoff, Return, Severity, TodoStatus
+from agentwatch.delegation import standing
+from agentwatch.delegation.decision import (
+    ENDING,
+    Action,
+    Decision,
+    Permitter,
+    Request,
+    RequestKind,
+    RequestStage,
+    Stage,
+)
+from agentwatch.delegation.events import Activity, ActivityKind, Claim, Run, Verdict, merged
+from agentwatch.delegation.standing import gone_words, process_words
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import quoted, shown, summary
-from agentwatch.view.times import ago, clock, iso, span
+from agentwatch.text import indented, quoted, shown, summary
 
-if TYPE_CHECKING:
-    from agentwatch.contracts.shapes import Handoff
-    from agentwatch.delegation.events import Run
+# Times
+
+_YEAR = 365 * 86_400
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+class Took(NamedTuple):
+    """How long something took, in seconds; `so_far` while it goes on."""
+
+    seconds: float
+    so_far: bool = False
+
+
+def ended_at(task: Task, attempt: Attempt) -> float | None:
+    """When an attempt of a task ended; None while it goes on, and where nobody knows."""
+    if attempt is not task.latest:
+        return standing.ended_at(attempt)
+    # A session whose rounds have ended goes on while something works for it; an abort above ends what is open below.
+    return None if task.waits_for_work else standing.ended_at(attempt) or task.ended_at
+
+
+def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
+    """How long an attempt ran, or has been running; None where that is not known."""
+    if attempt is None or attempt.started_at is None:
+        return None
+    ended = ended_at(task, attempt)
+    if ended is not None:
+        return Took(ended - attempt.started_at)
+    if attempt is not task.latest or not (task.own_state.is_open or task.waits_for_work):
+        return None
+    if task.shown in (Shown.SILENT, Shown.GONE) and task.since is not None:
+        return Took(task.since - attempt.started_at)
+    known = now if task.lost_since is None else min(task.lost_since, now)
+    return Took(known - attempt.started_at, so_far=True)
+
+
+def duration(seconds: float | None) -> str:
+    """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
+    short = in_units(seconds, 1)
+    return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
+
+
+def in_units(seconds: float | None, count: int = 2) -> str:
+    """A span in its largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
+    if seconds is None:
+        return "-"
+    rest = max(int(seconds), 0)
+    first = next((index for index, (size, _) in enumerate(_UNITS) if rest >= size), len(_UNITS) - 1)
+    parts: list[str] = []
+    for size, unit in _UNITS[first : first + count]:
+        amount, rest = divmod(rest, size)
+        parts += [f"{amount}{unit}"] if amount or not parts else []
+    return " ".join(parts)
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
+    try:
+        seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
+    except (StopIteration, ValueError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def ago(moment: float, now: float) -> str:
+    """A moment before now in words: `just now`, `3m ago`."""
+    passed = now - moment
+    return "just now" if passed < 5 else f"{duration(passed)} ago"
+
+
+def wall(at: float) -> datetime | None:
+    """A moment by the clock of this computer; None for one that no calendar has: files may claim any time."""
+    try:
+        return datetime.fromtimestamp(at, UTC).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def clock(at: float, now: float) -> str:
+    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's."""
+    then, today = wall(at), wall(now)
+    if then is None or today is None:
+        return "?"
+    return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def local(at: float) -> str:
+    """A moment by the clock of this computer with its date: `2026-03-01 14:03:10`; `?` for none of this world."""
+    then = wall(at)
+    return "?" if then is None else f"{then:%Y-%m-%d %H:%M:%S}"
+
+
+def iso(at: float | None) -> str | None:
+    """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
+    try:
+        return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def utc(at: float | None) -> str:
+    """A moment for people elsewhere, in UTC: `2026-03-01 14:03:10`; `-` where it is not known."""
+    return (iso(at) or "-").replace("T", " ").removesuffix("Z")
+
+
+# Looks
+
+
+class Look(NamedTuple):
+    """How something is shown: never by colour alone. `color` is a variable of the theme, `state-…` or `text-…`."""
+
+    glyph: str
+    word: str
+    color: str
+
+
+_COLORS = {
+    # A theme has one colour for what nobody knows.
+    Shown.UNKNOWN: "stale",
+    Shown.SILENT: "stale",
+    Shown.GONE: "failed",
+    Shown.FALSE: "contradicted",
+    Shown.WAITING: "submitted",
+    Shown.IDLE: "partial",
+}
+LOOKS: Mapping[str, Look] = {
+    shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
+}  # By what is shown, or the state of an attempt
+
+VERDICTS = {
+    Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
+    Verdict.UNVERIFIABLE: Look("?", "unverifiable", "text-muted"),
+    Verdict.VERIFIED: Look("✓", "verified", "state-completed"),
+}  # In the order in which claims are told
+
+SEVERITIES = {
+    Severity.ERROR: Look("✗", "error", "text-error"),
+    Severity.WARNING: Look("!", "warning", "text-warning"),
+}
+
+TODOS = {
+    TodoStatus.PENDING: Look("○", "pending", "text-muted"),
+    TodoStatus.IN_PROGRESS: Look("◐", "in progress", "state-working"),
+    TodoStatus.DONE: Look("✓", "done", "state-completed"),
+}
+
+
+def claims_of(task: Task) -> list[Claim]:
+    """What a task claims, the false first; what it says of one file in several places is one claim."""
+    order = list(VERDICTS)
+    return sorted(merged(task.claims), key=lambda claim: order.index(claim.verdict))
+
+
+def false_claims(task: Task) -> list[Claim]:
+    """What a task claims, and is not so."""
+    return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+
+
+ASKS = {
+    RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
+    RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
+    RequestKind.FORM: Look("■", "asks", "state-blocked"),
+}  # Of a task whose program waits for the operator
+
+
+def look(task: Task) -> Look:
+    """The look of a task, by what is shown, and by what its program asks."""
+    request, asked = task.request, task.asked_there
+    if task.shown is Shown.BLOCKED and request is not None and request.waits_for_operator:
+        return ASKS[request.kind]
+    if task.shown is Shown.BLOCKED and asked:
+        return ASKS[RequestKind.PERMISSION if asks_leave(asked) else RequestKind.QUESTION]
+    return LOOKS[task.shown]
+
+
+def look_of_attempt(task: Task, attempt: Attempt) -> Look:
+    """The look of an attempt: that of the task, for its last one, but for what was decided about it since."""
+    is_decided = task.binding is not None and task.own_state is not State.CANCELED
+    return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
+
+
+# Words of a task
 
 BASES = {
     Basis.PACKET: "its packet names the parent",
@@ -26,8 +217,7 @@ BASES = {
     Basis.DOTTED_PREFIX: "the parent's id is the beginning of its id",
     Basis.DIRECTORY: "it lies in the parent's directory",
     Basis.NONE: "nothing names a parent",
-}
-"""Why a task stands below its parent."""
+}  # Why a task stands below its parent
 
 
 def whereabouts(workspace: str) -> str:
@@ -57,19 +247,11 @@ def aside_words(task: Task, now: float) -> str:
     """How what is open about a task was put aside; blank where it was not."""
     if task.snoozed_until is None:
         return "acknowledged" if task.acknowledged else ""
-    if isinf(task.snoozed_until):
+    if math.isinf(task.snoozed_until):
         return "snoozed"
     until = clock(task.snoozed_until, now)
     # Nobody looks at its seconds.
     return f"snoozed until {until[:5] if ' ' not in until else until}"
-
-
-def counted_aside(tree: Tree) -> str:
-    """How many tasks do not ask because they were put aside; blank where there are none."""
-    aside = tree.put_aside()
-    snoozed = sum(task.snoozed for task in aside)
-    counts = {"acknowledged": len(aside) - snoozed, "snoozed": snoozed}
-    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
 
 
 def retries_left(retry: Retry) -> str:
@@ -85,7 +267,7 @@ def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
     it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
     if task.late and task.since is not None and now >= task.since:
-        return f"not started for {span(now - task.since, 1)}"
+        return f"not started for {in_units(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
         return "its files were deleted"
     if task.shown is not Shown.WAITING:
@@ -99,7 +281,7 @@ def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     one, others = max(holding, key=lambda each: each.shown.urgency), task.below.count(_holds_up)[True] - 1
     words = held_up(one, tasks, now)
     if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
-        words = f"{one.shown.word} {span(now - one.since, 1)}"
+        words = f"{one.shown.word} {in_units(now - one.since, 1)}"
     return f"waits for {name_of(one)}{f', {words}' if words else ''}{f' +{others:,}' if others > 0 else ''}"
 
 
@@ -123,7 +305,7 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """Why a task is in its state, at a moment (epoch seconds): of a silent one also for how long, and whether its
     process is gone; of one of which nothing is known, since when; of one that is held up, by whom."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
-        unknown = span(now - task.lost_since, 1)
+        unknown = in_units(now - task.lost_since, 1)
         if task.workspace:
             return f"nothing is known for {unknown}: {task.why}"
         return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
@@ -135,7 +317,7 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
         return task.why
     process, words = process_words(task.run), [task.why]
     if task.since is not None and now >= task.since:
-        words.append(f"silent for {span(now - task.since, 1)}")
+        words.append(f"silent for {in_units(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
 
 
@@ -166,8 +348,6 @@ def answer(attempt: Attempt) -> str | None:
 
 # Work that goes on
 
-_PROGRAMS = {"claude-code": "claude", "qwen-code": "qwen"}
-
 
 def doing_words(doing: Activity) -> str:
     """The activity of an agent: the tool and what it works on, its words, or the todo; foreign."""
@@ -182,14 +362,14 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
     """How many tasks right below a working one it waits for; 0 where it does something itself."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
-    if not is_handing_on(task.doing):
+    if not standing.is_handing_on(task.doing):
         return 0
     return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
 
 
 def program_of(source: str) -> str:
     """The program that a source reads the sessions of, in a word; foreign."""
-    return _PROGRAMS.get(source, source.partition("-")[0])
+    return source.partition("-")[0]
 
 
 # The state as A2A has it, the Agent2Agent protocol: for programs that know that and not us
@@ -249,6 +429,94 @@ def why_not(request: Request) -> str | None:
     return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
+# Requests of programs
+
+_INIT = frozenset({"claude-code", "opencode", "kilo"})
+"""The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
+
+_ELSEWHERE = {
+    Permitter.PERSON: "in the program",
+    Permitter.HOOK: "by a hook, not with your answer",
+    Permitter.RULE: "by a rule of the program",
+    Permitter.UNKNOWN: "elsewhere",
+}
+
+
+def standing_words(request: Request, now: float) -> str:
+    """How far it has got, in our own words."""
+    did = _did(request)
+    match request.stage:
+        case RequestStage.OFFERED:
+            return left_words(request, now) or "waits for you"
+        case RequestStage.DECIDED:
+            return f"{did}, not delivered yet"
+        case RequestStage.DELIVERED:
+            return f"{did} and delivered; what came of it is not known yet"
+        case RequestStage.ACTED:
+            return f"{did} by you"
+        case RequestStage.ELSEWHERE:
+            who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
+            return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
+        case RequestStage.UNKNOWN:
+            return f"{did} by you; whether that counted is not known: the connection to its program broke"
+    late = "; your answer came too late" if request.allowed is not None else ""
+    return f"gone: {GONE}{late}"
+
+
+def left_words(request: Request, now: float) -> str:
+    """How long it can be answered here, and what is then; "" where it does not end, or has ended."""
+    if request.until is None or not request.can_answer:
+        return ""
+    left = duration(max(request.until - now, 0.0))
+    if request.prompt_hidden:
+        return f"its prompt appears in its terminal in {left}"
+    return f"can be answered here for {left}"
+
+
+def denial_words(request: Request) -> list[str]:
+    """Sentences about all that a denial ends besides what is asked."""
+    if Action.DENY not in request.actions:
+        return []
+    said = []
+    if request.ends_others:
+        said.append(f"a denial ends {plural(request.ends_others, 'other open request')} of its session, too")
+    if request.ends_turn:
+        said.append(f"a denial{' without words' if request.words else ''} ends the turn of its agent")
+    return said
+
+
+def whole_input(request: Request) -> str:
+    """The exact input, as it is read; "" where what is shown of it besides is all of it."""
+    import json  # not for the first frame
+
+    try:
+        value = json.loads(request.input)
+    except (ValueError, RecursionError):
+        value = request.input
+    parts = list(value.values()) if isinstance(value, dict) else [value]
+    if all(part in (request.shown, request.said) for part in parts):
+        return ""
+    return value if isinstance(value, str) else indented(value)
+
+
+def where(task: Task) -> str:
+    """Where what a task asks of a person is answered, and why not here; "" where it can be answered here, or nothing
+    is asked. Of what a holder says, foreign."""
+    if (request := task.request) is not None:
+        return (why_not(request) or "") if request.waits_for_operator else ""
+    run = task.run
+    if run is None or not task.asked_there:
+        return ""
+    is_able = run.source in _INIT
+    return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE
+
+
+def _did(request: Request) -> str:
+    if not request.allowed:
+        return "answered" if request.allowed is None else "denied"
+    return "allowed" if request.kind is RequestKind.PERMISSION else "answered"
+
+
 # Model and mode
 
 
@@ -275,30 +543,20 @@ class Compared(NamedTuple):
         return Agreement.MATCHES if one == other else Agreement.DIFFERS
 
 
-def model_of(reported: str | None, run: Run | None) -> Compared:
-    """A model, against the one that a session store recorded."""
-    return Compared(reported, run.model if run else None)
-
-
-def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
-    """A mode, against the one that the handoff asked for."""
-    return Compared(reported, packet.mode if packet else None)
+def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple[Compared, Compared]:
+    """The model that a return reports against the one that a session store recorded, and the mode against the one that
+    the handoff asked for."""
+    return Compared(result.model, run.model if run else None), Compared(result.mode, packet.mode if packet else None)
 
 
 # Decisions
 
-_UNREAD = 180.0
-"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+_UNREAD = 180.0  # An agent that waits for a decision reads it within seconds: after this, nobody waits
 
 
 def decision_of(task: Task) -> Decision | None:
     """The decision that still matters: about the latest attempt, else about the one before it."""
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
-
-
-def state_words(state: str, *, contradicted: bool) -> str:
-    """A state, and that a claim is false: the one is not said without the other."""
-    return f"{state}, contradicted" if contradicted else str(state)
 
 
 def is_unread(decision: Decision, now: float) -> bool:
@@ -332,8 +590,12 @@ def on_their_way(tree: Tree) -> list[Decision]:
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
     without its provider; None where a price is missing, or no store tells of tokens."""
-    runs = [one.run for one in task.attempts if one.run is not None and one.run.tokens is not None]
-    models = [run.model or "" for run in runs]
-    each = [prices.get(model, prices.get(model.rpartition("/")[2])) for model in models]
-    costs = [price * (run.tokens or 0) / 1_000_000 for run, price in zip(runs, each, strict=True) if price is not None]
-    return sum(costs) if costs and len(costs) == len(runs) else None
+    total = None
+    for run in (one.run for one in task.attempts):
+        if run is not None and run.tokens is not None:
+            model = run.model or ""
+            price = prices.get(model, prices.get(model.rpartition("/")[2]))
+            if price is None:
+                return None
+            total = (total or 0.0) + price * run.tokens / 1_000_000
+    return total

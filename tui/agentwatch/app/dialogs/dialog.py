@@ -8,8 +8,10 @@ import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -28,10 +30,9 @@ from textual.widgets import Input, Static, TextArea
 from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.document import Document, tell
+from agentwatch.app.dialogs.document import Document
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.details.blocks import Block, Quotation, Text, lay_out
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import TRUNCATED, Block, Page, Quotation, Text, lay_out, show_words
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
@@ -47,7 +48,6 @@ from agentwatch.decisions.form import (
     facts,
     request_facts,
     unfit,
-    with_document,
     words_of_child,
     words_of_request,
 )
@@ -57,19 +57,15 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, 
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, exact, quoted, shown
-from agentwatch.view.requests import standing_words
-from agentwatch.view.words import name_of, plural, program_of
+from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
 
 ARMING_SECONDS = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
-LABEL = 10
-"""Cells of the column with the labels."""
-_WIDE = 110
-"""Cells from which foreign words stand beside what is handed on."""
+LABEL = 10  # Cells of the column with the labels
+_WIDE = 110  # Cells from which foreign words stand beside what is handed on
 _TALL = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
-_LEAST = 30, 10
-"""Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
+_LEAST = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
 _PATIENCE = 1.0
 """Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
 _LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
@@ -77,8 +73,7 @@ _LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.
 _DONE = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 _EFFECTS = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
-End = Enum("End", "DECIDED SKIPPED LEFT")
-"""How a dialog was left, where not for another action."""
+End = Enum("End", "DECIDED SKIPPED LEFT")  # How a dialog was left, where not for another action
 
 
 # Cases
@@ -145,7 +140,8 @@ class AttemptCase:
 
     async def sign(self, document: str, note: str) -> DecisionMade:
         """Record it as it is filled in. Raises DecisionError."""
-        params = with_document(self.action, self.form.params(), document)
+        handed: dict[str, Any] = {self.form.spec.document: document} if document else {}
+        params = replace(self.form.params(), **handed)
         return await self.monitor.decide(self.subject, self.action, params, note)
 
     def outcome(self, decided: DecisionMade) -> str:
@@ -171,7 +167,6 @@ class RequestCase:
         self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
 
     def change(self, now: float) -> str | None:
-        """As that of an attempt."""
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
@@ -183,8 +178,7 @@ class RequestCase:
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
 
     def facts(self, now: float) -> Iterator[Fact]:
-        """As those of an attempt."""
-        return request_facts(self.request, now, asker=self._asker)
+        return request_facts(self.request, now, self._asker)
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The same; `unread` is the part of the call that was not in sight yet."""
@@ -195,7 +189,6 @@ class RequestCase:
         return [Quotation(*part) for part in words_of_request(self.request)]
 
     def effect(self) -> str:
-        """As that of an attempt."""
         if self.form.params().rule is not None:
             return "allows it, and what the rule covers"
         action = self.form.action or Action.ANSWER
@@ -207,7 +200,6 @@ class RequestCase:
         return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
 
     def outcome(self, decided: DecisionMade) -> str:  # noqa: ARG002 - there is nothing to deliver
-        """As that of an attempt."""
         request, done = self.request, _DONE[self.form.action or Action.DENY]
         query = request.queries[0].question if request.queries else request.shown or request.input
         return f"{done} {clean(program_of(request.source), 20)}: {quoted(query, 30)}"
@@ -280,20 +272,22 @@ class Choice(Widget, can_focus=True):
         lines: list[Content] = []
         field, marks = self._field, "□■" if self._field.several else "○●"
         for number, (label, description) in enumerate(field.options):
-            is_taken, click = number in field.taken, Style.from_meta({"choice": number})
+            is_taken = number in field.taken
             style = "bold $text-accent" if is_taken else "$text-muted"
+            mark = Content.styled(f"{marks[is_taken]} ", style)
             if field.question is not None:
-                here = "›" if field.several and number == self._at else " "
-                first = Content.styled(f"{here}{marks[is_taken]} ", style)
-                words = Text(Content.styled(exact(label, LONGEST), style * is_taken), first, "  ┊ ")
-                about = Text(Content.styled(shown(description, LONGEST), "$text-muted"), Content("  ┊ "), "  ┊ ")
-                whole = lay_out([words, *([about] if description else [])], width)
-                lines += (line.content.stylize(click) for line in whole)
-                continue
-            said = Content.styled(shown(f"{label} ({description})" if description else label), style)
-            first = Content.styled(f"{marks[is_taken]} ", style)
-            laid = [line.content.stylize(click) for line in Text(said, first, "  ").lines(width)]
-            if lines and lines[-1].cell_length + 2 + laid[0].cell_length <= width and len(laid) == 1:
+                here = Content("›" if field.several and number == self._at else " ")
+                texts = [Text(Content.styled(exact(label, LONGEST), style * is_taken), here + mark, "  ┊ ")]
+                if description:
+                    about = Content.styled(shown(description, LONGEST), "$text-muted")
+                    texts.append(Text(about, Content("  ┊ "), "  ┊ "))
+            else:
+                words = shown(f"{label} ({description})" if description else label)
+                texts = [Text(Content.styled(words, style), mark, "  ")]
+            click = Style.from_meta({"choice": number})
+            laid = [line.content.stylize(click) for line in lay_out(texts, width)]
+            is_short = field.question is None and len(laid) == 1
+            if is_short and lines and lines[-1].cell_length + 2 + laid[0].cell_length <= width:
                 laid = [Content("  ").join([lines.pop(), *laid])]
             lines += laid
         return lines
@@ -403,8 +397,6 @@ class DecisionScreen(ModalScreen[End | Action]):
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
                 ours.border_title = f"◆ {form.spec.glyph} {form.spec.word}"
-                if self._queue is not None:
-                    ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 for one in form.fields:
                     for number, widget in enumerate(_widgets_of(one) if one.label else ()):
@@ -444,11 +436,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.set_interval(1.0, self.look)
         self._go_to(self.case.form.first)
         self._read_words()
-        for page in (
-            self._page,
-            self.query_one("#decision"),
-            *((self._document.area, self._document.page) if self._document else ()),
-        ):
+        for page in self.query("#decision, Page, TextArea"):
             self.watch(page, "scroll_y", self._look_soon, init=False)
         self.call_after_refresh(self._arm)
 
@@ -465,11 +453,12 @@ class DecisionScreen(ModalScreen[End | Action]):
             self._look_soon()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= _WIDE, "-wide")
-        if event.size.width >= _WIDE:
+        width, height = event.size
+        self.set_class(width >= _WIDE, "-wide")
+        if width >= _WIDE:
             self.remove_class("-reading")
-        self.set_class(event.size.height < _TALL, "-low")
-        self.set_class(event.size.width < _LEAST[0] or event.size.height < _LEAST[1], "-small")
+        self.set_class(height < _TALL, "-low")
+        self.set_class(width < _LEAST[0] or height < _LEAST[1], "-small")
         self._look_soon()
 
     @on(Input.Changed)
@@ -513,11 +502,25 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         if self._document is not None:
             self._document.show_status()
-        tell(self._facts, Content("\n").join(self._fact_lines()))
+        ours, subtitle = self.query_one("#ours"), self._subtitle()
+        # Textual paints the frame anew for an equal one, too.
+        if ours.border_subtitle != subtitle:
+            ours.border_subtitle = subtitle
+        show_words(self._facts, Content("\n").join(self._fact_lines()))
         standing = self._standing()
         for one in self._standings:
-            tell(one, standing)
+            show_words(one, standing)
         self._footer.redraw()
+
+    def _subtitle(self) -> str:
+        """The place in the review, and that other requests run out meanwhile: of those, when the first one does."""
+        parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
+        own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
+        asked = chain(*(task.requests for task in self._app.monitor.tree.asking()))
+        ends = [one.until for one in asked if one.can_answer and one.until is not None and one.request_id != own]
+        if ends:
+            parts.append(f"■ {plural(len(ends), 'other request')}: {duration(min(ends) - self._app.clock())} left")
+        return "   ".join(parts)
 
     def _fact_lines(self) -> Iterator[Content]:
         width = max((self._facts.size.width or self.size.width - 6) - LABEL, 8)
@@ -571,9 +574,8 @@ class DecisionScreen(ModalScreen[End | Action]):
             return ""
         own = self._document and self._document.reading
         page, end = own or (self._page, self._page.end_of(self.case.to_read))
-        if isinstance(page, Page) and page.line(max(min(end, len(page.lines) - 1), 0)).content.plain.startswith(
-            "truncated: "
-        ):
+        lines = page.lines if isinstance(page, Page) else ("",)
+        if any(line.startswith(TRUNCATED) for line in lines[: end + 1]):
             return f"it is too long to be read here: {self.case.elsewhere}"
         left = end
         with suppress(NoWidget):
@@ -581,7 +583,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             # In a low window only a part of the page may be in sight.
             in_sight = (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
             left = end - int(page.scroll_offset.y) - in_sight
-        if left > 0 or (isinstance(page, Page) and not page.lines):
+        if left > 0 or not lines:
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
         # Before, the frame may be there without its facts, and what stands below them in sight for a moment.
         self._is_read = self._is_armed
@@ -632,15 +634,14 @@ class DecisionScreen(ModalScreen[End | Action]):
         if not await self._open_key():
             return None
         document, note = self._document, self._note.value
-        shown_text = document.text if document is not None else ""
-        is_sound = document is None or await document.is_sound(note)
-        if document is not None and document.text != shown_text:
+        text = document.text if document is not None else ""
+        if document is not None and not await document.is_same(note):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
-        # What was found true before the disk was asked may be so no more.
-        is_changed = self.case.change(self._app.clock()) is not None or not self._is_armed
-        if not is_sound or is_changed or self._missing() is not None:
             return None
-        return await self.case.sign(shown_text, note.strip())
+        # What was found true before the disk was asked may be so no more.
+        if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing() is not None:
+            return None
+        return await self.case.sign(text, note.strip())
 
     async def _open_key(self) -> bool:
         """Unlock the key that signs, with the passphrase that was typed; False where that is missing. Raises
@@ -676,12 +677,6 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def action_skip(self) -> None:
         self.leave(End.SKIPPED)
-
-    def action_next_field(self) -> None:
-        self.focus_next()
-
-    def action_previous_field(self) -> None:
-        self.focus_previous()
 
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""

@@ -14,8 +14,17 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
-from agentwatch.app.widgets.details.blocks import Block, Difference, Quotation, compare, faint, heading, text
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import (
+    Block,
+    Difference,
+    Page,
+    Quotation,
+    compare,
+    faint,
+    heading,
+    show_words,
+    text,
+)
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
@@ -23,25 +32,15 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, hides
 from agentwatch.view.words import plural
 
-_AGAIN = 2.0
-"""Seconds after which a host that did not answer is asked for the text again."""
-_PAUSE = 0.2
-"""Seconds without a key after which the document is made again, or its text is checked."""
-_LONG = 100
-"""Lines from which it is read to its end before it is signed."""
-_LARGEST = 128 * 1024
-"""Characters up to which a document is shown; a larger one takes seconds to lay out."""
+_AGAIN = 2.0  # Seconds after which a host that did not answer is asked for the text again
+_PAUSE = 0.2  # Seconds without a key after which the document is made again, or its text is checked
+_LONG = 100  # Lines from which it is read to its end before it is signed
+_LARGEST = 128 * 1024  # Characters up to which a document is shown; a larger one takes seconds to lay out
 
 
 def _as_read(text: str) -> str:
     """A document as its reader gets it: with the line breaks that JSON spells."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", text)
-
-
-def tell(line: Static, content: Content) -> None:
-    """Have a line of ours read so; one that does already is not painted again."""
-    if not (isinstance(line.content, Content) and content.is_same(line.content)):
-        line.update(content)
 
 
 class Document(Vertical):
@@ -81,8 +80,7 @@ class Document(Vertical):
         self._proposal: Proposal | None = None
         self._note = self.text = self._why_blank = self._no_answer = ""
         """The note to put into it, the text, why that is blank, and why it cannot be had now."""
-        self.problems: list[str] | None = None
-        """The faults of the text, None as long as it is being checked."""
+        self.problems: list[str] | None = None  # The faults of the text, None as long as it is being checked
         self._difference: Difference | None = None
         self._hides = self._is_turned = False
         """Whether the text hides something in an editor, so that its page is shown first; whether the other one is."""
@@ -171,7 +169,7 @@ class Document(Vertical):
                 parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
             if self._hides:
                 parts.append(Content.styled("blanks in it are counted; ctrl+t: editor", "$text-warning"))
-        tell(self.status, Content("   ").join(parts))
+        show_words(self.status, Content("   ").join(parts))
 
     def missing(self) -> str | None:
         """The step before it can be handed on, in small letters; None if it can."""
@@ -183,17 +181,14 @@ class Document(Vertical):
             return f"the {self.label} is too large to be shown here: shorten it with ctrl+e, or use `agentwatch decide`"
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
-    async def is_sound(self, note: str) -> bool:
-        """Whether the text that is on the screen can be handed on; else `missing` says why not.
-
-        It is made once more: a key that was typed right after the note comes before the news of the note. A change by
-        that is shown, and not handed on unseen.
-        """
+    async def is_same(self, note: str) -> bool:
+        """Make and check it once more: a key that was typed right after the note comes before the news of the note.
+        Whether it is still the text on the screen; a change is shown, and not handed on unseen."""
         shown, self._note = self.text, note
         self.workers.cancel_node(self)
         await self._make()
         await self._check()
-        return self.text == shown and self.missing() is None
+        return self.text == shown
 
     async def _check(self) -> None:
         proposal, checked = self._proposal, self.text

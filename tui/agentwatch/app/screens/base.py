@@ -13,9 +13,10 @@ from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Facts, Header
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.view.order import Group
+from agentwatch.view.rows import Group
 
 
 class MonitorScreen(Screen[ScreenResultType]):
@@ -63,7 +64,7 @@ class MonitorScreen(Screen[ScreenResultType]):
     def read_facts(self) -> None:
         """Look at all that header and footer show; they are made anew where it is different."""
         monitor, tree = self._monitor, self._monitor.tree
-        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW)
+        now = cast("AgentwatchApp", self.app).main.task_tree.order.tally(Group.NOW).sums
         first = next(iter(tree.queue), "")
         self.facts = Facts(
             monitor.title,
@@ -72,7 +73,8 @@ class MonitorScreen(Screen[ScreenResultType]):
             monitor.settings.read_only,
             tree.totals.tasks,
             now.tasks,
-            now.present,
+            now.shown,
+            now.verdicts[Verdict.VERIFIED],
             len(tree.notices) + len(monitor.messages),
             len(tree.unseen),
             tree.totals.needs_operator,

@@ -18,6 +18,7 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     MARKED,
     Block,
+    Page,
     Text,
     caution,
     heading,
@@ -29,8 +30,7 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
     text,
 )
-from agentwatch.app.widgets.details.live import ENDED
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.pane import ENDED
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
@@ -39,7 +39,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.files.read import to_name
 from agentwatch.sources.sessions.entries import EntryKind, Step, command_in, step_of, written
 from agentwatch.text import clean_lines
-from agentwatch.view import looks, times
+from agentwatch.view.words import VERDICTS, in_units, local
 
 
 class Written(NamedTuple):
@@ -138,7 +138,7 @@ def _nothing(problem: str) -> Text:
 
 def _head_of(claim: Claim) -> Content:
     """The name of a claim, its verdict, and what that rests on."""
-    verdict = in_color(looks.VERDICTS[claim.verdict])
+    verdict = in_color(VERDICTS[claim.verdict])
     return Content.assemble(claimed(claim).stylize("bold"), "\n", verdict, "   ", about(claim))
 
 
@@ -164,9 +164,9 @@ def write_step(wanted: ReadStep) -> Written:
         step = step_of(step.place, whole.said, step.answered, whole.result)
         blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
     mark, style = ENDED[step.outcome]
-    parts = [(HEADS.get(step.kind, ""), "bold"), (times.local(step.at) if step.at else "", FAINT)]
+    parts = [(HEADS.get(step.kind, ""), "bold"), (local(step.at) if step.at else "", FAINT)]
     if step.kind is EntryKind.CALL:
-        took = "" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}"
+        took = "" if step.ended_at is None else f"took {in_units(step.ended_at - step.at)}"
         parts = [
             (plain(f"{step.tool} {step.about}".rstrip()).plain, "bold"),
             parts[1],

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -14,7 +15,6 @@ from textual.widgets import Static
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
-from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
@@ -22,8 +22,10 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.standing import mark_of
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, shown
-from agentwatch.view.order import end_of_chain
-from agentwatch.view.query import Query
+from agentwatch.view.rows import Query, end_of_chain
+
+if TYPE_CHECKING:
+    from agentwatch.app.widgets.details.pane import DetailsPane
 
 _WIDE = 100
 """Columns from which the details stand beside the tree."""
@@ -88,7 +90,7 @@ class MainScreen(MonitorScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
-    details: DetailsPane | None = None
+    details: "DetailsPane | None" = None
     """The details, once they are there."""
     _looked_at: tuple[str, str] | None = None
     """The task that is new and was selected a second ago, and its mark."""
@@ -141,8 +143,8 @@ class MainScreen(MonitorScreen[None]):
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
-        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
-        from agentwatch.app.widgets.details import DetailsPane  # imported on the line above
+        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
+        from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
         body = self.query_one("#body")
         if body.is_attached:

@@ -10,8 +10,7 @@ from textual.screen import ModalScreen
 
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
-from agentwatch.app.widgets.details.blocks import GAP, Block, Text, left_out, markdown, text
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.blocks import GAP, Block, Page, Text, left_out, markdown, text
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 

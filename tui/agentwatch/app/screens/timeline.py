@@ -26,10 +26,8 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.view import times
-from agentwatch.view.looks import look
-from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, spans_of
-from agentwatch.view.words import in_line, name_of
+from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, last_of, spans_of
+from agentwatch.view.words import clock, duration, in_line, in_units, look, name_of
 
 IDLE = 600.0
 """Seconds without a sign of anybody, from which a stretch of time counts as idle."""
@@ -285,7 +283,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         if (task := self.cursor_task) is None:
             return []
         face, spans = look(task), spans_of(task)
-        words = span_words(spans[-1], self.frame.now) if spans else "no file speaks of it"
+        words = span_words(last_of(spans), self.frame.now) if spans else "no file speaks of it"
         parts = [
             Part(f" {face.glyph} ", palette.states[face.color]),
             Part(clip(name_of(task), width // 3), palette.strong),
@@ -311,12 +309,12 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
         rail = "━" if task.below is not None else "▓" if span.look.word in _BAD_WORDS else "█"
         for x in range(max(left, 0), min(end, present, frame.width)):
             bar.put(x, "╱" if x in folded else _FILLS.get(span.kind, rail), style)
-        length = times.duration(span.until(frame.now) - span.start)
-        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if span.kind is Kind.WORK and end < present:
             bar.put(end, span.look.glyph, style)
         if span is not spans[-1]:
             continue
+        length = duration(span.until(frame.now) - last_of(spans).start)
+        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs)
         else:
@@ -328,9 +326,9 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
 
 def span_words(span: Span, now: float) -> str:
     """When an attempt or a wait began and ended, and how long it took."""
-    start, length = times.clock(span.start, now), times.span(span.until(now) - span.start)
+    start, length = clock(span.start, now), in_units(span.until(now) - span.start)
     if span.kind is Kind.WORK:
-        return f"{start} → {'now' if span.end is None else times.clock(span.end, now)}  {length}"
+        return f"{start} → {'now' if span.end is None else clock(span.end, now)}  {length}"
     waits = "waits for you" if span.asks else "waits"
     words = {Kind.WAIT: waits, Kind.SILENT: span.look.word}.get(span.kind, "handed off, no sign of life")
     return f"{words} since {start}, {length}"

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from agentwatch.app.actions import Home, bindings
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean
-from agentwatch.view.query import OFFERED, Query, complete, parse
+from agentwatch.view.rows import OFFERED, Query, complete, parse
 
 _LONGEST = 200
 """Characters of a filter."""

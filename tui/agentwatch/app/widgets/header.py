@@ -1,5 +1,7 @@
 """The line at the top: the workspace, whether it is live, the tasks that go on now, those that are new or need you."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -10,9 +12,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip, wi
 from agentwatch.delegation.task import Shown
 from agentwatch.sources import Health
 from agentwatch.text import shown
-from agentwatch.view.looks import LOOKS
-from agentwatch.view.order import VERIFIED, Present
-from agentwatch.view.words import plural
+from agentwatch.view.words import LOOKS, plural
 
 # Those that go on first, then those that went wrong; those that are over come last.
 _GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
@@ -45,7 +45,8 @@ class Facts(NamedTuple):
     read_only: bool = False
     tasks: int = 0
     now: int = 0
-    present: Present = Present()
+    present: Mapping[Shown, int] = MappingProxyType({})
+    verified: int = 0
     notices: int = 0
     new: int = 0
     asking: int = 0
@@ -103,8 +104,8 @@ def _counts(gap: str, facts: Facts, palette: Palette) -> Parts:
     """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
     parts: Parts = []
     for key in _COUNTED:
-        if count := facts.present[key]:
-            face, verified = LOOKS[key], facts.present[VERIFIED] if key is Shown.COMPLETED else 0
+        if count := facts.present.get(key):
+            face, verified = LOOKS[key], facts.verified if key is Shown.COMPLETED else 0
             words = f" {face.word}" if key is Shown.FALSE else f" ({verified:,} verified)" if verified else ""
             parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
             parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))

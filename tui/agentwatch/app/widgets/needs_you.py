@@ -10,11 +10,8 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip_nam
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import summary
-from agentwatch.view.looks import look
-from agentwatch.view.order import chain_name
-from agentwatch.view.query import Query
-from agentwatch.view.times import duration
-from agentwatch.view.words import in_line, name_of
+from agentwatch.view.rows import Query, chain_name
+from agentwatch.view.words import duration, in_line, look, name_of
 
 _TALL = 30
 """Lines of screen from which the strip may take more than one, and has a line of its own above it."""

@@ -19,11 +19,19 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.text import shown, summary
-from agentwatch.view.looks import LOOKS, look
-from agentwatch.view.order import ASKING, Group, Row, Tally
-from agentwatch.view.requests import standing_words
-from agentwatch.view.times import duration
-from agentwatch.view.words import doing_words, held_up, is_on_its_way, name_of, program_of, waits_for
+from agentwatch.view.rows import Group, Row, Tally
+from agentwatch.view.words import (
+    LOOKS,
+    doing_words,
+    duration,
+    held_up,
+    is_on_its_way,
+    look,
+    name_of,
+    program_of,
+    standing_words,
+    waits_for,
+)
 
 _STEP = 2
 """Cells of indent a level."""
@@ -140,7 +148,7 @@ def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
     columns, palette, name = state.columns, state.palette, tally.group.name
     parts = [state.mark, _arrow(state), Part(name, palette.muted + palette.strong)]
     room = columns.width - 5 - len(name)
-    if state.row.folded and (asking := tally.present[ASKING]):
+    if state.row.folded and (asking := tally.sums.needs_operator):
         words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
         parts += [Part("  "), Part(words, palette.needs)]
         room -= cell_len(words) + 2

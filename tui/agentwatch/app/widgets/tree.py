@@ -27,9 +27,8 @@ from agentwatch.app.widgets.task_line import (
 )
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.order import Group, Order, Row, RowId, chain_name, has_finished
-from agentwatch.view.query import Found, Query, found_in
-from agentwatch.view.times import wall
+from agentwatch.view.rows import Found, Group, Order, Query, Row, RowId, chain_name, found_in, has_finished
+from agentwatch.view.words import wall
 
 
 class TaskTree(Painted, ScrollView, can_focus=True):
@@ -149,7 +148,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if task_id in self._tree.tasks:
             self._is_placed = True
             path = [task_id, *self._tree.ancestors(task_id)]
-            self.folds -= {*path[1:], self.order.group(path[-1])}
+            self.folds -= {*path[1:], *(group for group, runs in self.order.groups.items() if path[-1] in runs)}
             self._rebuild()
             self._put(self.places.get(task_id, self._row), jumps=True)
 

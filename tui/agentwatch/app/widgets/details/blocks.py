@@ -1,4 +1,5 @@
-"""Blocks that lay themselves out into lines of a given width: foreign Markdown, documents, sources and differences.
+"""Blocks that lay themselves out into lines of a given width: foreign Markdown, documents, sources and differences;
+and the page that draws their lines.
 
 Not markdown-it-py: hostile input of 16 KiB took it 0.8 s. A scanner looks at each character a bounded number of times.
 A link or an image is shown as its text and its address and cannot be clicked; all else that it does not know is shown
@@ -12,21 +13,29 @@ from difflib import unified_diff
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
+from textual import events, on
 from textual.content import Content
+from textual.geometry import Region, Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import Visual
+from textual.widgets import Static
 
+from agentwatch.app.actions import Home, bindings
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whole
-from agentwatch.view.looks import SEVERITIES, Look
+from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
-_QUOTED = 13
-"""Cells of the column with the labels of foreign words."""
-MAX_LINES = 4_000
-"""Lines of all blocks together that are shown."""
+_QUOTED = 13  # Cells of the column with the labels of foreign words
+TRUNCATED = "truncated: "  # Words with which a line of ours tells of a cut
+MAX_LINES = 4_000  # Lines of all blocks together that are shown
 _MARKDOWN = 1_000, 64 * 1024
 """The lines and characters of one string that are looked at; an agent's note is one or two screens."""
-_MAX_INDENT = 8
-"""Columns of nesting that are kept: deeper lists would leave no room for their text."""
+_MAX_INDENT = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
 
 ACCENT = "bold $text-accent"
 FAINT = ".details--faint"
@@ -45,15 +54,14 @@ _INLINE = re.compile(
     r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
 _EMPHASIS = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
-MAX_DEPTH = 8
-"""Levels of a JSON value that are written out; deeper ones are left to the Raw tab."""
+MAX_DEPTH = 8  # Levels of a JSON value that are written out; deeper ones are left to the Raw tab
 _RENAMED = (
     "reported_state=state error_code=error error_message=message retry_recommended=retry retry_hint=hint task_id=task "
     "agent_name=agent agent_type=agent session_id=session delegation_path=path delegation_depth=depth "
     "duration_seconds=seconds execution_time_seconds=seconds confidence_level=confidence token_usage=tokens "
     "verbosity_level=level parent_task_id=parent decision_id=decision handoff_schema=schema phase_count=phases "
     "estimated_hours=hours findings_count=findings requires_user_review=review review_reason=because "
-    "phases_completed=phases phases_total=in_all identified_gaps=gaps attestation=runtime_attestation "
+    "phases_completed=phases_done phases_total=phases identified_gaps=gaps attestation=runtime_attestation "
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
@@ -61,18 +69,17 @@ _LABELS = dict(pair.split("=") for pair in _RENAMED.split())
 """How keys are called here, where they are not called by their own words."""
 _MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
 _MUST = {"required": "must read", "must_create": "must create"}
-MARKED = "▌"
-"""In front of the lines that a claim names."""
+MARKED = "▌"  # In front of the lines that a claim names
 _UNMARKED = Look(" ", "", "text")
 _NAMED = Look(MARKED, "", "text-accent")
-_MESSAGES = 3
-"""Findings told below one line of source; a hostile line can break any number of rules."""
+_MESSAGES = 3  # Findings told below one line of source; a hostile line can break any number of rules
 # A string ends at its quotation mark or, cut off, with the line: each match looks at a character once or twice.
 _SOURCE = re.compile(
     r'(?P<title>^#{1,6}\s.*)|(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:)|^[-* ]*\w[\w .-]{0,40}\**(?=:(?:\s|$)))'
     r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
 )
 _STYLES = {"title": "bold", "key": "$text-primary", "string": "$text-success"}
+_FENCES = re.compile(r"(?m)^(```.*\n)")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@ ?(.*)")
 _SIGNS = {"+": "$text-success", "-": "$text-error", " ": ""}
 
@@ -105,7 +112,6 @@ class Text(NamedTuple):
     choice: Hashable = None
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         content, first, rest = self.content, self.first, Content(self.rest)
         if first.cell_length > max(width // 2, rest.cell_length):
             # A long key would leave no room beside it: its value goes below.
@@ -128,7 +134,6 @@ class Quotation(NamedTuple):
     wrap: bool = False
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         under = " " * _QUOTED
         first = faint(f"{self.label:<{_QUOTED}}┊ ")
         for piece in whole(self.source):
@@ -144,7 +149,6 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Content]]
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
         rows = [list(map(faint, self.titles)), *self.rows]
         sizes = [max(cell.cell_length for cell in column) + 2 for column in zip(*rows, strict=True)][:-1]
         indent = " " * (sum(sizes) if sum(sizes) <= width // 2 else 2)
@@ -158,7 +162,7 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     laid: list[Line] = []
     for line in chain.from_iterable(block.lines(max(width, 1)) for block in blocks):
         if len(laid) >= MAX_LINES:
-            laid.append(Line(faint(f"truncated: the first {MAX_LINES:,} lines are shown")))
+            laid.append(Line(faint(f"{TRUNCATED}the first {MAX_LINES:,} lines are shown")))
             break
         if line.content or (laid and laid[-1].content):
             laid.append(line)
@@ -185,8 +189,7 @@ def in_color(look: Look, words: str = "") -> Content:
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-GAP = Text(NOTHING)
-"""A blank line; several in a row count as one."""
+GAP = Text(NOTHING)  # A blank line; several in a row count as one
 
 
 def text(content: Content, indent: int = 0) -> Text:
@@ -430,10 +433,38 @@ class Difference(NamedTuple):
 
 
 def compare(before: str, after: str) -> Difference:
-    """The changes from one of our documents to another. Blocks for some milliseconds."""
+    """The changes from one of our documents to another, without those of how its JSON is laid out. Blocks for some
+    milliseconds."""
+    parts = [_FENCES.split(one) for one in (before, after)]
+    if len(parts[0]) == len(parts[1]):
+        before, after = map("".join, zip(*map(_spelled_alike, *parts), strict=True))
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
     return Difference(list(_changes(unified_diff(old, new, lineterm=""))), new_note or old_note)
+
+
+def _spelled_alike(before: str, after: str) -> tuple[str, str]:
+    """Two values in JSON, laid out alike; other texts as they are."""
+    try:
+        old, new = json.loads(before), json.loads(after)
+        spelled = [json.dumps(one, indent=2, ensure_ascii=False) + "\n" for one in (old, _ordered(new, old))]
+    except (ValueError, RecursionError):
+        return before, after
+    # The comma that a line gets because another one follows is no change of it.
+    return spelled[0].replace(",\n", "\n"), spelled[1].replace(",\n", "\n")
+
+
+def _ordered(value: Any, like: Any) -> Any:
+    """A JSON value, its keys in the order in which another one has them, where these came into another order."""
+    if isinstance(value, list) and isinstance(like, list):
+        return [*map(_ordered, value, like), *value[len(like) :]]
+    if not (isinstance(value, dict) and isinstance(like, dict)):
+        return value
+    shared = [key for key in like if key in value]
+    is_same = shared == [key for key in value if key in like]
+    return {
+        key: _ordered(value[key], like.get(key)) for key in (value if is_same else dict.fromkeys([*shared, *value]))
+    }
 
 
 def read_git(text: str) -> Difference:
@@ -456,3 +487,169 @@ def _changes(lines: Iterable[str]) -> Iterator[Change]:
             old, new = old + (sign != "+"), new + (sign != "-")
         elif sign == "\\" or line.startswith("Binary files "):
             yield Change("", 0, line.removeprefix("\\ "))
+
+
+# The page of the blocks
+
+
+def show_words(line: Static, words: Content) -> None:
+    """Have a line of ours read so; Textual lays the screen out anew for an equal text, too."""
+    if not (isinstance(line.content, Content) and words.is_same(line.content)):
+        line.update(words)
+
+
+class Page(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of blocks, laid out again when the width changes.
+
+    Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
+    """
+
+    BINDINGS = bindings(Home.LINES)
+
+    # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
+    DEFAULT_CSS = """
+    Page {
+        height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+        overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+    }
+    """
+
+    chosen: reactive[Hashable] = reactive(None)  # The entry that the cursor is on, None if there are none
+    max_width = 120  # Cells of a line: longer ones are hard to read back to the next
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: Sequence[Block] = ()
+        self._lines: Sequence[Line] = ()
+        self.places: dict[Hashable, int] = {}  # The first line of each entry, in their order
+
+    @property
+    def allow_select(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The words of the page, line by line."""
+        return tuple(self.line(number).content.plain for number in range(self.virtual_size.height))
+
+    @property
+    def height(self) -> int:
+        """Lines in sight."""
+        return self.scrollable_content_region.height
+
+    @property
+    def top(self) -> int:
+        """The first line in sight."""
+        return int(self.scroll_offset.y)
+
+    def line(self, number: int) -> Line:
+        """One line of the page; a blank one behind its end."""
+        return self._lines[number] if number < len(self._lines) else Line(NOTHING)
+
+    def end_of(self, blocks: int) -> int:
+        """The number of lines of the first so many blocks that begin with words."""
+        ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
+        return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
+
+    def show(self, blocks: Sequence[Block], *, keep: bool) -> None:
+        """Show blocks: `keep` stays at the line now on top; otherwise the page goes to its beginning."""
+        self._blocks = blocks
+        if not keep:
+            self.chosen = None
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
+        self.lay_out()
+
+    def on_resize(self) -> None:
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Lay the lines out in the width that there is now."""
+        width = min(self.scrollable_content_region.width, self.max_width)
+        if width > 0:
+            before, self._lines = self._lines, lay_out(self._blocks, width)
+            places: dict[Hashable, int] = {}
+            for number, line in enumerate(self._lines):
+                if line.choice is not None:
+                    places.setdefault(line.choice, number)
+            self.place(places, Size(width, len(self._lines)))
+            both = zip(self._lines, before, strict=False)
+            if len(before) != len(self._lines) or not all(new.content.is_same(old.content) for new, old in both):
+                self.refresh()
+
+    def place(self, places: dict[Hashable, int], size: Size) -> None:
+        """Put the entries into their places. A cursor whose entry has gone is on the first in sight."""
+        self.places, self.virtual_size = places, size
+        self._choose_in_sight()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._choose_in_sight()
+
+    def _choose_in_sight(self) -> None:
+        last = self.top + self.height - 1
+        if self.height and not self.top <= self.places.get(self.chosen, -1) <= last:
+            seen = [entry for entry, line in self.places.items() if self.top <= line <= last]
+            below = self.places.get(self.chosen, -1) > last
+            self.chosen = seen[-1 if below else 0] if seen else None
+
+    # Moving, without animation: a held key would otherwise run ahead of what is drawn.
+
+    def action_move_by(self, step: int) -> None:
+        """Move the cursor by one entry; scroll by a line if there is no other."""
+        entries = list(self.places)
+        at = entries.index(self.chosen) + step if self.chosen in self.places else -1
+        if 0 <= at < len(entries):
+            self.choose(entries[at])
+        else:
+            self.scroll_relative(y=step, animate=False, immediate=True)
+
+    def choose(self, entry: Hashable) -> None:
+        """Put the cursor on an entry, and bring that into sight."""
+        self.chosen = entry
+        # An entry has two lines, or one.
+        self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
+
+    def action_move_pages(self, pages: int) -> None:
+        # One line less each: that line says where one was.
+        self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False, immediate=True)
+
+    def action_first_line(self) -> None:
+        self._go_to_end(0, 0)
+
+    def action_last_line(self) -> None:
+        self._go_to_end(-1, self.max_scroll_y)
+
+    def _go_to_end(self, at: int, y: float) -> None:
+        self.scroll_to(y=y, animate=False, immediate=True)
+        if self.places:
+            self.choose(list(self.places)[at])
+
+    # Drawing
+
+    @on(events.Focus)
+    @on(events.Blur)
+    def _draw_cursor(self) -> None:
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        self.call_next(self.refresh)
+
+    def render_line(self, y: int) -> Strip:
+        width, number = self.scrollable_content_region.width, self.top + y
+        content, choice = self.line(number)
+        if not content:
+            return Strip.blank(width, self.visual_style.rich_style).apply_offsets(0, number)
+        if span := self.text_selection.get_span(number) if self.text_selection else None:
+            selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+            content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
+        if choice is not None and choice == self.chosen and self.has_focus:
+            padded = content.pad_right(max(width - content.cell_length, 0))
+            # Reversed colours differ from part to part: with the terminal's own, the whole row has two.
+            content = (
+                Content.styled("▌" + padded.plain[1:], "reverse")
+                if self.app.native_ansi_color
+                else Content.assemble(("▌", "$text-accent"), padded[1:]).stylize_before("on $cursor-row")
+            )
+        strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
+        return strips[0].apply_offsets(0, number)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selection.extract("\n".join(self.lines)), "\n"

@@ -1,7 +1,8 @@
-"""The details of one task: a head that is always there, and its tabs."""
+"""The details of one task: a head that is always there, its tabs, and the transcript of its run."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, Self
 
@@ -10,6 +11,7 @@ from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Input, Static, Tab, Tabs
@@ -22,30 +24,44 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     LABEL_WIDTH,
     MAX_LINES,
+    NOTHING,
+    Line,
+    Page,
     faint,
     gist,
     in_color,
     plain,
     remark,
+    show_words,
 )
-from agentwatch.app.widgets.details.live import LiveLog
-from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
-from agentwatch.app.widgets.line import clip, clip_name
+from agentwatch.app.widgets.line import clip, clip_name, clip_sentence, right
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.events import Claim
+from agentwatch.delegation.events import Claim, RunState
 from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.text import LINE_LIMIT, exact, shown, summary
-from agentwatch.view import looks, times
-from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
+from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
+from agentwatch.text import LINE_LIMIT, exact, folded, shown, summary, within
+from agentwatch.view.words import (
+    LOOKS,
+    ago,
+    aside_words,
+    decision_of,
+    duration,
+    false_claims,
+    in_line,
+    local,
+    look,
+    question_at,
+    whereabouts,
+)
 
 _ROOMY = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
-_MOST = 6
-"""Lines of each part of the head, where there is room."""
+_SHORTEST = 3  # Cells of the title of a tab to which it may be cut
+_MOST = 6  # Lines of each part of the head, where there is room
 
 
 class DetailsPane(Widget):
@@ -61,6 +77,7 @@ class DetailsPane(Widget):
     DetailsPane:ansi > .details--faint { text-style: dim; }
     DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
+    DetailsPane Tab:last-child { padding: 0; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
     DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     DetailsPane #live-state { height: 1; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -77,11 +94,10 @@ class DetailsPane(Widget):
         self._search = Input(compact=True, placeholder="words", max_length=100, select_on_focus=False)
         self._state = Static(id="live-state", markup=False)
         self._head = Static(id="head", markup=False)
-        self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
+        self._tabs = Tabs(*(Tab(tab_id.capitalize(), id=tab_id) for tab_id in TABS))
         self._tabs.can_focus = False
         self._view: View | None = None
-        self._written = ("", "")
-        """Task id and tab that are shown."""
+        self._written = ("", "")  # Task id and tab that are shown
 
     def compose(self) -> ComposeResult:
         yield from (self._head, self._tabs, self.page, self.log_page, self._search, self._state)
@@ -92,7 +108,7 @@ class DetailsPane(Widget):
             self.watch(self.log_page, name, self._tell)
 
     def _tell(self) -> None:
-        _put(self._state, self.log_page.status())
+        show_words(self._state, self.log_page.status())
         compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
         ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
         self.offered = frozenset([*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])])
@@ -187,29 +203,27 @@ class DetailsPane(Widget):
             return
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
-        _put(self._head, Content("\n").join(head))
-        for tab_id, count in (counts_of(view.task) if view else {}).items():
-            tab = self._tabs.query_one(f"#{tab_id}", Tab)
-            if not (label := Content.assemble(TABS[tab_id].title, " ", count).rstrip()).is_same(tab.label):
-                tab.label = label
+        show_words(self._head, Content("\n").join(head))
+        titles = titles_of(view.task, self.active, self.size.width) if view else {}
+        for tab in self._tabs.query(Tab) if view else ():
+            if not titles[tab.id or ""].is_same(tab.label):
+                tab.label = titles[tab.id or ""]
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
         shown = (view.task.task_id, self.active) if view else ("", "")
-        before, self._written = self._written, shown
-        if shown != before:
+        is_same, self._written = shown == self._written, shown
+        if not is_same:
             self._search.display, self._search.value = False, ""
         if was_at:
             self.focus()
         try:
-            blocks = list(
-                islice(TABS[self.active].write(view) if view else [remark("No task is selected.")], MAX_LINES)
-            )
-            self.page.show(blocks, keep=shown == before)
+            written = TABS[self.active](view) if view else [remark("No task is selected.")]
+            self.page.show(list(islice(written, MAX_LINES)), keep=is_same)
         except NotMadeError as missing:
             self._make(view, *missing.args)
             # The last that was whole stays until the next one is.
-            if shown != before:
+            if not is_same:
                 self.page.show([remark("reading…")], keep=False)
         self._tell()
 
@@ -224,23 +238,23 @@ class DetailsPane(Widget):
         self.log_page.follow(None)
 
 
-def _put(widget: Static, words: Content) -> None:
-    """Show words where they are others: Textual lays the screen out anew for an equal text, too."""
-    before = widget.content
-    if not isinstance(before, Content) or not words.is_same(before):
-        widget.update(words)
-
-
-def counts_of(task: Task) -> dict[str, tuple[str, str]]:
-    """The words behind the titles of tabs, with their style; "" for none."""
+def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
+    """The titles of the tabs, each with its count. Where there is no room for all, the longest others are cut."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
-    false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
-    return {
+    false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
+    counts = {
         "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
-        "attestation": (f"{false}!" if false else "", f"${looks.LOOKS['false'].color}"),
+        "attestation": (f"{false}!" if false else "", f"${LOOKS['false'].color}"),
         "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
         "handoff": (todos if task.todos else "", FAINT),
     }
+    most, titles = max(map(len, TABS)), dict[str, Content]()
+    while not titles or (sum(title.cell_length + 1 for title in titles.values()) > room + 1 and most > _SHORTEST):
+        for tab_id in TABS:
+            title = tab_id.capitalize() if tab_id == active else clip(tab_id.capitalize(), most)
+            titles[tab_id] = Content.assemble(title, " ", counts.get(tab_id, "")).rstrip()
+        most -= 1
+    return titles
 
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
@@ -263,7 +277,11 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         yield Content.assemble((called, "bold"), "  " if name else "", (name, FAINT))
     else:
         yield Content.styled(clip_name(name, width), "bold")
-    yield from _limited(_standing(task, now), width, 2 if is_roomy else 1)
+    *first, agent, age = _standing(task, now)
+    standing, shorter = (Content("   ").join(filter(None, some)) for some in ([*first, agent, age], [*first, age]))
+    # The age would be cut; the agent stands in the tree, too.
+    is_cut = not is_roomy and standing.cell_length > width
+    yield from _limited(shorter if is_cut else standing, width, 2 if is_roomy else 1)
     if is_roomy:
         yield Content("")
     for label, style, content in parts:
@@ -275,9 +293,8 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         yield Content("")
 
 
-def _standing(task: Task, now: float) -> Content:
-    look, since = looks.look(task), task.since
-    parts = [in_color(look)]
+def _standing(task: Task, now: float) -> list[Content]:
+    parts = [in_color(look(task))]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
         left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
@@ -285,11 +302,149 @@ def _standing(task: Task, now: float) -> Content:
         parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt}{of}"))
     error = task.result.error_code if task.result else None
     parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
-    parts.append(faint("" if since is None else times.ago(since, now)))
-    return Content("   ").join(filter(None, parts))
+    return [*parts, faint("" if task.since is None else ago(task.since, now))]
 
 
 def _limited(content: Content, width: int, lines: int) -> list[Content]:
     """The content in at most so many lines; a cut is shown by an ellipsis."""
     wrapped = content.wrap(max(width, 8))
     return wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]
+
+
+# The transcript
+
+_TOOK = 5  # Cells for how long a call took
+_ARROW = "  → "
+_MARKS = {
+    EntryKind.PROMPT: ("›", "bold $text-accent"),
+    EntryKind.THOUGHT: ("·", FAINT),
+    EntryKind.NOTE: ("!", "$text-warning"),
+}
+ENDED = {
+    Outcome.OPEN: ("○", FAINT),
+    Outcome.DONE: ("✓", FAINT),
+    Outcome.FAILED: ("✗", "$text-error"),
+    Outcome.REFUSED: ("⊘", "$text-warning"),
+}  # How a call came out
+
+
+def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
+    """A step in one line: time, kind, and how it came out. It begins with a blank for the cursor.
+
+    `is_working`: open calls are at work; `name`: of the task that a call handed work to.
+    """
+    is_call, is_open = step.kind is EntryKind.CALL, step.outcome is Outcome.OPEN
+    mark, style = ("◐", "$state-working") if is_open and is_working else ENDED[step.outcome]
+    if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
+        mark, style = ("≡", "$state-completed") if is_call else _MARKS.get(step.kind, (" ", ""))
+    clock = local(step.at)[11:19] if step.at else ""
+    start = Content.assemble((f" {clock:>8}  ", FAINT), (mark, style), " ")
+    room = max(width - start.cell_length - _TOOK, 1)
+    if not is_call:
+        is_told = step.kind in (EntryKind.WORDS, EntryKind.PROMPT) and step.outcome is Outcome.DONE
+        return start + Content.styled(clip(summary(step.about), room), "" if is_told else style)
+    tool, handed = shown(step.tool), f"▸ {summary(name)}  " if name else ""
+    result = "" if mark == "≡" or not step.result else _ARROW + shown(step.result)
+    about = "" if name and name == step.about else shown(step.about)
+    # A long result leaves more than half of the line to the call, of whose paths the ends are kept.
+    said = clip_sentence(f"{tool} {handed}{about}".rstrip(), max(room - cell_len(result), int(room * 0.6)))
+    body = Content(said).stylize("bold", 0, len(tool)).stylize("$text-accent", len(tool) + 1, len(tool + handed))
+    if step.outcome is Outcome.REFUSED:
+        body = Content.styled(said, "strike")
+    body += Content.styled(clip(result, room - body.cell_length), FAINT if is_open else style)
+    ended = now if is_open and is_working else step.ended_at
+    if ended and step.at and ended - step.at >= 1:
+        body = body.pad_right(room - body.cell_length) + faint(right(duration(ended - step.at), _TOOK))
+    return start + body
+
+
+class LiveLog(Page):
+    """Follows one transcript, in a thread of its own as long as it is shown; a line is made when it is drawn."""
+
+    look: var[Look] = var(Look(), always_update=True)
+    """The last look at the transcript: it is there once its steps are shown."""
+    transcript: RunTranscript | None = None
+    steps: Sequence[Step] = ()  # Those that are shown, oldest first
+    sought = ""
+    now = 0.0
+    is_working = False
+    spellings: Sequence[str] = ()  # The spellings of the workspace
+    names: Mapping[str, str] = {}  # The names of tasks by the digests of their prompts
+    _key: Hashable = None
+    _is_reading = True  # The thread has not told yet
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._follower = Follower(lambda transcript, look: self.call_later(self._read, transcript, look))
+
+    @property
+    def follows(self) -> bool:
+        """Whether the cursor is on the end: then it goes to each new step."""
+        return not self.steps or self.chosen == self.steps[-1].place
+
+    @property
+    def step(self) -> Step | None:
+        """The one that the cursor is on."""
+        return self.steps[self.places[self.chosen]] if self.chosen in self.places else None
+
+    def line(self, number: int) -> Line:
+        if number >= len(self.steps):
+            return Line(NOTHING)
+        step, width = self.steps[number], self.scrollable_content_region.width
+        name = self.names.get(step.handed, "")
+        step = step._replace(about=within(step.about, self.spellings), result=within(step.result, self.spellings))
+        return Line(line_of(step, width, self.now, is_working=self.is_working, name=name), step.place)
+
+    def follow(self, view: View | None) -> None:
+        """Show the transcript of a task, or how it stands by now; None for no task."""
+        run = view.task.run if view is not None else None
+        key = (run.source, run.session_id, run.place) if run is not None else None
+        if view is not None and run is not None:
+            children = filter(None, map(view.tree.tasks.get, view.task.children))
+            runs = ((child.title, attempt.run) for child in children for attempt in child.attempts)
+            self.names = {run.prompt.digest: name for name, run in runs if run is not None and run.prompt is not None}
+            self.is_working = run.state is RunState.WORKING and not run.process_gone
+            self.now, self.spellings = view.now, view.monitor.spellings
+        if key != self._key:
+            self._key, self._is_reading, self.steps = key, True, ()
+            self.transcript = view.monitor.transcript(run) if view is not None and run is not None else None
+            self.update(Look())
+            self._follower.follow(self.transcript)
+        self.refresh()
+
+    def on_unmount(self) -> None:
+        self.follow(None)
+
+    def _read(self, transcript: RunTranscript, look: Look) -> None:
+        if transcript is self.transcript:
+            self._is_reading = False
+            self.update(look)
+
+    def update(self, look: Look) -> None:
+        """Show the steps that are known by now, of those the ones with the words that are sought."""
+        follows, above = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
+        sought, self.steps = folded(self.sought.strip()), look.steps
+        if sought:
+            words = [folded(f"{one.tool} {one.about} {one.result} {self.names.get(one.handed)}") for one in look.steps]
+            self.steps = [one for one, said in zip(look.steps, words, strict=True) if sought in said]
+        if follows:
+            self.chosen = self.steps[-1].place if self.steps else None
+        places: dict[Hashable, int] = {step.place: at for at, step in enumerate(self.steps)}
+        self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
+        self.refresh()
+        y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
+        self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self.look = look
+
+    def lay_out(self) -> None:
+        self.update(self.look)
+
+    def status(self) -> Content:
+        """How it stands, in words."""
+        look, words, style = self.look, "following" if self.look.steps else "It has said nothing yet.", FAINT
+        if self._is_reading:
+            words = "reading…"
+        elif look.trouble or not self.follows:
+            words, style = look.trouble or "not following: the end follows again", "$text-warning"
+        found = f"{len(self.steps):,} of {len(look.steps):,} match, esc shows all   " if self.sought.strip() else ""
+        return Content.assemble((found, FAINT), (words, style))

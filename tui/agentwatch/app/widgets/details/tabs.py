@@ -2,11 +2,11 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from textual.content import Content
 
@@ -37,44 +37,48 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
 from agentwatch.delegation.events import Claim, Message, RunState, Seen
 from agentwatch.delegation.standing import request_words
-from agentwatch.delegation.task import Attempt, Basis, Task
+from agentwatch.delegation.task import Attempt, Basis, Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean_lines, exact
-from agentwatch.view import looks, times
-from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
     BASES,
+    LOOKS,
+    SEVERITIES,
+    TODOS,
+    VERDICTS,
     Agreement,
     Compared,
     answer,
+    claims_of,
+    clock,
     decision_of,
-    mode_of,
-    model_of,
+    duration,
+    look_of_attempt,
     name_of,
     plural,
     prompt,
+    runtime_of,
+    standing_words,
+    took,
+    where,
     whereabouts,
     why_at,
 )
 
-ITEMS = 20
-"""Blockers, limitations or requests shown in the overview."""
-_WHOLE = 30
-"""Characters of an id that the head shows whole."""
+ITEMS = 20  # Blockers, limitations or requests shown in the overview
+_WHOLE = 30  # Characters of an id that the head shows whole
 _AGREEMENTS = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
-}
-"""How a reported model or mode compares; behind the words of DIFFERS comes the other one."""
+}  # How a reported model or mode compares; behind the words of DIFFERS comes the other one
 _READ_OF_IT = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
-)
-"""The fields that are told of a document whose text cannot be shown."""
-_VERDICT = 16
-"""Cells of the column with the verdicts."""
+)  # The fields that are told of a document whose text cannot be shown
+_VERDICT = 16  # Cells of the column with the verdicts
+_UNCHANGED = "Only how it is laid out has changed.", "No line of it has changed."
 _INDENT = 3
 
 
@@ -141,10 +145,11 @@ def overview(view: View) -> Iterator[Block]:
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), remark(standing)]))
-    states = task.below.shown if task.below else {}
-    below = [Content(plural(task.below.tasks, "task"))] if task.below else []
-    urgent = sorted((state for state, count in states.items() if count), key=lambda state: -state.urgency)
-    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state.word}") for state in urgent]
+    below: list[Content] = []
+    if task.below:
+        counts = task.below.shown
+        counted = (in_color(LOOKS[one], f"{counts[one]:,} {one.word}") for one in reversed(Shown) if counts[one])
+        below = [Content(plural(task.below.tasks, "task")), *counted]
     yield from fields(
         ("your note", decision.note if decision else None),
         ("model", task.result.model if task.result else None),
@@ -195,7 +200,7 @@ def _provenance(view: View) -> Iterator[Block]:
         tokens = f"{run.tokens:,}" if run.tokens else None
         yield from fields(("source", run.source), ("recorded", run.model), ("tokens", tokens), ("record", run.place))
     yield from fields(
-        ("took", took(task, latest, view.now) if latest.started_at is not None else None),
+        ("took", ran_for(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
         ("return", latest.returned and latest.returned.path),
     )
@@ -222,7 +227,7 @@ def handoff(view: View) -> Iterator[Block]:
     if todos:
         yield from heading("Todos", len(todos))
         words = (f"{todo.phase}: {todo.text}" if todo.phase else todo.text for todo in todos)
-        states = (in_color(looks.TODOS[todo.status]) for todo in todos)
+        states = (in_color(TODOS[todo.status]) for todo in todos)
         yield Table(("", ""), list(zip(states, map(plain, words), strict=True)))
 
 
@@ -272,7 +277,8 @@ def claimed(claim: Claim) -> Content:
 
 def about(claim: Claim) -> Content:
     """The kind of a claim, and the reason for its verdict."""
-    return Content.assemble((claim.kind.replace("_", " "), FAINT), "   ", faint(plain(claim.detail).plain))
+    kind, detail = claim.kind.replace("_", " "), plain(claim.detail).plain
+    return faint(detail if kind in detail.partition(":")[0] else f"{kind}   {detail}")
 
 
 def attestation(view: View) -> Iterator[Block]:
@@ -282,16 +288,16 @@ def attestation(view: View) -> Iterator[Block]:
         yield remark("Nothing has come back yet, so nothing is attested.")
     else:
         if result.contract is Contract.RETURN_FORMAT:
-            model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
+            model, mode = runtime_of(result, attempt.run, attempt.packet or task.packet)
             yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
         else:
             yield remark(f"There is no attestation in this contract ({result.contract}).")
         if view.monitor.checks and not task.is_checked:
             yield from heading("Claims", note=faint("not checked yet"))
-    if claims := looks.claims_of(task):
+    if claims := claims_of(task):
         yield from heading("Claims", len(claims))
     for claim in claims:
-        verdict = in_color(looks.VERDICTS[claim.verdict])
+        verdict = in_color(VERDICTS[claim.verdict])
         lead = Content("  ") + verdict.pad_right(_VERDICT - verdict.cell_length)
         yield Text(claimed(claim), lead, " " * len(lead), choice=claim)
         yield Text(about(claim), Content("    "), "    ", choice=claim)
@@ -318,7 +324,7 @@ def findings(view: View) -> Iterator[Block]:
         yield text(plain(path).stylize("bold"))
         rows = [
             (
-                in_color(looks.SEVERITIES[finding.severity]),
+                in_color(SEVERITIES[finding.severity]),
                 plain(finding.rule, 20),
                 Content(f"line {finding.line}") if finding.line else faint("file"),
                 plain(finding.message),
@@ -356,10 +362,10 @@ def attempts(view: View) -> Iterator[Block]:
     if not every:
         yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
-        started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-        state = in_color(looks.look_of_attempt(task, attempt))
+        start, state = attempt.started_at, in_color(look_of_attempt(task, attempt))
+        ran = [faint("start not known")] if start is None else [clock(start, now), ran_for(task, attempt, now)]
         yield GAP
-        yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
+        yield text(Content("   ").join([Content.assemble(f"{attempt.number}  ", state), *ran]))
         if words := attempt.result.summary if attempt.result else answer(attempt):
             yield text(plain(words, 400), _INDENT)
         for decision in attempt.decisions:
@@ -378,12 +384,12 @@ def attempts(view: View) -> Iterator[Block]:
     yield from _changes("Return", view, [(one, one.returned or (one.run.said if one.run else None)) for one in until])
 
 
-def took(task: Task, attempt: Attempt, now: float) -> Content:
+def ran_for(task: Task, attempt: Attempt, now: float) -> Content:
     """How long an attempt took, or has been running; `-` where that is not known."""
-    lasted = times.took(task, attempt, now)
+    lasted = took(task, attempt, now)
     if lasted is None:
-        return Content(times.duration(None))
-    return Content.assemble(times.duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
+        return Content(duration(None))
+    return Content.assemble(duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
 def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
@@ -399,24 +405,17 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
     else:
         difference = view.later((before.digest, after.digest), lambda: compare(old, new))
         yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
-        yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
+        yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
 
-class Tab(NamedTuple):
-    """A tab: its title, and the function that writes it."""
-
-    title: str
-    write: Callable[[View], Iterable[Block]]
-
-
-TABS = {
-    "overview": Tab("Overview", overview),
-    "live": Tab("Live", live),
-    "handoff": Tab("Handoff", handoff),
-    "return": Tab("Return", returned),
-    "attestation": Tab("Attestation", attestation),
-    "findings": Tab("Findings", findings),
-    "attempts": Tab("Attempts", attempts),
-    "raw": Tab("Raw", raw),
+TABS: Mapping[str, Callable[[View], Iterable[Block]]] = {
+    "overview": overview,
+    "live": live,
+    "handoff": handoff,
+    "return": returned,
+    "attestation": attestation,
+    "findings": findings,
+    "attempts": attempts,
+    "raw": raw,
 }
-"""The tabs by their ids, in their order. One more is one more row."""
+"""The functions that write the tabs by their ids, in their order."""

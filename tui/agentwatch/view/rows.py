@@ -1,0 +1,523 @@
+"""The rows of a tree: in which group a run stands, in which order tasks stand, and the words of a heading. Pure.
+
+A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
+last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
+that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
+again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
+
+A query says which tasks are looked for, behind `/`, in a saved view and behind `--where`. All of its terms have to
+hold. A term is a word, which is sought in id, title, agent and objective, or `key:value`, where commas part several
+values and the beginning of a known value is enough. A minus before a term negates it, and quotation marks keep blanks,
+colons and a minus as they are. Letter case does not matter.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from difflib import get_close_matches
+from enum import Enum
+from itertools import groupby
+from math import inf
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from agentwatch.delegation.events import Verdict
+from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
+from agentwatch.delegation.tree import Tree
+from agentwatch.text import quoted
+from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, plural, seconds_of, wall
+
+_JUST = 600.0  # Seconds for which a run that has ended counts as now
+_LIVE_SILENCE = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
+_DECIDED = frozenset({State.RETRYING, State.ESCALATED})
+"""States in which an agent has to carry out what the operator has decided."""
+_WORK = _DECIDED | {State.WORKING}
+_REFRESH = 15.0  # Seconds after which runs are looked at that time alone may move
+
+
+class Group(Enum):
+    """Where runs stand, in the order of the screen. No string, so that no task id is equal to it."""
+
+    NOW = "now"
+    TODAY = "today"
+    EARLIER = "earlier"
+    HISTORY = "history"
+
+
+def _has(task: Task, states: Set[State]) -> bool:
+    """Whether something in a run is in one of these states."""
+    return task.state in states or (task.below is not None and not states.isdisjoint(task.below.states))
+
+
+def asks(task: Task) -> bool:
+    """Whether something in a run needs the operator."""
+    return task.needs_operator or (task.below is not None and task.below.needs_operator > 0)
+
+
+def has_finished(task: Task) -> bool:
+    """Whether a task with others below it has ended with all of them, and nothing there waits for the operator."""
+    below = task.below
+    # That of a workspace is not its own.
+    has_ended = bool(task.workspace) or not task.state.is_open
+    return below is not None and not below.open and has_ended and not asks(task)
+
+
+def _is_lively(task: Task, now: float) -> bool:
+    """Whether a run was alive a short while ago: ten minutes, or an hour where it works."""
+    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has(task, _WORK) else _JUST)
+
+
+def group_of(task: Task, now: float, line: float = -inf) -> Group:
+    """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
+    below = task.below
+    if asks(task):
+        return Group.NOW
+    if task.past and (below is None or below.active_at < line):
+        return Group.HISTORY
+    # That a host does not answer is news.
+    is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
+    if is_news or task.shown is Shown.IDLE or _has(task, _DECIDED) or _is_lively(task, now):
+        return Group.NOW
+    return Group.TODAY if day(task.alive_at or 0.0, now) == "today" else Group.EARLIER
+
+
+def day(moment: float, now: float) -> str:
+    """A day as people name it: `today`, `yesterday`, `Friday` (in a week), `3 May` (in the year), else `Mar 2024`."""
+    then, here = wall(moment), wall(now)
+    if then is None or here is None:
+        return "?"
+    days = (here.date() - then.date()).days
+    if days < 7:
+        return "today" if days < 1 else "yesterday" if days == 1 else f"{then:%A}"
+    return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"
+
+
+# Chains: a task that is only named, and has one task below it, shares the row of that one
+
+
+def _continued(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
+    """The task in whose row one stands that is only named."""
+    return tasks.get(task.children[0]) if task is not None and task.shares_row else None
+
+
+def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
+    """The id of the task at the end of a chain, whose row it is; a task outside of chains is its own end."""
+    task = tasks.get(task_id)
+    while (task := _continued(tasks, task)) is not None:
+        task_id = task.task_id
+    return task_id
+
+
+def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
+    """The name before a title in the row of a chain, that of the outermost; "" where the title is enough. Of a type of
+    agent, nobody would know which work it is."""
+    name, above = "", tasks.get(task.parent_id or "")
+    while above is not None and above.shares_row:
+        name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
+    is_known = task.agent is None or task.title.partition("#")[0] != task.agent
+    return "" if is_known or name == task.title else name
+
+
+class Tally(NamedTuple):
+    """The content of a group: its runs, the sums over their tasks, and how many open questions of the history were
+    never reviewed. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
+
+    group: Group
+    runs: int
+    sums: Below
+    unreviewed: int
+    since: float
+
+    def words(self, now: float) -> tuple[str, ...]:
+        """The words of its heading, in several lengths, the fullest first."""
+        runs, count = plural(self.runs, "run"), self.sums.tasks
+        tasks = f"{runs}, {plural(count, 'task')}" if count > self.runs else runs
+        dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
+        each = [(number, one.word) for one in reversed(Shown) if (number := self.sums.shown[one])]
+        more = "".join(f" · {number:,} {word}" for number, word in each)
+        if self.group is Group.HISTORY:
+            more = f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
+        elif len(each) == 1 and not self.sums.needs_operator:
+            more = f", {'all ' if count > 1 else ''}{each[0][1]}"
+        return dated + more, dated, runs
+
+
+# The order
+
+RowId = str | Group
+_Rank = tuple[float, ...]  # The sort key of siblings; that of a run begins with the number of its group
+
+
+class Row(NamedTuple):
+    """One task, or the heading of a group, below the row `above`. `depth` is 0 for a run and -1 for a heading, `folded`
+    None where nothing is below. `chain` are the ids of the tasks above it that it stands for, the outermost first."""
+
+    row_id: RowId
+    above: RowId | None
+    depth: int
+    folded: bool | None
+    chain: tuple[str, ...] = ()
+
+    @property
+    def task_id(self) -> str | None:
+        """None for a heading."""
+        return None if isinstance(self.row_id, Group) else self.row_id
+
+
+class Order:
+    """The order of a tree's tasks as one of its faces shows it. `apply` has to be told of every change.
+
+    Until it `is_settled`, runs go by the activity that they have: the first look at a workspace comes in pieces.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
+        """By run, why it stands where it does, and its rank there."""
+        self._held: Collection[str] = ()
+        self._groups: dict[Group, list[str]] | None = None
+        self._roots: Sequence[str] = ()
+        """Those of which the groups were made: a tree that hangs tasks elsewhere has others."""
+        self._tallies: dict[tuple[Group, bool], Tally] = {}
+        self._found: Mapping[str, Task] | None = None
+        self._now = -inf
+        self.is_settled = False  # Whether the first look is over: from then on nothing moves because of a sign of life
+
+    def apply(self, changed: Iterable[str], now: float) -> None:
+        """Take in the tasks that were added, changed or removed."""
+        tasks = self._tree.tasks
+        paths = ([task_id, *self._tree.ancestors(task_id)] for task_id in changed if task_id in tasks)
+        for one in {one for path in paths for one in path}:
+            above = tasks[one].parent_id
+            if above is None or tasks[above].workspace:
+                self._place(one, now)
+        self._tallies = {}
+
+    def tick(self, now: float) -> None:
+        """Time has passed, or has gone back: runs may stand elsewhere."""
+        if not 0 <= now - self._now < _REFRESH:
+            # Of what is over, only another day moves anything.
+            is_same_day = self._now <= now and day(self._now, now) == "today"
+            for one, ((group, _, _), _) in list(self._places.items()):
+                if group is Group.NOW or (group is Group.TODAY and not is_same_day):
+                    self._place(one, now)
+            self._now = now
+
+    def hold(self, path: Collection[str], now: float) -> None:
+        """Keep these tasks, and no others, in their groups."""
+        released, self._held = self._places.keys() & {*self._held}.difference(path), path
+        for one in released:
+            self._place(one, now)
+
+    def _place(self, one: str, now: float) -> None:
+        run, before = self._tree.tasks.get(one), self._places.get(one)
+        if run is None:
+            return
+        group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
+        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
+        # reached, whose turn it is.
+        if asks(run):
+            tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
+        else:
+            tier = 4 if run.shown is Shown.IDLE else 5
+            tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
+        # A held run goes up when it asks, for it would stand below runs that do not.
+        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+            return
+        why = group, tier, run.state
+        if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
+            self._places[one] = why, ([*Group].index(group), tier, -(run.alive_at or 0.0), run.first_seq)
+            self._groups = None
+
+    def _sorted(self, runs: Iterable[str]) -> list[str]:
+        return sorted((one for one in runs if one in self._places), key=lambda one: self._places[one][1])
+
+    @property
+    def groups(self) -> dict[Group, list[str]]:
+        """The ids of the runs of each group in their order; another object where rows came, went or moved."""
+        if self._groups is None or self._roots is not self._tree.roots:
+            self._roots = self._tree.roots
+            by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
+            self._groups = {group: list[str]() for group in Group} | {group: [*runs] for group, runs in by_group}
+            self._tallies = {}
+        return self._groups
+
+    def rows(self, folds: Collection[RowId] = (), shown: Collection[str] | None = None) -> list[Row]:
+        """The rows in their order, but for those below the ids of `folds`; where given, only those of the tasks that
+        are `shown`. Each group has a heading where there are several, or it is the history."""
+        tasks, rows = self._tree.tasks, list[Row]()
+
+        def visible(ids: Iterable[str]) -> list[str]:
+            return [one for one in ids if one in tasks and (shown is None or one in shown)]
+
+        groups = {group: runs for group, ids in self.groups.items() if (runs := visible(ids))}
+        pending: list[tuple[RowId, int, RowId | None]] = [(group, -1, None) for group in reversed(groups)]
+        if len(groups) == 1 and Group.HISTORY not in groups:
+            pending = [(run, 0, None) for runs in groups.values() for run in reversed(runs)]
+        while pending:
+            row_id, depth, above = pending.pop()
+            chain: tuple[str, ...] = ()
+            children: Sequence[str] = ()
+            if isinstance(row_id, Group):
+                children = groups[row_id]
+            elif (task := tasks[row_id]).children:
+                while (below := _continued(tasks, task)) is not None:
+                    chain, row_id, task = (*chain, row_id), below.task_id, below
+                children = visible(self._sorted(task.children) if task.workspace else task.children)
+            folded = row_id in folds if children else None
+            rows.append(Row(row_id, above, depth, folded, chain))
+            if folded is False:
+                pending += [(child, depth + 1, row_id) for child in reversed(children)]
+        return rows
+
+    def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
+        """The content of a group: all of it, or of the tasks that were `found`."""
+        if found is not None and found is not self._found:
+            self._found, self._tallies = found, {}
+        key = group, found is None
+        if key not in self._tallies:
+            tree, ids = self._tree, self.groups[group]
+            runs = [task for one in ids if (task := tree.tasks.get(one)) is not None]
+            open_ = tree.past_questions() if group is Group.HISTORY else []
+            sums = sums_of(runs, deep=True)
+            if found is not None:
+                each = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
+                runs = [run for run, those in zip(runs, each, strict=True) if those]
+                sums = sums_of(one for those in each for one in those)
+                open_ = [task for task in open_ if task.task_id in found]
+            is_old = group in (Group.EARLIER, Group.HISTORY)
+            since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
+            self._tallies[key] = Tally(group, len(runs), sums, len(open_), since)
+        return self._tallies[key]
+
+
+# Queries
+
+_Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a moment (epoch seconds)
+
+_NEEDS_YOU = "is:needs-you"
+_TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
+_KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
+_LAST = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
+"""The last key or value of a query, as far as it is written."""
+_LEAST = 2  # Letters from which a word may be the beginning of a key
+_NEAR = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
+_LONGEST = 40  # Characters of a wrong value that are told
+_EXAMPLES = {
+    "state": "failed",
+    "is": "needs-you",
+    "agent": "review",
+    "since": "10m",
+    "source": "codex",
+    "mode": "code",
+    "path": "src/",
+    "host": "build1",
+}  # A value of each key
+
+
+class WrongTermError(Exception):
+    """A term is wrong; the message says how, and what may be meant."""
+
+
+class Term(NamedTuple):
+    """One word or `key:value` of a query; `written` is it as it stands there."""
+
+    written: str
+    key: str
+    holds: _Holds
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is about the state, or about who needs the operator."""
+        return self.key == "state" or self.written == _NEEDS_YOU
+
+
+class Query(NamedTuple):
+    """A query that was read. `text` is how it was written, without what was wrong; `fault` says in words what that was,
+    "" if nothing."""
+
+    text: str = ""
+    terms: tuple[Term, ...] = ()
+    fault: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    @property
+    def step(self) -> Term | None:
+        """The first term that `stepped` puts another in place of."""
+        return next((term for term in self.terms if term.is_step), None)
+
+    def matches(self, task: Task, now: float) -> bool:
+        """Whether the task itself is looked for, at a moment (epoch seconds)."""
+        return all(term.holds(task, now) for term in self.terms)
+
+    def stepped(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
+        """The query that follows: its state is the next of none, what needs the operator where somebody `asks`, and
+        each of the states, urgent first."""
+        steps = ["", *([_NEEDS_YOU] if asks else [])]
+        steps += [f"state:{state}" for state in sorted(states, key=lambda state: -state.urgency)]
+        now = self.step.written if self.step is not None else ""
+        following = steps[((steps.index(now) if now in steps else 0) + by) % len(steps)]
+        return " ".join([*(term.written for term in self.terms if not term.is_step), *filter(None, [following])])
+
+
+class Found(NamedTuple):
+    """The tasks that match a query, in preorder; those that have their rows, by id; and the ids of all that match and
+    of all above them."""
+
+    matches: Mapping[str, Task]
+    rows: Mapping[str, Task]
+    shown: Set[str]
+
+
+def found_in(tree: Tree, query: Query, now: float) -> Found:
+    """The tasks that a query finds at a moment (epoch seconds)."""
+    matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, now)}
+    rows = {end: tree.tasks[end] for end in (end_of_chain(tree.tasks, task_id) for task_id in matches)}
+    return Found(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
+
+
+def parse(text: str) -> Query:
+    """Read a query. Every text is one: what is wrong in it is told in its `fault`, and the rest holds."""
+    terms: list[Term] = []
+    fault = ""
+    for written in _TERM.findall(text):
+        try:
+            terms += _terms(written)
+        except WrongTermError as error:
+            fault = fault or str(error)
+    return Query(" ".join(term.written for term in terms) if fault else text, tuple(terms), fault)
+
+
+def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The faults of saved views, by their names. They quote what stands in the settings."""
+    queries = ((name, parse(text)) for name, text in views)
+    return {name: f"the view {quoted(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
+
+
+def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
+    """The text with its last key or value written to the end, None where there is nothing to add.
+
+    `values` gives those that tasks have, by key: safe text.
+    """
+    match = _LAST.search(text)
+    if match is None:
+        return None
+    key, is_quoted = (match["key"] or "").casefold(), match["bare"] is None
+    begun = match["quoted" if is_quoted else "bare"]
+    if not key:
+        names = [] if is_quoted or len(begun) < _LEAST else [f"{one}:" for one in _EXAMPLES]
+    elif key in ("since", "state", "is"):
+        names = [*(_SPANS if key == "since" else _WORDS)]
+    else:
+        names = [re.split('[",]' if is_quoted else '[", ]', one, maxsplit=1)[0] for one in values(key)]
+    size = len(begun)
+    name = next((name for name in names if name[:size].casefold() == begun.casefold() and name[size:]), None)
+    return None if name is None else text + name[size:]
+
+
+def offered_terms() -> Iterator[str]:
+    """Each term that can be written without knowing the tasks."""
+    yield from (f"state:{word}" for word in (*reversed(Shown), _NEEDS_YOU.partition(":")[2]))
+    yield from (f"is:{word}" for word in _WORDS)
+    yield from (f"since:{word}" for word in _SPANS)
+
+
+def _terms(written: str) -> Iterator[Term]:
+    """The term that is written, none where nothing is. Raises WrongTermError."""
+    match = _KEYED.fullmatch(written)
+    key = match["key"].casefold() if match is not None else ""
+    is_negated = written[0] == "-" and len(written) > 1
+    if match is not None and key in _EXAMPLES:
+        values = match["value"].replace('"', "").casefold().split(",")
+    elif near := get_close_matches(key, _EXAMPLES, 1, cutoff=_NEAR):
+        raise WrongTermError(f"no key {quoted(key)}: did you mean {near[0]}?")
+    else:
+        key, values = "", [written[is_negated:].replace('"', "").casefold()]
+    checks = [_check(key, value) for value in values if value]
+    if key and not checks:
+        raise WrongTermError(f"{key}: needs a value, such as {key}:{_EXAMPLES[key]}")
+    if checks:
+        yield Term(written, key, lambda task, now: any(one(task, now) for one in checks) is not is_negated)
+
+
+def _check(key: str, value: str) -> _Holds:
+    """The meaning of one value, in lower case, of a key. Raises WrongTermError."""
+    if key in ("state", "is"):
+        name = value.replace("_", "-").replace(" ", "-")
+        begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
+        if not begun:
+            raise WrongTermError(f"no {quoted(f'{key}:{value}', _LONGEST)}: try {', '.join([*_WORDS][:3])}")
+        return lambda task, _now: any(holds(task) for holds in begun)
+    if key == "since":
+        seconds = seconds_of(value)
+        if seconds is None:
+            raise WrongTermError("since: needs a time, such as 10m, 2h or 3d")
+        return lambda task, now: task.alive_at is not None and task.alive_at >= now - seconds
+    texts = _TEXTS[key]
+    return lambda task, _now: any(value in text.casefold() for text in texts(task) if text)
+
+
+# What a term can say of a task
+
+
+def _is_shown(shown: Shown) -> Callable[[Task], bool]:
+    return lambda task: task.shown is shown
+
+
+_ALIKE = (
+    "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
+    " your-turn=idle"
+)
+"""The states in the words of the screen, and of other programs and protocols (A2A)."""
+_SAID = (
+    "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
+    " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
+    " history=past"
+)
+"""Words for what a task says of itself."""
+_WORDS: Mapping[str, Callable[[Task], Any]] = {
+    **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
+    "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
+    "decided": decision_of,
+    "retried": lambda task: task.attempt > 1,
+    **{word: attrgetter(name) for word, name in (pair.split("=") for pair in _SAID.split())},
+    "ended": lambda task: not task.shown.is_open,
+    "unseen": lambda task: not task.seen,
+    "new": lambda task: not task.seen,
+    **{word: _is_shown(Shown(state)) for word, state in (pair.split("=") for pair in _ALIKE.split())},
+    A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
+    A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
+}
+"""The values of `state:` and `is:`."""
+_SPANS = ("10m", "1h", "3h", "1d", "7d")
+
+
+def _sources_of(task: Task) -> Iterator[str | None]:
+    """The programs whose sessions show a task, and `files`."""
+    for attempt in task.attempts:
+        yield attempt.run.source if attempt.run is not None else None
+        if any(version is not None and not version.stored for version in (attempt.handoff, attempt.returned)):
+            yield "files"
+
+
+def _paths_of(task: Task) -> Iterator[str | None]:
+    """Its handoffs, returns and transcripts, and the files that it claims."""
+    for attempt in task.attempts:
+        yield from (version.path for version in (attempt.handoff, attempt.returned) if version is not None)
+        yield attempt.run.place if attempt.run is not None else None
+    yield from (claim.path for claim in task.claims)
+
+
+OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
+    "agent": lambda task: [task.agent],
+    "source": _sources_of,
+    "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
+    "host": lambda task: [task.host or "here"],
+}  # The keys whose values are offered as the tasks have them
+_TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
+    **OFFERED,
+    "path": _paths_of,
+    "": lambda task: [task.own_id, task.title, task.agent, task.packet.objective if task.packet else None],
+}
+"""The texts in which a value is sought, by key; a word has none."""
