@@ -22,6 +22,10 @@ from agentwatch.disk import (
 )
 
 
+def test_a_name_that_is_nothing_has_no_fingerprint(tmp_path):
+    assert [fingerprint_at(tmp_path / "none"), fingerprint_at("\0")] == [None, None]
+
+
 def test_a_published_file_replaces_nothing(tmp_path):
     with Directory.open(tmp_path) as directory:
         directory.publish("a", b"first")
