@@ -325,7 +325,7 @@ def test_every_sum_equals_a_fresh_count(steps, ticks):
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(rows)
     assert tree.totals.states == Counter(task.state for task in rows)
-    assert tree.totals.stale == sum(task.stale and not task.past for task in tree.tasks.values())
+    assert tree.totals.stale == sum(task.stale and not task.past for task in rows)
     contradicted = sum(task.contradicted for task in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.CONTRADICTED, 0) == contradicted
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
