@@ -1,5 +1,6 @@
 """The work trees of a repository: read without running git, and each a workspace of its own."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -160,6 +161,20 @@ async def test_worktrees_that_come_and_go_are_taken_in(shop):
             git(shop, "worktree", "remove", "--force", str(inner))
             await until(lambda: len(monitor.tree.roots) == 1)
         assert monitor.health.mode == "live"
+
+
+async def test_a_worktree_of_history_alone_is_not_shown(shop):
+    fix, old, before = add(shop, "../shop-fix"), add(shop, "../shop-old"), time.time() - 40 * 86_400
+    fill(old, "form")
+    for file in old.glob("form.*"):
+        os.utime(file, (before, before))
+    rested(fix, old)
+    fill(fix, "form")
+    monitor = watched([shop], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: ("shop-fix", "shop.form") in keys(monitor))
+        await asyncio.sleep(0.3)
+        assert ("shop-old", "shop.form") not in keys(monitor)
 
 
 # Without a screen
