@@ -6,16 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import (
-    Contract,
-    Finding,
-    Handoff,
-    Outcome,
-    Return,
-    Severity,
-    Todo,
-    TodoStatus,
-)
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation.events import (
     Activity,
     ActivityKind,

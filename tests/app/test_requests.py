@@ -172,9 +172,7 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
         assert "\x1b" not in s.text()
 
 
-async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(
-    tmp_path,
-):
+async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(tmp_path):
     beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
     async with asking(tmp_path, permission(tmp_path, beside=beside), size=(40, 12)) as (s, _):
         dialog = await open_it(s)

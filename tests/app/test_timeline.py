@@ -137,10 +137,7 @@ def back(ago: float, outcome: Outcome = Outcome.COMPLETED, **more: Any) -> Calla
 ATTEMPTS = [handed(90), back(60, Outcome.FAILED, attempt=1), handed(40, attempt=2), back(10, attempt=2)]
 SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float, float | None]]]] = {
     "returned": ([handed(90), back(30)], [("WORK", "completed", 90, 30)]),
-    "two attempts": (
-        ATTEMPTS,
-        [("WORK", "failed", 90, 60), ("WAIT", "failed", 60, 40), ("WORK", "completed", 40, 10)],
-    ),
+    "two attempts": (ATTEMPTS, [("WORK", "failed", 90, 60), ("WAIT", "failed", 60, 40), ("WORK", "completed", 40, 10)]),
     "needs the operator": (
         [handed(90), back(60, Outcome.BLOCKED, blockers=("Which one?",))],
         [("WORK", "blocked", 90, 60), ("WAIT", "blocked", 60, None)],

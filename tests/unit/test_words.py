@@ -55,11 +55,7 @@ def test_an_end_is_under_way_until_it_was_read_and_not_only_claimed():
 
 @pytest.mark.parametrize(
     ("prices", "cost"),
-    [
-        ({"big": 3.0, "small": 1.0}, 7.0),
-        ({"big": 3.0, "x/big": 5.0, "small": 1.0}, 11.0),
-        ({"small": 1.0}, None),
-    ],
+    [({"big": 3.0, "small": 1.0}, 7.0), ({"big": 3.0, "x/big": 5.0, "small": 1.0}, 11.0), ({"small": 1.0}, None)],
 )
 def test_a_cost_is_told_where_every_price_is_known(prices, cost):
     runs = replace(ROOT, model="x/big", tokens=2_000_000), replace(ROOT, model="small", tokens=1_000_000), ROOT

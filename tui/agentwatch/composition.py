@@ -17,15 +17,7 @@ from agentwatch.sources.files.source import FilesSource, ParsedDocuments
 from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
-from agentwatch.workspaces import (
-    Everywhere,
-    Place,
-    Places,
-    Workspaces,
-    find_worktrees,
-    has_row,
-    names_of,
-)
+from agentwatch.workspaces import Everywhere, Place, Places, Workspaces, find_worktrees, has_row, names_of
 
 if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
@@ -198,8 +190,8 @@ def shown_worktrees(workspace: Path, settings: Settings, session: str | None = N
     return found._replace(places=list(filter(is_shown, found.places)))
 
 
+# Loads a workspace by its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does.
 Load = Callable[..., Monitor]
-"""Loads a workspace by its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does."""
 
 
 def find_task(
@@ -259,10 +251,7 @@ def inbox_of(workspace: Path) -> Inbox:
 
 
 def monitor_of_host(
-    fleet: Fleet,
-    place: Place,
-    settings: Settings,
-    passphrase: Callable[[], str] | None = None,
+    fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> Monitor:
     """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
     source = fleet.source(place.workspace)

@@ -8,12 +8,13 @@ from itertools import groupby
 from agentwatch.shell import resolve_command
 from agentwatch.text import Check, Mark, clean, say
 
+# A safe text, and its ink: the name of a colour, `state-…` or `text-…`, or one of ours; "" for plain text.
 Part = tuple[str, str]
-"""A safe text, and its ink: the name of a colour, `state-…` or `text-…`, or one of ours; "" for plain text."""
 
 NEEDS = "needs-you"
 STRONG = "strong"
 MUTED = "text-muted"
+# Of the sixteen colours of a terminal, those that can be read on a dark and on a light ground.
 _INKS = {
     NEEDS: "1;35",
     STRONG: "1",
@@ -32,12 +33,9 @@ _INKS = {
     "state-contradicted": "31",
     "state-canceled": "2",
 }
-"""Of the sixteen colours of a terminal, those that can be read on a dark and on a light ground."""
 _CHECKS = {Mark.GOOD: "state-completed", Mark.NOTE: "text-warning", Mark.BAD: "text-error"}
-_READABLE = 100
-"""Columns of a page at most."""
-_LEAST = 20
-"""Columns that a row has at least where a line is wrapped."""
+_READABLE = 100  # Columns of a page at most
+_LEAST = 20  # Columns that a row has at least where a line is wrapped
 
 
 def is_terminal() -> bool:

@@ -21,8 +21,8 @@ _CHUNK = 64 * 1024
 DOT = ".agentwatch"  # our directory in a workspace
 
 TEMPORARY = ".writing-"
+# The coarsest clock of a file system: two changes within one tick of it look like one.
 _TICK_NANOSECONDS = 2_000_000_000
-"""The coarsest clock of a file system: two changes within one tick of it look like one."""
 
 LOCK_SECONDS = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
 

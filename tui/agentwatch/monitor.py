@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 _CHUNK = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
 _REST_SECONDS = 0.01  # between two chunks at most
 _PASS_SHARE = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
+# Between two looks at the clock while time changes something in the tree, and while it does not, as far as known.
 _TICK_SECONDS = (1.0, 5.0)
-"""Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 
 class Monitor:
@@ -98,8 +98,8 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
+        # Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`.
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
-        """Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`."""
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()

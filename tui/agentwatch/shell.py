@@ -13,15 +13,15 @@ from pathlib import Path
 from agentwatch.errors import UsageError
 from agentwatch.text import exact
 
+# For `needing`: what reaches hosts that only dial out.
 FLEET = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
-"""For `needing`: what reaches hosts that only dial out."""
 
 _LONGEST = 100_000
 _WORDS = 5  # those that `launcher` gives
 
 
+# Places where programs are installed although they may be git work trees.
 _HOMEBREW = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
-"""Places where programs are installed although they may be git work trees."""
 
 _watched: set[str] = set()
 

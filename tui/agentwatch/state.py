@@ -20,11 +20,10 @@ _SCRATCH = "temporary"
 
 HISTORY = "history.db"  # the database of the history, in the state directory of a workspace
 _SHOWN = "watched.lock"
-_FIRST = "first-watched"
-"""A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""
+_FIRST = "first-watched"  # A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history
 _TRIES = 5
+# A question holds the lock for microseconds: two that ask at once must not take each other for a screen.
 _PAUSE_SECONDS = 0.01
-"""A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
 _screens: set[int] = set()  # the locks of the screens of this process
 _is_attended = True  # nobody has stepped away from them

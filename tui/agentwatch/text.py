@@ -14,8 +14,8 @@ from typing import NamedTuple, TextIO
 
 _MAX_MARKS = 2  # combining marks kept on one base character; more would climb over the neighbouring lines
 
+# Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them.
 LINE_LIMIT = 4_000
-"""Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
 
 TEXT_LIMIT = 256 * 1024
 LINES_LIMIT = 2_000
@@ -33,10 +33,10 @@ _UNSEEN = (
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
+# They choose how a picture, a digit of a key or one letter looks; everywhere else they hide something.
 _SELECTORS = "\ufe0e\ufe0f"
-"""They choose how a picture, a digit of a key or one letter looks; everywhere else they hide something."""
+# Of the skin on a picture, of no width of their own there.
 _TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-"""Of the skin on a picture, of no width of their own there."""
 _SELECTED = frozenset("0123456789#*\u2139")
 
 # Vowels and finals of Hangul have a width only as part of a syllable, which the letter before them begins.

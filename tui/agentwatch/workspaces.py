@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
 
 _SEARCH_SECONDS = 2.0
-_EVERYWHERE_SECONDS = 10.0
-"""Between two searches for workspaces: in a repository or on hosts, and through all stores."""
+_EVERYWHERE_SECONDS = 10.0  # Between two searches for workspaces: in a repository or on hosts, and through all stores
 _MOST = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
 _DAY = 86_400.0  # seconds in which a session was alive that it shows
 

@@ -11,13 +11,7 @@ from typing import TypeVar, cast
 import pytest
 
 from agentwatch.decisions.delivery import CLAIM, Claim, Mirror, ReceiptBook, mirror_missing
-from agentwatch.decisions.errors import (
-    DecisionError,
-    KeyMissingError,
-    LedgerError,
-    NotRecordedError,
-    UncertainError,
-)
+from agentwatch.decisions.errors import DecisionError, KeyMissingError, LedgerError, NotRecordedError, UncertainError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Ledger
 from agentwatch.delegation.decision import Stage

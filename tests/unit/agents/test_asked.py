@@ -136,13 +136,7 @@ def test_answers_come_with_the_whole_input_and_every_question():
     assert decided(call("AskUserQuestion", given), Action.ANSWER, ALL_ANSWERED) == answered
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [
-        ALL_ANSWERED.answers[:1],
-        (*ALL_ANSWERED.answers, Answer("Another?", "x")),
-    ],
-)
+@pytest.mark.parametrize("answers", [ALL_ANSWERED.answers[:1], (*ALL_ANSWERED.answers, Answer("Another?", "x"))])
 def test_answers_that_do_not_fit_are_not_printed(answers):
     assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
 

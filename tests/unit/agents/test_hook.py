@@ -95,8 +95,7 @@ def test_one_decision_sends_a_child_back_once(scene):
 
 
 @pytest.mark.parametrize(
-    ("action", "params"),
-    [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
+    ("action", "params"), [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))]
 )
 def test_what_is_for_the_parent_lets_the_child_go(scene, action, params):
     decision_id = scene.decide(action, params)

@@ -94,8 +94,7 @@ def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
 @pytest.mark.parametrize(
-    ("command", "printed", "ways"),
-    [("decide", decisions, OF_ATTEMPTS), ("answer", answers, ("allow", "option"))],
+    ("command", "printed", "ways"), [("decide", decisions, OF_ATTEMPTS), ("answer", answers, ("allow", "option"))]
 )
 @given(seed=st.integers(0, 2**64))
 @pytest.mark.slow

@@ -356,7 +356,7 @@ RETURN_META = [
         ("MET031", put("errors.0.recoverable", "yes"), '"recoverable"'),
         ("MET031", put("errors.0.message", 4), '"message"'),
         ("MET037", put("metadata.attempt", 1.5), '"attempt"'),
-    ),
+    )
 ]
 
 REPORT_CONTRACT = _json(

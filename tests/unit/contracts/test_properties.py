@@ -25,15 +25,7 @@ from tests.unit.contracts.documents import (
     text_of,
 )
 
-NAMES = (
-    "x.json",
-    "x.md",
-    "x.return.json",
-    "x.handoff.json",
-    "x.todos.md",
-    "a/.return-meta.json",
-    "handoffs/x.md",
-)
+NAMES = ("x.json", "x.md", "x.return.json", "x.handoff.json", "x.todos.md", "a/.return-meta.json", "handoffs/x.md")
 JSON_BASES = (PACKET, SUBAGENT, SUBAGENT_FAILED, META, REPORT)
 RETURNS = (RETURN, FAILURE, PARTIAL)
 TEXT_BASES = (*RETURNS, TODOS, f"```json\n{text_of(PACKET)}```\n\n{TODOS}")

@@ -241,10 +241,7 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(operator):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (
-            lambda one, copy: copy.with_suffix(".md").mkdir(parents=True),
-            "the workspace: Is a directory",
-        ),
+        (lambda one, copy: copy.with_suffix(".md").mkdir(parents=True), "the workspace: Is a directory"),
         (lambda one, copy: (one.workspace / ".agentwatch").symlink_to(one.root), ".agentwatch is a link"),
         (lambda one, copy: one.files()[0].unlink(), "cannot be used: No such file or directory"),
     ],

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.form import (
-    AmendError,
-    amended,
-    final_report,
-    fitter_packet,
-    handoff_problems,
-)
+from agentwatch.decisions.form import AmendError, amended, final_report, fitter_packet, handoff_problems
 from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage

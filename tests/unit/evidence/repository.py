@@ -71,11 +71,7 @@ def packet(**more: object) -> str:
 
 
 def request(
-    text: str,
-    handoff: str = "",
-    at: float | None = HANDED_OFF,
-    name: str = "a.return.md",
-    former: tuple[str, ...] = (),
+    text: str, handoff: str = "", at: float | None = HANDED_OFF, name: str = "a.return.md", former: tuple[str, ...] = ()
 ) -> Request:
     seen = Seen(0, math.inf, name, "", Return(Contract.RETURN_FORMAT, None, None))
     given = Seen(0, at or 0.0, "a.handoff.json", "", Handoff("a", "o")) if handoff else None

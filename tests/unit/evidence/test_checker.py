@@ -9,14 +9,7 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.claims import MAX_CLAIMS
 from tests.goldens.verdicts.claude import returned
-from tests.unit.evidence.repository import (
-    AFTER,
-    BEFORE,
-    HANDED_OFF,
-    check,
-    only,
-    request,
-)
+from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, check, only, request
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.files.read import (
-    DEFAULT_PRUNED,
-    looks_like_ours,
-    pruning,
-    to_name,
-    to_path,
-    walk,
-)
+from agentwatch.sources.files.read import DEFAULT_PRUNED, looks_like_ours, pruning, to_name, to_path, walk
 from tests.unit.files.watching import candidates, descriptors, write
 
 

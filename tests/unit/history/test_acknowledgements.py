@@ -83,9 +83,7 @@ steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1
 
 
 @given(steps)
-def test_two_screens_agree_and_an_undo_restores_exactly(
-    history,
-):
+def test_two_screens_agree_and_an_undo_restores_exactly(history):
     with TemporaryDirectory() as directory:
         state = Path(directory)
         screens = [Screen(state), Screen(state)]

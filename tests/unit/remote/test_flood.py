@@ -124,8 +124,7 @@ def telling(make: Make, each: int, parts: int = 1 << 40) -> Callable[[int], Fram
 
 
 @pytest.mark.parametrize(
-    ("make", "each", "kind"),
-    [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")],
+    ("make", "each", "kind"), [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")]
 )
 def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)

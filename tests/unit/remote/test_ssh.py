@@ -21,11 +21,7 @@ def test_the_shell_gets_paths_quoted_and_ssh_no_option():
     [
         (127, ["sh: 1: exec: agentwatch: not found"], "agentwatch is not installed on build1"),
         (255, ["ssh: Could not resolve hostname build1"], "Could not resolve hostname build1: `ssh build1` in a"),
-        (
-            255,
-            ["kim@build1: Permission denied (publickey)."],
-            "(publickey): `ssh build1` in a terminal says more",
-        ),
+        (255, ["kim@build1: Permission denied (publickey)."], "(publickey): `ssh build1` in a terminal says more"),
         (255, ["", ""], "ssh could not connect"),
         (1, ["agentwatch: the key is locked"], "the key is locked"),
         (1, ["\x1b]0;owned\x07\u202e" + "y" * 4_000], "yyy"),

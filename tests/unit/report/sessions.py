@@ -6,17 +6,7 @@ from enum import Enum
 from functools import cache
 from typing import TypeVar
 
-from agentwatch.contracts.shapes import (
-    Contract,
-    Fields,
-    Finding,
-    Handoff,
-    Outcome,
-    Return,
-    Severity,
-    Todo,
-    TodoStatus,
-)
+from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Checked, Claim, Event, Seen, Tick, Unreadable, Verdict
 from agentwatch.delegation.tree import Tree

@@ -190,10 +190,7 @@ def test_a_question_that_is_not_clear_is_answered_in_codex(place, server, client
 
 @pytest.mark.parametrize(
     ("action", "result"),
-    [
-        (Action.ALLOW, {"action": "accept", "content": {}}),
-        (Action.DENY, {"action": "decline", "content": None}),
-    ],
+    [(Action.ALLOW, {"action": "accept", "content": {}}), (Action.DENY, {"action": "decline", "content": None})],
 )
 def test_a_tool_of_a_server_is_allowed_for_this_call_alone(place, server, client, action, result):
     server.ask(SERVER, tool_call(what="color"), THREAD, calling("call_9", what="color"), calling("call_8", what="x"))

@@ -22,8 +22,7 @@ from agentwatch.view.words import name_of, plural
 
 _WIDTH = 72
 _NAME_LENGTH = 40
-_MORNING = 9
-"""The hour at which tomorrow begins, on the operator's clock."""
+_MORNING = 9  # The hour at which tomorrow begins, on the operator's clock
 
 
 class ChoiceScreen(ModalScreen[int | None]):

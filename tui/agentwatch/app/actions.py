@@ -198,8 +198,7 @@ def _rows() -> Iterator[ActionSpec]:
         )
 
 
-COMMANDS = {one.id: one for one in _rows()}
-"""All actions by their ids."""
+COMMANDS = {one.id: one for one in _rows()}  # All actions by their ids
 
 _HELP = """Look
 back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
@@ -319,13 +318,11 @@ help              List the keys; the arrow keys left and right lead through the 
 palette           Find any command by its name; the themes are there, too.
 quit              Leave agentwatch. Nothing that runs is touched.
 suspend           Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo."""
-HELP: dict[str, dict[str, str]] = {}
-"""The sentence about each action, by the headings of the help screen."""
+HELP: dict[str, dict[str, str]] = {}  # The sentence about each action, by the headings of the help screen
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
-VIEWS = 9
-"""How many saved views have a key."""
+VIEWS = 9  # How many saved views have a key
 
 
 def action_name(action: str) -> str:
@@ -358,8 +355,8 @@ def commands_of(app: object) -> Mapping[str, ActionSpec]:
 
 # The operator's own keys
 
+# Keys that these have whatever is set: the way to decide and the ways out.
 KEPT = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
-"""Keys that these have whatever is set: the way to decide and the ways out."""
 _KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
     r"|escape|tab|comma)"

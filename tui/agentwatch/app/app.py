@@ -45,16 +45,13 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_PATIENCE = 0.5
-"""Seconds that a key waits at most for what those before it do."""
-_REFRESH = 1 / 30
-"""Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
+_PATIENCE = 0.5  # Seconds that a key waits at most for what those before it do
+_REFRESH = 1 / 30  # Seconds between two refreshes while updates keep coming; the first after a pause is shown at once
 _REST = 4.0
+# How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
+# drawing takes a fifth of the time, and keys do not wait for it.
 _LONGEST = 1 / 4
-"""How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
-drawing takes a fifth of the time, and keys do not wait for it."""
-_SETTLED = 0.3
-"""Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
+_SETTLED = 0.3  # Seconds without an update, or at most ten times as many, after which the first scan counts as over
 
 
 class Opening(NamedTuple):
@@ -149,8 +146,7 @@ class AgentwatchApp(App[None]):
 
     monitor: Monitor
     main: MainScreen
-    is_played = False
-    """Whether it shows a recording or the demo."""
+    is_played = False  # Whether it shows a recording or the demo
 
     def __init__(
         self,
@@ -162,29 +158,21 @@ class AgentwatchApp(App[None]):
         super().__init__(driver_class=Terminal)
         self.animation_level = "none"
         self.settings = monitor.settings
-        self.commands, self._faults = with_keys(monitor.settings.keys)
-        """All actions, with the keys that hold."""
+        self.commands, self._faults = with_keys(monitor.settings.keys)  # All actions, with the keys that hold
         self.set_keymap(textual_keymap(self.commands))
         self.clock, self.steady = clock, steady
-        self.when_shown: Callable[[], None] = lambda: None
-        """Called after the first frame."""
+        self.when_shown: Callable[[], None] = lambda: None  # Called after the first frame
+        # Called when all that was there at first is read and checked.
         self.when_settled: Callable[[], None] = lambda: None
-        """Called when all that was there at first is read and checked."""
-        self.notifier: Notifier | None = None
-        """None until there is a monitor."""
-        self.is_settled = False
-        """Whether the first scan is over: from now on nothing folds by itself."""
+        self.notifier: Notifier | None = None  # None until there is a monitor
+        self.is_settled = False  # Whether the first scan is over: from now on nothing folds by itself
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Set while something is to be shown: these tasks have changed.
         self._news, self._changed = asyncio.Event(), set[str]()
-        """Set while something is to be shown: these tasks have changed."""
-        self._opening: Opening | None = None
-        """Until the main screen is there."""
-        self._typed: list[events.Key | events.Paste] = []
-        """Until then, all that was typed."""
-        self._is_text = False
-        """Whether the key that is read now may be text."""
-        self.failure: Exception | None = None
-        """Why the monitor could not be opened, which has ended the app."""
+        self._opening: Opening | None = None  # Until the main screen is there
+        self._typed: list[events.Key | events.Paste] = []  # Until then, all that was typed
+        self._is_text = False  # Whether the key that is read now may be text
+        self.failure: Exception | None = None  # Why the monitor could not be opened, which has ended the app
         self._faults += self._load_themes()
         if isinstance(monitor, Opening):
             self._opening = monitor

@@ -9,8 +9,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown
 from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
 
-ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}
-"""The commands that decide."""
+ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # The commands that decide
 
 _GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 

@@ -20,15 +20,14 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import local
 
 _LINES = 100_000
-_CHARACTERS = 4 * 1024 * 1024
-"""Of one entry; what is cut is said."""
+_CHARACTERS = 4 * 1024 * 1024  # Of one entry; what is cut is said
+# The entries that are no calls.
 HEADS = {
     EntryKind.WORDS: "words",
     EntryKind.PROMPT: "what it was told",
     EntryKind.THOUGHT: "a thought",
     EntryKind.NOTE: "a note of the program",
 }
-"""The entries that are no calls."""
 
 
 async def file_at_hand(

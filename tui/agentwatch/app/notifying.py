@@ -17,21 +17,17 @@ from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, question_at
 
-STANDS = 2.0
-"""Seconds for which an ask must stand before it is notified."""
-PAUSE = 10.0
-"""Seconds between two notifications, and after the last key where nobody says which window has the focus."""
-START = 60.0
-"""Seconds from the start in which an ask older than the start was there already, however late it is read."""
-_PATIENCE = 8.0
-"""Seconds that a command may take: less than `PAUSE`, so that they never pile up."""
+STANDS = 2.0  # Seconds for which an ask must stand before it is notified
+PAUSE = 10.0  # Seconds between two notifications, and after the last key where nobody says which window has the focus
+START = 60.0  # Seconds from the start in which an ask older than the start was there already, however late it is read
+_PATIENCE = 8.0  # Seconds that a command may take: less than `PAUSE`, so that they never pile up
 
 _NAMED = 3
 _NAME_LENGTH = 40
 _ASK_LENGTH = 120
 
+# What separates fields of the terminal's sequences, is markup to desktops, or an escape to `notify-send`.
 _HARMLESS = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
-"""What separates fields of the terminal's sequences, is markup to desktops, or an escape to `notify-send`."""
 
 
 def plain(text: str, limit: int) -> str:
@@ -92,8 +88,7 @@ class NotificationQueue:
 
     def __init__(self, at: float, started_at: float) -> None:
         self._opened_at, self._started_at = at, started_at
-        self._since: dict[str, float] = {}
-        """The open asks, each with the second in which it was first seen."""
+        self._since: dict[str, float] = {}  # The open asks, each with the second in which it was first seen
         self._told: set[str] = set()
         self._notified_at = -inf
         # Until the terminal says whether its window has the focus, nobody knows.

@@ -79,8 +79,7 @@ class ReplayBar(LineWidget):
 
 class _PlayedApp(AgentwatchApp):
     is_played = True
-    new_bar: Callable[[], DemoBar | ReplayBar]
-    """The line that says what is played."""
+    new_bar: Callable[[], DemoBar | ReplayBar]  # The line that says what is played
     hold: Callable[[bool], None] | None = None
 
     def on_mount(self) -> None:

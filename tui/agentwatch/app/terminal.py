@@ -35,23 +35,19 @@ if TYPE_CHECKING:
 
 _ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-_GONE_SECONDS = 0.6
-"""How long the app may take to end when there is nobody left who could see it."""
+_GONE_SECONDS = 0.6  # How long the app may take to end when there is nobody left who could see it
 
-_ASKED_SECONDS = 1.5
-"""How long it may take to end, and to give the terminal back, when a signal asks for it."""
+_ASKED_SECONDS = 1.5  # How long it may take to end, and to give the terminal back, when a signal asks for it
 
+# What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before.
 _GIVE_BACK = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
-"""What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before."""
 
-_ARENA_MAX = -8
-"""As `malloc.h` has it."""
+_ARENA_MAX = -8  # As `malloc.h` has it
 
-KEEP_TITLE = "\x1b[22;0t"
-"""The terminal puts its title on a stack, if it has one."""
+KEEP_TITLE = "\x1b[22;0t"  # The terminal puts its title on a stack, if it has one
 
+# No title, and then the one on the stack: without a stack, many terminals show their own instead of none.
 GIVE_TITLE_BACK = "\x1b]0;\x1b\\\x1b[23;0t"
-"""No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
 
 
 # Textual's thread that reads the keys would end, and the app with it, at the first byte that is no UTF-8: Alt with a

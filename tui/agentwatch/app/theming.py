@@ -21,12 +21,13 @@ from textual.theme import Theme
 from agentwatch.text import clean
 
 DEFAULT_THEME = "agentwatch-dark"
+# The others, brought down to sixteen colours, lose most of what tells the states apart.
 SIXTEEN_COLOURS = "agentwatch-ansi"
-"""The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
+# The colours of a theme. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`.
 _COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
-"""The colours of a theme. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+# Textual's variables, and ours, by the colour of the theme file.
 _DRAWN_IN = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
@@ -36,7 +37,6 @@ _DRAWN_IN = {
     "cursor": "cursor-row block-cursor-background block-cursor-blurred-background block-hover-background",
     **{name: f"text-{name}" for name in ("primary", "secondary", "accent", "success", "warning", "error")},
 }
-"""Textual's variables, and ours, by the colour of the theme file."""
 
 
 def themes_folder() -> Path:

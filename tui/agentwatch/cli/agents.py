@@ -78,12 +78,7 @@ def mcp(options: Namespace) -> int:
 
 @command(
     PATH,
-    argument(
-        "--agent",
-        "NAME",
-        f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
-        choices=_PROGRAMS,
-    ),
+    argument("--agent", "NAME", f"{', '.join(_PROGRAMS)} (default: those that are recognised here)", choices=_PROGRAMS),
     flag("--write --yes", "do not ask"),
     flag("--remove", "take out what was written"),
     exit_codes="exit codes: 0 done or shown, 1 you said no, or something is left to be added by hand, 2 wrong usage",

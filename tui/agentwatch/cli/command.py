@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from agentwatch.errors import UsageError
 
+# By group and usage. Watching a workspace has no name.
 GROUPS = {
     "watch": {
         "relay [PATH ...]": "tell screens on other machines what is seen here",
@@ -44,14 +45,14 @@ GROUPS = {
         "hook": "answer a hook of Claude Code",
     },
 }
-"""By group and usage. Watching a workspace has no name."""
 
+# By name.
 COMMANDS = {
     "" if usage.startswith("[") else usage.split()[0]: summary
     for group in GROUPS.values()
     for usage, summary in group.items()
 }
-"""By name."""
+# Those that are not in a module of their own name.
 _MODULES = {
     "": "screen",
     "ack": "pending",
@@ -68,15 +69,12 @@ _MODULES = {
     "init": "agents",
     "mcp": "agents",
 }
-"""Those that are not in a module of their own name."""
 OF_HOSTS = (
     "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
     " reached"
 )
-_DATA = "\0"
-"""Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
-_END = "-\0"
-"""In the place of `--`: an option, so that no other takes a word behind it for its value."""
+_DATA = "\0"  # Before a word that is no option, whatever it looks like; no argument that a system hands over holds it
+_END = "-\0"  # In the place of `--`: an option, so that no other takes a word behind it for its value
 
 
 class Argument(NamedTuple):

@@ -17,8 +17,7 @@ from agentwatch.text import clean, exact, say
 # The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
 # like an option, and bash, which inserts what it gets as it is, quotes them.
 
-_SECONDS = 3.0
-"""After a key was pressed, nobody waits longer for an answer."""
+_SECONDS = 3.0  # After a key was pressed, nobody waits longer for an answer
 
 _SCRIPTS = {
     "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"

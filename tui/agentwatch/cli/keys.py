@@ -19,8 +19,7 @@ from agentwatch.remote.pipe import reason
 from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
-_SSH_SECONDS = 120.0
-"""Somebody may have to type a password."""
+_SSH_SECONDS = 120.0  # Somebody may have to type a password
 
 
 @command(

@@ -104,12 +104,7 @@ class PendingsDoc(view.Document):
     workspaces: list[PendingDoc]
 
 
-@command(
-    PLACES,
-    flag("--json", "print JSON (schema_version 1)"),
-    SESSION,
-    exit_codes=OF_HOSTS,
-)
+@command(PLACES, flag("--json", "print JSON (schema_version 1)"), SESSION, exit_codes=OF_HOSTS)
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
     return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
 
-PLACEHOLDER = "TEXT"
-"""The placeholder for words of the operator in a printed line."""
+PLACEHOLDER = "TEXT"  # The placeholder for words of the operator in a printed line
 
 
 class Subject(NamedTuple):

@@ -15,9 +15,7 @@ from agentwatch.view.words import plural
 
 
 @command(
-    PATH,
-    flag("--json", "print JSON"),
-    exit_codes="exit codes: 0 printed, 1 something could not be read, 2 wrong usage",
+    PATH, flag("--json", "print JSON"), exit_codes="exit codes: 0 printed, 1 something could not be read, 2 wrong usage"
 )
 def sources(options: Namespace) -> int:
     """Say which agents' sessions were found where, what is read, what is skipped and why."""

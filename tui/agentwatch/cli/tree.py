@@ -17,8 +17,7 @@ from agentwatch.text import clean, complain, quoted, summary
 from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
 from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
 
-_LEVELS = 40
-"""Levels that are indented."""
+_LEVELS = 40  # Levels that are indented
 
 
 @command(

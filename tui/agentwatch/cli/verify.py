@@ -31,8 +31,8 @@ from agentwatch.text import Check, bad, clean, good, note, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
+# Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks.
 _LARGEST = 64 * 1024 * 1024
-"""Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
 
 
 @command(

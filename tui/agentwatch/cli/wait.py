@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
 
-_SECONDS = 90.0
-"""Shells of agents end a command, or move it away, after two minutes."""
+_SECONDS = 90.0  # Shells of agents end a command, or move it away, after two minutes
 
 
 @command(

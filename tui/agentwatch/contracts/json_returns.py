@@ -198,11 +198,7 @@ class Report(Model):
     attempt: Attempt
 
 
-MODELS = {
-    Contract.SUBAGENT_RETURN: SubagentReturn,
-    Contract.RETURN_META: ReturnMeta,
-    Contract.REPORT_CONTRACT: Report,
-}
+MODELS = {Contract.SUBAGENT_RETURN: SubagentReturn, Contract.RETURN_META: ReturnMeta, Contract.REPORT_CONTRACT: Report}
 
 
 def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Return]:
@@ -313,11 +309,7 @@ def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
 
 
 def _fields_of(
-    contract: Contract,
-    returned: SubagentReturn | ReturnMeta,
-    top: Json,
-    outcome: Outcome | None,
-    **more: Any,
+    contract: Contract, returned: SubagentReturn | ReturnMeta, top: Json, outcome: Outcome | None, **more: Any
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
     metadata, errors = (

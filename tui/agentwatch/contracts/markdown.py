@@ -57,8 +57,8 @@ class Section(NamedTuple):
     end: int
 
 
+# The sections of a return by their headers, in the order of the first of each; further ones repeat it.
 Sections = dict[str, list[Section]]
-"""The sections of a return by their headers, in the order of the first of each; further ones repeat it."""
 
 
 class Page(NamedTuple):

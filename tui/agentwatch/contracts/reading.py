@@ -50,13 +50,13 @@ def _count(top: Json, keys: str) -> int:
 
 WRAPPER = "handoff_packet"
 METADATA_KEYS = "session_id agent_type delegation_depth delegation_path"
+# Stage words that any program may use.
 _EVERYDAY = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
-"""Stage words that any program may use."""
 _OF_STAGES = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
+# Words that only the dialect uses: one of them as a status tells it from a subagent-return.
 STAGE_WORDS = _EVERYDAY.union(_OF_STAGES.split())
-"""Words that only the dialect uses: one of them as a status tells it from a subagent-return."""
+# Words that many programs use: they tell it only from a subagent-return, whose enum they are not in.
 OUTSIDE_THE_ENUM = ("done", "success")
-"""Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
 _RETURN_STATUSES = ("completed", "partial", "failed", "blocked")
 _NAMES = {
     **dict.fromkeys(("handoff.json", "handoff.md", "todos.md"), Contract.HANDOFF_PACKET),
@@ -72,8 +72,8 @@ _META_FILE = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
+# One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes.
 _TOLD_BY = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
-"""One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes."""
 _IDENTIFYING = "task_id objective"
 _PACKET_KEYS = "task_id objective evidence success_criteria risks"
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.

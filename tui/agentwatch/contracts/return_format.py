@@ -103,8 +103,8 @@ class ReturnFormat(Model):
 MODELS = {Contract.RETURN_FORMAT: ReturnFormat}
 _KNOWN = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
+# The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is.
 Row = tuple[int, str, KeyLine | None, Bullet | None]
-"""The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ MAX_TOKENS = 100  # tokens that a summary may have
 BRIEF = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
+# A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`.
 Location = tuple[str | int, ...]
-"""A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
 
 
 class Rule(NamedTuple):

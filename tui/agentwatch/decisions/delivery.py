@@ -33,15 +33,7 @@ from agentwatch.decisions.errors import DecisionError, LedgerError, reason, reme
 from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind, read_signed
 from agentwatch.decisions.record import Record, Time, time_of, written
 from agentwatch.delegation.decision import SPECS, Receipt, Stage
-from agentwatch.disk import (
-    DISK,
-    DOT,
-    TEMPORARY,
-    Directory,
-    Disk,
-    NotADirectoryOfOursError,
-    open_dot_directory,
-)
+from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
 from agentwatch.text import clean, clean_lines, exact
 
 MIRROR = f"{DOT}/{NAME}"

@@ -183,14 +183,7 @@ class DecisionForm:
 
 
 def facts(
-    seen: Task,
-    task: Task,
-    subject: Subject,
-    action: Action,
-    params: Params,
-    *,
-    now: float,
-    writes: str,
+    seen: Task, task: Task, subject: Subject, action: Action, params: Params, *, now: float, writes: str
 ) -> Iterator[Fact]:
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""

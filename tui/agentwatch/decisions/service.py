@@ -57,9 +57,9 @@ from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
 from agentwatch.state import state_directory, workspace_id
 
+# How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
+# then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again.
 LIFETIME = timedelta(days=7)
-"""How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
-then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
 _OURSELVES = "agentwatch"
 _MOST_FORGED = 1_000  # Files of the mirror that are told: more of them would say the same

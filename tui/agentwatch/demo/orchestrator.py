@@ -30,17 +30,16 @@ from agentwatch.state import workspace_id
 NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0
-"""Seconds of the session from which it asks also where nothing was decided."""
+ASKS_AT = 60.0  # Seconds of the session from which it asks also where nothing was decided
+# Seconds from the first decision: it must not come between the first failure and what is decided about it.
 ASKS_AFTER = 6.0
-"""Seconds from the first decision: it must not come between the first failure and what is decided about it."""
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _SAID = "Walks the customer's way with a test card"
 _RULE = "Bash(npx playwright test *)"
 
 _HANDS_ON = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
+# Characters of the operator's words that the children repeat: a summary may not be longer than its contract says.
 _LONGEST = 160
-"""Characters of the operator's words that the children repeat: a summary may not be longer than its contract says."""
 
 
 class Orchestrator:
@@ -63,8 +62,7 @@ class Orchestrator:
         # Nothing that is set for the operator's own agents counts here.
         self._reader = Reader(workspace, "demo", state=state, configuration=configuration, environment={})
         self._read: set[str] = set()
-        self._decided: set[str] = set()
-        """The tasks about which something was decided."""
+        self._decided: set[str] = set()  # The tasks about which something was decided
         self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
         self._offer: Offer | None = None
         self._has_asked = False

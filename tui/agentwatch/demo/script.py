@@ -123,8 +123,7 @@ class Player:
     ) -> None:
         self._workspace, self._speed, self._clock = workspace, speed, clock
         self._left = list(steps)
-        self.position = 0.0
-        """The second of the script that it has got to."""
+        self.position = 0.0  # The second of the script that it has got to
 
     @property
     def finished(self) -> bool:

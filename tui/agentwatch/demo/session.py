@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
-STALE_SECONDS = 60.0
-"""The silence that counts as stale in a session of two minutes, at speed 1."""
+STALE_SECONDS = 60.0  # The silence that counts as stale in a session of two minutes, at speed 1
 
-POLL_SECONDS = 0.2
-"""Between two looks for a decision."""
+POLL_SECONDS = 0.2  # Between two looks for a decision
 
+# Signals that would end the process at once, and leave the directory behind. The app has handlers of its own.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that would end the process at once, and leave the directory behind. The app has handlers of its own."""
 
 
 class DemoSession:
@@ -43,8 +41,8 @@ class DemoSession:
     def __init__(self, speed: float = 1.0) -> None:
         if not 0 < speed < math.inf:
             raise UsageError(f"a speed of {speed} cannot be played; give a number above 0, such as 2")
+        # Seconds of silence after which a working task should count as stale, at this speed.
         self.stale_after = STALE_SECONDS / speed
-        """Seconds of silence after which a working task should count as stale, at this speed."""
         self._speed = speed
         self._stop = Event()
         self._held = False

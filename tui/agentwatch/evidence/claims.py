@@ -164,17 +164,17 @@ _BARE_SUFFIX = re.compile(
     re.IGNORECASE,
 )
 _BARE_NAME = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+# A word in ticks, with its lines perhaps behind them, or a link.
 _MARKED = re.compile(
     r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
 )
-"""A word in ticks, with its lines perhaps behind them, or a link."""
 _SEPARATOR = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
 _LIST = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:\s?[-\u2013]\s?L?(\d{1,9}))?(?::\d{1,9})?\Z", re.DOTALL)
+# `a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`.
 _SPELLED_LINES = re.compile(
     r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
 )
-"""`a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`."""
 
 
 def pointers(text: str) -> list[Stated]:

@@ -18,10 +18,10 @@ from agentwatch.sources.files.read import kind_of, to_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
+# Files that no test is about: an agent writes of its work last.
 DOCUMENT = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
-"""Files that no test is about: an agent writes of its work last."""
 
 
 class ClaimedPlace(NamedTuple):

@@ -39,13 +39,12 @@ _FAN_OUT = 2  # letters of a directory of stored objects
 _SHA256 = 64
 _LATEST = 2**31 - 1  # the last second that older versions of git understand
 _OBJECT_NAME = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+# The only settings that are taken from the repository: how files are compared.
 _COMPARING = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
     r"\s*(?:[#;].*)?$"
 )
-"""The only settings that are taken from the repository: how files are compared."""
-_EMPTY = Path(__file__).parent / "empty"
-"""Git directories without a commit, one for each kind of object name."""
+_EMPTY = Path(__file__).parent / "empty"  # Git directories without a commit, one for each kind of object name
 _SETTINGS = (
     "core.bare=false core.fsmonitor=false core.filemode=false core.hooksPath=/dev/null core.attributesFile=/dev/null"
     " core.untrackedCache=false core.pager=cat core.logAllRefUpdates=false core.splitIndex=false protocol.allow=never"

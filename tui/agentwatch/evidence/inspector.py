@@ -56,16 +56,14 @@ class Inspector(Background[Sequence[Checked]]):
         parsed: ParsedDocuments | None = None,
     ) -> None:
         super().__init__()
-        self.idle = True
-        """Whether all that was wanted has been checked and told."""
+        self.idle = True  # Whether all that was wanted has been checked and told
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, tuple[Request, Result]] = {}
-        """By task, what was checked last, and what was found."""
+        self._known: dict[str, tuple[Request, Result]] = {}  # By task, what was checked last, and what was found
         # When to look at all that is known, and when to check anything of it again (monotonic seconds).
         self._look_at = self._again_at = 0.0
 

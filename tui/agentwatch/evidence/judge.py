@@ -46,8 +46,7 @@ class Mention(NamedTuple):
     line: Line | None = None
 
 
-_UNKNOWN = Line("")
-"""Of a mention: a check that is named, and was not run as it is named."""
+_UNKNOWN = Line("")  # Of a mention: a check that is named, and was not run as it is named
 
 
 class Statement(NamedTuple):
@@ -80,38 +79,38 @@ class Statement(NamedTuple):
         return self.fails or bool(self.exit_code)
 
 
+# A runner of tests says in other words than counts that some were run and passed.
 _RESULT = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
-"""A runner of tests says in other words than counts that some were run and passed."""
+# A runner says that there was nothing to do.
 _EMPTY = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-"""A runner says that there was nothing to do."""
+# The words of make, npm and others for a step whose failure did not count, or of a line that hides one.
 _FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
-"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+# A check found something.
 _FAULTS = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
     r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
     r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
     re.MULTILINE,
 )
-"""A check found something."""
 _SKIPPED = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
 
 # Words
 
 _NAUGHT = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
+# Numbers that are perhaps of something else than tests.
 _VAGUE = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
-"""Numbers that are perhaps of something else than tests."""
 _SENTENCE = re.compile(
     r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
     r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
@@ -119,6 +118,7 @@ _SENTENCE = re.compile(
 _PIECE = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
+# Said only perhaps, of somebody else, or of another time.
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
@@ -135,7 +135,6 @@ _HEDGED = re.compile(
     r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|予定|计划|待办|はず|できま",
     re.IGNORECASE,
 )
-"""Said only perhaps, of somebody else, or of another time."""
 _QUOTED = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog"
     r"|contributing|makefile|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task"
@@ -143,6 +142,7 @@ _QUOTED = re.compile(
     r"|tells?|asks?|notes?|describes?|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
+# More is said than a log shows.
 _MORE = re.compile(
     r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
     r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?|two|three"
@@ -157,7 +157,6 @@ _MORE = re.compile(
     r"| und\b| et\b| y\b)|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s)\b|新",
     re.IGNORECASE,
 )
-"""More is said than a log shows."""
 _EXIT = re.compile(
     r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc"
     r"|rückgabewert|codes? (?:de )?(?:sortie|retour)|código de (?:salida|saída)|codice di uscita)|退出[代状]?[码态]"
@@ -208,51 +207,50 @@ _PROGRAMS = words_of(
     " lua julia Rscript"
 )
 _ENGLISH = words_of("make just task go")
+# Words that are no program where they stand alone in a sentence.
 _ORDINARY = words_of(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
-"""Words that are no program where they stand alone in a sentence."""
 _NUMERAL = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
+# Options, and words that qualify a check: they stand in the command, or in its output.
 _EXACT = re.compile(
     r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
     r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
-"""Options, and words that qualify a check: they stand in the command, or in its output."""
+# How a check was done, or of what: that has to show.
 _QUALIFIED = re.compile(
     r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
     r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
     r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)",
     re.IGNORECASE,
 )
-"""How a check was done, or of what: that has to show."""
 _EACH = re.compile(
     r"\b(?:every|each|all|both)(?: of the| \w+)? (?:packages?|workspaces?|modules?|crates|projects?|services?"
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
-_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
-"""Checks of what was built before."""
+_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # Checks of what was built before
+# Something is said, if of no result, of something else.
 _ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
 )
-"""Something is said, if of no result, of something else."""
 _IDENTIFIER = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND = "\"'“”(„:,;"
 _TELLING = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
+# Lines of an output whose words did not pass: they stand only where something failed or was left out.
 _BAD = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
-"""Lines of an output whose words did not pass: they stand only where something failed or was left out."""
+# With these, files become again what they were, or there is another copy of them.
 _PUTTING_BACK = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
     r"|\bpatch\s+-R"
 )
-"""With these, files become again what they were, or there is another copy of them."""
 _BUILDERS = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+# Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program.
 _NOT_BEGUN = (4, 5, 126, 127, 254)
-"""Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
 
 # The log
 

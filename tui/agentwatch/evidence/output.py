@@ -178,12 +178,12 @@ _FRAME = words_of(
     " passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at completed"
     " success succeeded error you have expect calls pass fail insgesamt found"
 )
+# Lines of several modules, whose numbers are added.
 _ADDING = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
-"""Lines of several modules, whose numbers are added."""
 _DLL = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
 _ALL_WELL = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
+# Lines of a summary that count other things, and of single tests.
 _NO_COUNT = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
-"""Lines of a summary that count other things, and of single tests."""
 _PACKAGES = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE = 300
 _COUNTED = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)

@@ -28,19 +28,18 @@ _WORDS_OF_SHELL = words_of(
     " unalias exit return break continue shopt wait builtin command"
 )
 _SUBSTITUTED = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
+# A here-document in which nothing is substituted.
 _DOCUMENT = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
-"""A here-document in which nothing is substituted."""
-_OTHER_BLANK = re.compile(r"[^\S \t\n]")
-"""A blank at which no shell splits."""
+_OTHER_BLANK = re.compile(r"[^\S \t\n]")  # A blank at which no shell splits
+# Finds `&` alone, behind a job that may go on.
 _DETACHED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
-"""Finds `&` alone, behind a job that may go on."""
 _SILENT = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
+# Behind a command, these have the exit code and print nothing of their own.
 _PASSED_ON = re.compile(
     r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
-"""Behind a command, these have the exit code and print nothing of their own."""
 
 
 class Line(NamedTuple):
@@ -98,6 +97,7 @@ def _split(text: str) -> tuple[Words, ...] | None:
 
 # Wrappers
 
+# Before a command; a variable that is not known to change nothing may make it another program: it is `odd`.
 _WRAPPERS = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
@@ -109,13 +109,13 @@ _WRAPPERS = re.compile(
     r"|(?:docker[ -]compose (?:exec|run)|(?:docker|podman) exec) (?:(?:-[iTt]+|--(?:rm|no-deps)) )*\w\S*)"
     r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* )"
 )
-"""Before a command; a variable that is not known to change nothing may make it another program: it is `odd`."""
 _BINARIES = re.compile(r"(?:\./)?(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z")
 _RENAMED = [
     (re.compile(r"\A(?:\./)?(gradle|mvn)w(?= |\Z)"), r"\1"),
     (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
     (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
+# Options that say how much is printed or how a check is done, and not of what.
 _NEUTRAL = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
     r"|race)|--(?:(?:tb|format|ext|colou?rs?|durations|cov|cov-report|maxfail|max-warnings|reporters?"
@@ -125,7 +125,6 @@ _NEUTRAL = re.compile(
     r"|nologo|stacktrace|output-on-failure|continue|diff)|--test-dir[ =]\S+|-[Cp] (?:\S*build\S*|out))(?= |\Z)"
     r"|(?<=cmake --build) \S+"
 )
-"""Options that say how much is printed or how a check is done, and not of what."""
 
 
 class Command(NamedTuple):
@@ -232,24 +231,24 @@ _BUILD = re.compile(
     r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish"
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
+# Programs that start what somebody has written down for them elsewhere.
 RUNNERS = re.compile(
     r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
     r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
-"""Programs that start what somebody has written down for them elsewhere."""
 _WHOLE = words_of(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )
+# Programs of one's own, and scripts that test a part: `test:unit`.
 _OWN = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
-"""Programs of one's own, and scripts that test a part: `test:unit`."""
 _MAKING = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
+# Options with which nothing is checked, or nothing need be.
 _NO_CHECK = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
     r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
     r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
-"""Options with which nothing is checked, or nothing need be."""
 _NO_TESTS = re.compile(r"gradle .*-x \S*[tT]est\b|.* -DskipTests\b|.* -Dmaven\.test\.skip\b")
 _FORMATTERS = re.compile(
     r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format"
@@ -257,8 +256,8 @@ _FORMATTERS = re.compile(
 )
 
 _LOOKING_ONLY = re.compile(r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z")
+# A formatter that names the files that it would change, and ends with 0.
 LISTING = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
-"""A formatter that names the files that it would change, and ends with 0."""
 _PARTIAL = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
@@ -308,9 +307,10 @@ _GIT_READS = (
 )
 GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 _GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
+# Programs that check nothing whatever they print, and change no file unless an option says so.
 LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
-"""Programs that check nothing whatever they print, and change no file unless an option says so."""
 CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
+# Calls of such programs that start others, or what runs elsewhere.
 _STARTING = re.compile(
     r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
     r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"
@@ -319,7 +319,6 @@ _STARTING = re.compile(
     r"|git (?:\S+ )*rebase(?= |\Z)",
     re.DOTALL,
 )
-"""Calls of such programs that start others, or what runs elsewhere."""
 _STARTS_NOTHING = re.compile(
     rf"(?:{_LOOKS}|{_DOES})(?= |\Z)|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS}|{GIT_HOOKED}|restore|reset"
     rf"|stash|clean|rm|mv|init|clone|apply)(?= |\Z)"

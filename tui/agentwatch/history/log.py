@@ -87,8 +87,7 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
     for number, one in enumerate(run.rounds[:-1], 1):
         following = run.rounds[number].began_at
         yield moment(
-            following if one.ended_at is None else one.ended_at,
-            replace(run.part(0, number), updated_at=run.updated_at),
+            following if one.ended_at is None else one.ended_at, replace(run.part(0, number), updated_at=run.updated_at)
         )
         yield moment(following, _begun(run, run.part(0, number + 1)))
     yield moment(run.ended_at, run)

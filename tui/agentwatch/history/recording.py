@@ -125,10 +125,7 @@ class Recording(NamedTuple):
 
 
 def recording_lines(
-    workspace: str,
-    events: Iterable[Event],
-    text_of: Callable[[str], str | None],
-    history_before: float | None = None,
+    workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None], history_before: float | None = None
 ) -> Iterator[str]:
     """The lines of a recording. `text_of` gives the text of a digest, None where it is lost."""
     line = {} if history_before is None else {"history_before": history_before}

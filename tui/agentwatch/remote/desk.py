@@ -72,13 +72,7 @@ class RemoteDesk(DecisionService):
     # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
     answer_lifetime = ANSWER_LIFETIME - AHEAD
 
-    def __init__(
-        self,
-        host: RemoteHost,
-        workspace_id: Callable[[], str],
-        place: Path,
-        **more: Any,
-    ) -> None:
+    def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any) -> None:
         # There is no ledger of it here, and so nothing to be looked at.
         super().__init__(place, **more)
         self._host = host
@@ -177,11 +171,12 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
+# A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there.
 _ROUNDING = timedelta(seconds=5)
-"""A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
 _REFUSED = "refused"
 _LARGEST = 64 * 1024
 
+# All other errors are about keys and disks.
 _OUTCOMES: dict[type[DecisionError], Outcome] = {
     AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
     ReturnChangedError: Outcome.RETURN_CHANGED,
@@ -189,7 +184,6 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
     NotAllowedError: Outcome.NOT_ALLOWED,
     RecordError: Outcome.REFUSED,
 }
-"""All other errors are about keys and disks."""
 
 
 class RefusedError(DecisionError):

@@ -60,26 +60,23 @@ _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 ANSWER_SECONDS = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
 AGAIN_SECONDS = 2.0
-_LARGEST_RESULT = 4 * MEBIBYTE
-"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
+_LARGEST_RESULT = 4 * MEBIBYTE  # Bytes that the result of a decision takes: more than the largest envelope that is read
+# Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much.
 LARGEST_ANSWER = 16 * MEBIBYTE
-"""Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
 _MOST_PARTS = 1_024
 _CONNECT_SECONDS = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
 SCAN_SECONDS = 30.0  # A command waits no longer for a host
+# Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then.
 MOST_NEWS = 256 * MEBIBYTE
-"""Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
+# Seconds after which what is known takes the place of what was shown, though the relay has not seen everything.
 _PATIENCE = 10.0
-"""Seconds after which what is known takes the place of what was shown, though the relay has not seen everything."""
 _LONGEST = 600  # Characters of how well a host sees, where there is no room for more
 _MOST_WORKSPACES = 1_000  # Each has a place in every beat; people work in dozens
-_LARGEST_HELLO = 8 * 1024 * 1024
-"""Bytes that a hello takes here: 8 KiB for the names and paths of each workspace."""
+_LARGEST_HELLO = 8 * 1024 * 1024  # Bytes that a hello takes here: 8 KiB for the names and paths of each workspace
 
 _TOLERATED = 2.0  # Seconds by which the clocks may differ: nobody sees it
 _FIRST_YEAR = 946_684_800.0
-_LAST_YEAR = 7_258_118_400.0
-"""2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
+_LAST_YEAR = 7_258_118_400.0  # 2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated
 
 
 def _is_whole(replies: Sequence[Reply]) -> bool:
@@ -102,8 +99,8 @@ class RemoteHost:
         own_key: Callable[[], str] = str,
     ) -> None:
         self._own_key = own_key
+        # Why it records nothing that is decided here, and what to do, in a sentence; "" where it does.
         self.refusal: str | None = None
-        """Why it records nothing that is decided here, and what to do, in a sentence; "" where it does."""
         self.round_trip: float | None = None  # Seconds from a question to its answer, as far as they are known
         self._echo = 0.0  # The last echo of ours
         self.label = label
@@ -126,8 +123,8 @@ class RemoteHost:
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
         self._news = threading.Condition()  # Is notified of answers
+        # By the kind of answer and the question, those that have arrived.
         self._answers: dict[tuple[str, str], list[Any]] = {}
-        """By the kind of answer and the question, those that have arrived."""
         self._stopped = threading.Event()
 
     # Whoever looks at it
@@ -409,8 +406,8 @@ class RemoteSource(Source):
         self._new: list[Observation] = []  # What is to be emitted besides what was
         self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
         self._has_begun = False  # Something was emitted
+        # Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not.
         self._due: float | None = float("-inf")
-        """Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not."""
         self._lost: float | None = None
         self._health: Health | None = None
         self._seq = 0
@@ -682,11 +679,11 @@ class Fleet:
         self._keys = Keys()
         self._known: dict[Path, _Known] = {}
         self._fixed: list[Place] = []  # The workspaces that the addresses name
+        # By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all.
         self._brokered: dict[str, _Known] = {}
-        """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
+        # By address, the hosts of a server all of whose hosts are asked for.
         self._servers: dict[str, list[RemoteHost]] = {}
-        """By address, the hosts of a server all of whose hosts are asked for."""
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
         hubs: dict[str, NatsHub] = {}

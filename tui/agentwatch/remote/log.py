@@ -11,6 +11,7 @@ from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.reader import messages
 
 MEBIBYTE = 1024 * 1024
+# Of what one host says; bytes are those that are taken here, about.
 MOST = {
     # Four times what a screen is made for.
     "tasks": 20_000,
@@ -21,7 +22,6 @@ MOST = {
     # Some 12 KiB for a task with its handoff, its return, its checks and its run.
     "MiB": 256 * MEBIBYTE,
 }
-"""Of what one host says; bytes are those that are taken here, about."""
 _ENTRY = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing

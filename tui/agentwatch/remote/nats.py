@@ -45,13 +45,13 @@ _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
 _FILES = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
 
+# The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed.
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
-"""The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed."""
 
+# The beginning of a .creds file, or of one with the seed of an nkey.
 _CREDS = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
 )
-"""The beginning of a .creds file, or of one with the seed of an nkey."""
 
 # The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())

@@ -27,15 +27,15 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0  # Seconds between two attempts to connect
 GREETING = b"agentwatch-relay\n"  # Is the first line, in both directions
 _MOST_NOISE = 256 * 1024
+# Bytes that wait to be written: who does not read so much for so long asks again for what is dropped.
 MOST_WAITING = 64 * 1024 * 1024
-"""Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
 _ENDED = "the connection has ended"
 _JOIN_SECONDS = 0.8
 
 _SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
 _ASKS_NOBODY = ("-o", "BatchMode=yes")
+# Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are.
 _SCRIPT = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
-"""Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
 _LASTS_SECONDS = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
 _STOP_SECONDS = 0.3
 _NOT_FOUND = 127
@@ -60,8 +60,8 @@ Change = Callable[[LinkState], None]
 class Link(ABC):
     """An end of the way between screens and a host: that of a screen to one host, or that of a relay to all screens."""
 
+    # The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none.
     screen: str = ""
-    """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
     answers_in: float = 20.0  # Seconds that a host may take to answer at first, once it is connected
 
     @abstractmethod

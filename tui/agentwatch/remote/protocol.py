@@ -43,8 +43,8 @@ class Standing(NamedTuple):
     settled: bool
 
 
+# The observations that a host tells; the rest is the operator's own and never travels.
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
-"""The observations that a host tells; the rest is the operator's own and never travels."""
 
 
 class _Model(BaseModel):

@@ -97,8 +97,8 @@ class Answers:
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._lock = threading.Lock()
+        # By screen and run, those that were looked at last, and what was seen.
         self._open: dict[tuple[str, str], tuple[RunTranscript, Look]] = {}
-        """By screen and run, those that were looked at last, and what was seen."""
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
         """The function that finds the answer, and may block. The tree is looked at here, on the event loop."""

@@ -45,6 +45,8 @@ PATCH = "item/fileChange/requestApproval"
 QUESTION = "item/tool/requestUserInput"
 SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or leave to call a tool of it
 
+# Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are for
+# the program that began the session.
 METHODS = {
     COMMAND: {
         *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
@@ -54,16 +56,11 @@ METHODS = {
     QUESTION: {"questions", "isBlocking"},
     SERVER: {"serverName", "mode", "_meta", "message", "requestedSchema"},
 }
-"""Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are
-for the program that began the session."""
 
 _IDS = {"threadId", "turnId", "itemId", "startedAtMs"}
 _OF_QUESTIONS = {"id", "header", "question", "isOther", "isSecret", "options"}
 _PERMIT = (Action.ALLOW, Action.DENY)
-_DECISIONS: dict[Action, dict[str, Any]] = {
-    Action.ALLOW: {"decision": "accept"},
-    Action.DENY: {"decision": "decline"},
-}
+_DECISIONS: dict[Action, dict[str, Any]] = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "decline"}}
 _OF_SERVERS: dict[Action, dict[str, Any]] = {
     Action.ALLOW: {"action": "accept", "content": {}},
     Action.DENY: {"action": "decline", "content": None},
@@ -99,12 +96,11 @@ class CodexClient(Background[Sequence[Event]]):
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
+        # The requests that were answered. One that is asked again afterwards is answered in Codex.
         self._answered = set[str]()
-        """The requests that were answered. One that is asked again afterwards is answered in Codex."""
         # Of the connection:
         self._wire: Wire
-        self._followed: dict[str, dict[str, Fields]] = {}
-        """By thread that waits, its items in progress."""
+        self._followed: dict[str, dict[str, Fields]] = {}  # By thread that waits, its items in progress
         self._held: dict[object, _Held] = {}
 
     @property
@@ -278,8 +274,7 @@ class Wire:
 
     def __init__(self, link: ClientConnection) -> None:
         self._link = link
-        self._waiting: deque[Fields] = deque()
-        """Messages that came while an answer was waited for."""
+        self._waiting: deque[Fields] = deque()  # Messages that came while an answer was waited for
 
     def call(self, method: str, **params: object) -> Fields:
         """The server's answer; empty for an error. Messages before it are received later."""

@@ -28,8 +28,7 @@ _LOOK_ANYWAY_SECONDS = 2.0  # so often is looked without a sign
 class Holder:
     """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises."""
 
-    trouble: str = ""
-    """Why an answer did not get through, one sentence for the operator; it may quote foreign text."""
+    trouble: str = ""  # Why an answer did not get through, one sentence for the operator; it may quote foreign text
 
     def __init__(
         self,

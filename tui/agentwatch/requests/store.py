@@ -32,15 +32,7 @@ from agentwatch.delegation.decision import (
     input_text,
     request_id_of,
 )
-from agentwatch.disk import (
-    OPEN_HELD,
-    UNSYNCED,
-    Directory,
-    Disk,
-    fingerprint,
-    fingerprint_at,
-    is_open_to_others,
-)
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, fingerprint_at, is_open_to_others
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 from agentwatch.state import leads_through, state_directory, workspace_id
@@ -68,8 +60,8 @@ class RequestStore:
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
         self.directory = (state or state_directory(workspace)) / NAME
         self.workspace_id = workspace_id(workspace)
+        # Files in it that are no requests, a sentence each, as it was read last. May quote foreign text.
         self.problems: list[str] = []
-        """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
         self.disk = disk
 
@@ -176,8 +168,7 @@ class Offer:
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request = request
         self._descriptor = descriptor
-        self.looked: tuple[object, float] = None, 0.0
-        """The ledger as its holder looked for an answer, and when."""
+        self.looked: tuple[object, float] = None, 0.0  # The ledger as its holder looked for an answer, and when
         self._store = store
         self._path = store.directory / _name(request.request_id)
         self._stamp = fingerprint(os.fstat(descriptor))

@@ -371,8 +371,8 @@ class CodexReader(FilesReader):
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self._writers = Writers(home)
+        # By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not.
         self._known: dict[str, tuple[int, Header | str]] = {}
-        """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not."""
         self._headers: dict[str, Header] = {}
         self._here: set[str] = set()  # the threads that were begun in the workspace
         self._parents: dict[str, str | None] = {}  # by thread

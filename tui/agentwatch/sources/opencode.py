@@ -38,8 +38,8 @@ _LOCKED_SECONDS = 0.1
 _LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
 _USERS_LOCK = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
+# Asks for the locks of all processes, this one included. Only Linux has it.
 _ASK_FOR_LOCK: int | None = getattr(fcntl, "F_OFD_GETLK", None)
-"""Asks for the locks of all processes, this one included. Only Linux has it."""
 _LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
 Signature = tuple[Fingerprint | None, ...]
@@ -196,8 +196,8 @@ _CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was int
 _LEFT_BEHIND = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
 _SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
+# Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin.
 _AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
-"""Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 _OVER = ("completed", "error")
 _CONTINUED = ("tool-calls", "unknown")
 _FRAME = re.compile(

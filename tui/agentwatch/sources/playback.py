@@ -56,8 +56,8 @@ class Playback(Background[Batch], Source):
         # A file may be found that was written long before the one found last: time stands still meanwhile.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
+        # When each event is due, in seconds from the first one at speed 1.
         self._due = list(accumulate(waits, initial=0.0))
-        """When each event is due, in seconds from the first one at speed 1."""
         self._text_of = text_of
         self._monotonic = monotonic
         self._speed = speed

@@ -34,8 +34,8 @@ from agentwatch.view.words import (
 SCHEMA_VERSION: Final = 1
 _NO_RETURN = Return(Contract.RETURN_FORMAT, None, None)
 
+# A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it.
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
-"""A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it."""
 
 
 class Document(BaseModel):

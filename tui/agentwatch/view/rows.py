@@ -28,8 +28,8 @@ from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, p
 
 _JUST = 600.0  # Seconds for which a run that has ended counts as now
 _LIVE_SILENCE = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
+# States in which an agent has to carry out what the operator has decided.
 _DECIDED = frozenset({State.RETRYING, State.ESCALATED})
-"""States in which an agent has to carry out what the operator has decided."""
 _WORK = _DECIDED | {State.WORKING}
 _REFRESH = 15.0  # Seconds after which runs are looked at that time alone may move
 
@@ -171,12 +171,12 @@ class Order:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        # By run, why it stands where it does, and its rank there.
         self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
-        """By run, why it stands where it does, and its rank there."""
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
+        # Those of which the groups were made: a tree that hangs tasks elsewhere has others.
         self._roots: Sequence[str] = ()
-        """Those of which the groups were made: a tree that hangs tasks elsewhere has others."""
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
@@ -297,8 +297,8 @@ _Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a momen
 _NEEDS_YOU = "is:needs-you"
 _TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
 _KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
+# The last key or value of a query, as far as it is written.
 _LAST = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
-"""The last key or value of a query, as far as it is written."""
 _LEAST = 2  # Letters from which a word may be the beginning of a key
 _NEAR = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
 _LONGEST = 40  # Characters of a wrong value that are told
@@ -465,17 +465,18 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
     return lambda task: task.shown is shown
 
 
+# The states in the words of the screen, and of other programs and protocols (A2A).
 _ALIKE = (
     "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
     " your-turn=idle"
 )
-"""The states in the words of the screen, and of other programs and protocols (A2A)."""
+# Words for what a task says of itself.
 _SAID = (
     "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
     " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
     " history=past"
 )
-"""Words for what a task says of itself."""
+# The values of `state:` and `is:`.
 _WORDS: Mapping[str, Callable[[Task], Any]] = {
     **{shown.value: _is_shown(shown) for shown in reversed(Shown)},
     "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
@@ -489,7 +490,6 @@ _WORDS: Mapping[str, Callable[[Task], Any]] = {
     A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
 }
-"""The values of `state:` and `is:`."""
 _SPANS = ("10m", "1h", "3h", "1d", "7d")
 
 
@@ -515,9 +515,9 @@ OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
 }  # The keys whose values are offered as the tasks have them
+# The texts in which a value is sought, by key; a word has none.
 _TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     **OFFERED,
     "path": _paths_of,
     "": lambda task: [task.own_id, task.title, task.agent, task.packet.objective if task.packet else None],
 }
-"""The texts in which a value is sought, by key; a word has none."""

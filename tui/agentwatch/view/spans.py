@@ -11,8 +11,7 @@ from agentwatch.view.words import ASKS, LOOKS, Look, ended_at, look
 
 Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
 
-_LONGEST = 12 * 3_600.0
-"""Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
+_LONGEST = 12 * 3_600.0  # Seconds: of an attempt that lasted longer only the two ends are known to have been work
 
 
 class Kind(Enum):

@@ -162,10 +162,7 @@ VERDICTS = {
     Verdict.VERIFIED: Look("✓", "verified", "state-completed"),
 }  # In the order in which claims are told
 
-SEVERITIES = {
-    Severity.ERROR: Look("✗", "error", "text-error"),
-    Severity.WARNING: Look("!", "warning", "text-warning"),
-}
+SEVERITIES = {Severity.ERROR: Look("✗", "error", "text-error"), Severity.WARNING: Look("!", "warning", "text-warning")}
 
 TODOS = {
     TodoStatus.PENDING: Look("○", "pending", "text-muted"),
@@ -431,8 +428,8 @@ def why_not(request: Request) -> str | None:
 
 # Requests of programs
 
+# The sources for whose programs `init` makes it possible to answer here; they have the same names there.
 _INIT = frozenset({"claude-code", "opencode", "kilo"})
-"""The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
 
 _ELSEWHERE = {
     Permitter.PERSON: "in the program",

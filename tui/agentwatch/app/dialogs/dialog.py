@@ -59,15 +59,14 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
 
+# How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing.
 ARMING_SECONDS = 0.6
-"""How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
 LABEL = 10  # Cells of the column with the labels
 _WIDE = 110  # Cells from which foreign words stand beside what is handed on
-_TALL = 24
-"""Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
+_TALL = 24  # Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls
 _LEAST = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
+# Seconds that the keys behind the one that records wait for it at most: a host far away may take longer.
 _PATIENCE = 1.0
-"""Seconds that the keys behind the one that records wait for it at most: a host far away may take longer."""
 _LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 _DONE = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
@@ -161,8 +160,8 @@ class RequestCase:
         self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
+        # Of the blocks of words, so many have to be read before it can be allowed.
         self.to_read = 2 if request.beside else 1
-        """Of the blocks of words, so many have to be read before it can be allowed."""
         above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
         self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
 
@@ -371,8 +370,8 @@ class DecisionScreen(ModalScreen[End | Action]):
     ) -> None:
         super().__init__()
         self._app, self.case, self._place, self._queue = app, case, place, queue
+        # When its key counts, by the clock that nobody sets; before it was seen, it hears nothing.
         self._armed_at = math.inf
-        """When its key counts, by the clock that nobody sets; before it was seen, it hears nothing."""
         self._trouble = ""
         self._is_recording = self._is_read = self._was_early = False
         self._note = _input(case.form.spec.placeholder, "note")

@@ -70,20 +70,20 @@ class Document(Vertical):
         text is there that could not be had: nobody has read it yet."""
         super().__init__()
         self.border_title, self.label = form.title, form.spec.document
+        # One line about the text: whether it is valid, and how much of it is changed.
         self.status = Static(id="checked", markup=False)
-        """One line about the text: whether it is valid, and how much of it is changed."""
         self._form, self._monitor, self._state, self._appeared = form, monitor, state, appeared
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self.area.id = "field-document"
         self.area.match_cursor_bracket = False
         self.page = Page()
         self._proposal: Proposal | None = None
+        # The note to put into it, the text, why that is blank, and why it cannot be had now.
         self._note = self.text = self._why_blank = self._no_answer = ""
-        """The note to put into it, the text, why that is blank, and why it cannot be had now."""
         self.problems: list[str] | None = None  # The faults of the text, None as long as it is being checked
         self._difference: Difference | None = None
+        # Whether the text hides something in an editor, so that its page is shown first; whether the other one is.
         self._hides = self._is_turned = False
-        """Whether the text hides something in an editor, so that its page is shown first; whether the other one is."""
 
     def compose(self) -> ComposeResult:
         yield self.area

@@ -57,8 +57,7 @@ class InspectScreen(MonitorScreen[None]):
 
     DEFAULT_CSS = "InspectScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
-    inspected: Path | None = None
-    """The file that is shown, None if there is none that may be."""
+    inspected: Path | None = None  # The file that is shown, None if there is none that may be
 
     def __init__(
         self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], Written]

@@ -29,14 +29,11 @@ from agentwatch.view.rows import Query, end_of_chain
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
 
-_WIDE = 100
-"""Columns from which the details stand beside the tree."""
-_PERIOD = 5.0
-"""Seconds after which the details update how long ago something was."""
-_IN_SECONDS = 120.0
-"""For so long the details update each second, as the age in the row does."""
+_WIDE = 100  # Columns from which the details stand beside the tree
+_PERIOD = 5.0  # Seconds after which the details update how long ago something was
+_IN_SECONDS = 120.0  # For so long the details update each second, as the age in the row does
+# Ids of the commands for some tabs of the details only.
 _OF_TABS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
-"""Ids of the commands for some tabs of the details only."""
 _EMPTY = """\
 [bold]$title[/][$text-warning]$problems[/]
 
@@ -96,10 +93,8 @@ class MainScreen(MonitorScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
-    details: "DetailsPane | None" = None
-    """The details, once they are there."""
-    _looked_at: tuple[str, str] | None = None
-    """The task that is new and was selected a second ago, and its mark."""
+    details: "DetailsPane | None" = None  # The details, once they are there
+    _looked_at: tuple[str, str] | None = None  # The task that is new and was selected a second ago, and its mark
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)

@@ -14,10 +14,8 @@ from agentwatch.app.widgets.details.blocks import GAP, Block, Page, Text, left_o
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 
-_KEYS = 15
-"""Cells of the column with the keys."""
-_SHOWN = 200
-"""Files with a problem that are listed."""
+_KEYS = 15  # Cells of the column with the keys
+_SHOWN = 200  # Files with a problem that are listed
 
 
 def _as(command_id: str, action: str) -> Binding:

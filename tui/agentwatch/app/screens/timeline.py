@@ -29,24 +29,19 @@ from agentwatch.monitor import Monitor
 from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, last_of, spans_of
 from agentwatch.view.words import clock, duration, in_line, in_units, look, name_of
 
-IDLE = 600.0
-"""Seconds without a sign of anybody, from which a stretch of time counts as idle."""
-FOLD = 9.0
-"""Columns that a folded idle stretch takes at most."""
-FINEST = 0.05
-"""Seconds a column."""
+IDLE = 600.0  # Seconds without a sign of anybody, from which a stretch of time counts as idle
+FOLD = 9.0  # Columns that a folded idle stretch takes at most
+FINEST = 0.05  # Seconds a column
+# Between two scales that fitting chooses from: so the picture stands still until it is full, and then makes room.
 _STEP = 1.15
-"""Between two scales that fitting chooses from: so the picture stands still until it is full, and then makes room."""
+# Seconds between two ticks, of which the first that leaves room is taken.
 _TICKS = "1 2 5 10 15 30 60 120 300 600 900 1800 3600 7200 10800 21600 43200 86400 172800 604800 2592000"
-"""Seconds between two ticks, of which the first that leaves room is taken."""
 _ZOOM = 1.5
-_MARGIN = 1
-"""Columns in front of the first sign."""
+_MARGIN = 1  # Columns in front of the first sign
 _FILLS = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
 _BAD_WORDS = frozenset({"failed", "invalid", "blocked", "false"})
 _LEGEND = " █ work ▓ failed ┄ waits ░ silent"
-_OVER = Style(dim=True)
-"""The style of a bar that is over and asks for nothing: it recedes."""
+_OVER = Style(dim=True)  # The style of a bar that is over and asks for nothing: it recedes
 
 
 def stretches_of(tree: Tree) -> list[Interval]:

@@ -20,10 +20,8 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean
 from agentwatch.view.rows import OFFERED, Query, complete, parse
 
-_LONGEST = 200
-"""Characters of a filter."""
-_LATEST = 2_000
-"""Tasks whose values are offered."""
+_LONGEST = 200  # Characters of a filter
+_LATEST = 2_000  # Tasks whose values are offered
 
 
 class _Completion(Suggester):
@@ -84,8 +82,7 @@ class FilterBar(Horizontal):
     def __init__(self, tree: Tree, leave: Callable[[], None]) -> None:
         """`leave` is called when the operator goes on in the tree."""
         super().__init__()
-        self.sought = Query()
-        """The filter that is on: what is right in what was written."""
+        self.sought = Query()  # The filter that is on: what is right in what was written
         self._tree = tree
         self._leave = leave
         self._field = _Field(
@@ -98,8 +95,7 @@ class FilterBar(Horizontal):
         )
         self._note = Static(id="filter-note", markup=False)
         self._fault = self._found = ""
-        self._earlier: list[str] = []
-        """The filters that were kept, oldest first."""
+        self._earlier: list[str] = []  # The filters that were kept, oldest first
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)

@@ -9,11 +9,11 @@ from agentwatch.app.actions import ActionSpec, Place, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
+# Where the words of what can be decided, which the tree has, give way to the keys of what is looked at.
 _LOOKING = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
-"""Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
+# Cells from which the palette is named, too, and numbered keys have a word each: in fewer they are for what the keys do
+# here.
 _ROOMY = 100
-"""Cells from which the palette is named, too, and numbered keys have a word each: in fewer they are for what the keys
-do here."""
 
 
 class Footer(LineWidget):

@@ -19,10 +19,9 @@ _GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SU
 _DECIDED = (Shown.RETRYING, Shown.ESCALATED)
 _WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
 _COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
-_GAP = 2
-"""Cells at the right of the counts that stay free."""
-_ROOMY = 100
-"""Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
+_GAP = 2  # Cells at the right of the counts that stay free
+_ROOMY = 100  # Cells from which the mark stands as far from the workspace's name as the counts do from each other
+# Mark and colour of each.
 _MODES = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -30,7 +29,6 @@ _MODES = {
     "degraded": ("▲", "state-failed"),
     "replay": ("▷", "state-partial"),
 }
-"""Mark and colour of each."""
 
 
 class Facts(NamedTuple):

@@ -15,13 +15,10 @@ from textual.widget import Widget
 
 from agentwatch.app.theming import Palette
 
-_BOTH_ENDS = 12
-"""Cells from which there is room for both ends of a name."""
+_BOTH_ENDS = 12  # Cells from which there is room for both ends of a name
 
-_FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"
-"""Those of a path of three parts and more."""
-_LEAST_OF_SENTENCE = 2 / 3
-"""How much of the room must be left for a sentence to be cut between two words."""
+_FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"  # Those of a path of three parts and more
+_LEAST_OF_SENTENCE = 2 / 3  # How much of the room must be left for a sentence to be cut between two words
 
 
 def clip(text: str, width: int) -> str:

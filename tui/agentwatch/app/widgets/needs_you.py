@@ -13,21 +13,16 @@ from agentwatch.text import summary
 from agentwatch.view.rows import Query, chain_name
 from agentwatch.view.words import duration, in_line, look, name_of
 
-_TALL = 30
-"""Lines of screen from which the strip may take more than one, and has a line of its own above it."""
-_LINES = 6
-"""Lines that it takes at most: one of ten of the screen's, or, of those that nobody else needs, one of six."""
-_LONGEST_NAME = 36
-"""Cells of a name at most, and no more than a quarter of the screen's."""
-_ROOMY = 60
-"""From this width on there are words in place of signs, and the line says what waits for a task."""
+_TALL = 30  # Lines of screen from which the strip may take more than one, and has a line of its own above it
+_LINES = 6  # Lines that it takes at most: one of ten of the screen's, or, of those that nobody else needs, one of six
+_LONGEST_NAME = 36  # Cells of a name at most, and no more than a quarter of the screen's
+_ROOMY = 60  # From this width on there are words in place of signs, and the line says what waits for a task
 
 
 class NeedsYou(LineWidget):
     """The strip of one tree; gone while nobody asks. `clock` gives seconds since the epoch."""
 
-    ages: var[tuple[object, ...]] = var((), init=False)
-    """All that time alone changes in it."""
+    ages: var[tuple[object, ...]] = var((), init=False)  # All that time alone changes in it
 
     DEFAULT_CSS = """
     NeedsYou { display: none; }
@@ -41,8 +36,7 @@ class NeedsYou(LineWidget):
         self._clock = clock
         self._sought = Query()
         self._spare = 0
-        self.shown: list[str] = []
-        """The id of the task in each line."""
+        self.shown: list[str] = []  # The id of the task in each line
         self.cursor_id: str | None = None
 
     def seek(self, sought: Query) -> None:

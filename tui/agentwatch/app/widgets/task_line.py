@@ -34,16 +34,11 @@ from agentwatch.view.words import (
     waits_for,
 )
 
-_STEP = 2
-"""Cells of indent a level."""
-_TITLE = 10
-"""Cells that a title keeps however deep it stands, where the width allows."""
-_BAR = 6
-"""Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
-_NAME = 0.4
-"""How much of the cells for title and activity a title keeps beside an activity that needs the rest."""
-_LEAST = 5
-"""Cells behind a title in which something can be said."""
+_STEP = 2  # Cells of indent a level
+_TITLE = 10  # Cells that a title keeps however deep it stands, where the width allows
+_BAR = 6  # Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator
+_NAME = 0.4  # How much of the cells for title and activity a title keeps beside an activity that needs the rest
+_LEAST = 5  # Cells behind a title in which something can be said
 
 
 class Columns(NamedTuple):

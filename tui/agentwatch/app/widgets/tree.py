@@ -44,45 +44,38 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """
 
     follows: var[bool] = var(False)
+    # The id of the selected task; None on a heading, or where there is no row.
     cursor_id: var[str | None] = var[str | None](None, init=False)
-    """The id of the selected task; None on a heading, or where there is no row."""
-    row_count: var[int] = var(0, init=False)
-    """Rows, visible on screen or not."""
+    row_count: var[int] = var(0, init=False)  # Rows, visible on screen or not
+    # The ids of the tasks that are marked for the review, in the order in which they were.
     marked: var[tuple[str, ...]] = var(())
-    """The ids of the tasks that are marked for the review, in the order in which they were."""
-    ages: var[tuple[object, ...]] = var((), init=False)
-    """All that time alone changes in the rows in sight."""
-    matches: var[int | None] = var[int | None](None)
-    """So many rows match the filter by themselves; None if none is on."""
+    ages: var[tuple[object, ...]] = var((), init=False)  # All that time alone changes in the rows in sight
+    matches: var[int | None] = var[int | None](None)  # So many rows match the filter by themselves; None if none is on
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self.order = Order(tree)
         self.rows: list[Row] = []
-        self.places: dict[RowId, int] = {}
-        """By the ids of the rows, and of the tasks in their chains."""
+        self.places: dict[RowId, int] = {}  # By the ids of the rows, and of the tasks in their chains
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
-        self._folds_of_all: frozenset[RowId] | None = None
-        """The rows that are folded while no filter is on."""
+        self._folds_of_all: frozenset[RowId] | None = None  # The rows that are folded while no filter is on
         self._found: Found | None = None
+        # The history is open because there is nothing else: it is folded once something goes live.
         self._opens_history = False
-        """The history is open because there is nothing else: it is folded once something goes live."""
-        self._groups: object = None
-        """The groups of which the rows were made."""
+        self._groups: object = None  # The groups of which the rows were made
         self._tree = tree
         self._clock = clock
         # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
         self._cursor: RowId | None = None
         self._row = 0
-        self._first: RowId | None = None
-        """The row on which the cursor was put first."""
+        self._first: RowId | None = None  # The row on which the cursor was put first
+        # Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes.
         self._is_placed = False
-        """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
         self._filter = Query()
         self._columns = Columns.of(80)
         self._width = 0
+        # The lines in sight: one that would read as before is not made again, unless its task has changed.
         self._made: dict[RowId, tuple[RowState, Strip]] = {}
-        """The lines in sight: one that would read as before is not made again, unless its task has changed."""
         self._top = 0
         self._lines: list[Strip] = []
 

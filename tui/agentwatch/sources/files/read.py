@@ -17,15 +17,15 @@ from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
 from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Fingerprint, NotRegularError, fingerprint
 
+# Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator.
 MAX_BYTES = 1024 * 1024
-"""Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
 _PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
+# Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
+# mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
+# are not in it, nor other dot directories, nor what git ignores: agents write there.
 DEFAULT_PRUNED = frozenset(_PRUNED.split())
-"""Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
-mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
-are not in it, nor other dot directories, nor what git ignores: agents write there."""
 
 _SUFFIXES = (".json", ".md", ".markdown")
 

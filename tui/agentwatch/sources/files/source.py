@@ -45,12 +45,11 @@ from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
 
 Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
+# The name of a file and when it was written, to when the commit was made that it still holds; None: not known.
 Committed = Callable[[str, float], float | None]
-"""The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
 
+# The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it was.
 _TICK_NS = 20_000_000
-"""The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
-was."""
 _FIRST = 1_577_836_800.0  # 2020 began: before that no agent handed work to another
 _LATE_SECONDS = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
 
@@ -107,8 +106,8 @@ class Documents:
     `content` belongs to one thread."""
 
     settle_seconds = 2.0  # How long a half-written file must rest before it is shown as broken
+    # Of the texts last read, until the history has recorded them: what a file still holds is read from it again.
     most_text_bytes = 1024 * 1024
-    """Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
 
     _recalled = Recalled()
     watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
@@ -121,16 +120,16 @@ class Documents:
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
         self._places: dict[str, tuple[str, float]] = {}  # By digest: the file that held it last, and since when
+        # By file: the digest of what it held last, since when, and until when it was certainly not written again.
         self._last: dict[str, tuple[str, float, float]] = {}
-        """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}
         self.files: dict[str, KnownFile] = {}
+        # Files of which what was read last is told only if it stays so until then, on the monotonic clock.
         self.withheld: dict[str, float] = {}
-        """Files of which what was read last is told only if it stays so until then, on the monotonic clock."""
+        # Why files were wanted and could not be read, whatever they are called: what they hold is not known.
         self.unread: dict[str, str] = {}
-        """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
     def remember(self, recalled: Recalled) -> None:
         """Take over what was known of the files at the last look, before any is read. Without a file the first look is
@@ -297,25 +296,24 @@ class Documents:
         return at
 
 
+# Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog.
 _SLICE_SECONDS = 0.02
-"""Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS = 0.1  # Between two reads of what is withheld, for who looks once
 _RESTART_SECONDS = 2.0
 _ROOT_SECONDS = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
+# Between two sweeps: the system says when it has lost events, and they find only what others write over a network.
 _SWEEP_SECONDS = 300.0
-"""Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
 _POLL_SHARE = 0.02
-_LOSS_SHARE = 0.05
-"""The share of one core that sweeps may take where there are no events, and where events were lost."""
+_LOSS_SHARE = 0.05  # The share of one core that sweeps may take where there are no events, and where events were lost
 
+# The share of one core that a storm of changes may take, with all that the process does because of them, the seconds of
+# it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
+# meanwhile is read once, as it is then.
 _STORM = (0.18, 1.5, 0.4)
-"""The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
-of it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
-meanwhile is read once, as it is then."""
 
+# Of texts, for who reads everything once and ends: then each is needed once more, for its evidence.
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
-"""Of texts, for who reads everything once and ends: then each is needed once more, for its evidence."""
 _MOST_PROBLEMS = 20
 _NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -351,8 +349,8 @@ class FilesSource(Background[Batch], Documents, Source):
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # Files to read, in this order
         self._watcher: Watcher
+        # When to look at the root, when to sweep, and when to sweep at the earliest if events are lost.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
         self._pace, self._spent = Pace(*_STORM), 0.0
 
     def start(self, emit: Emit) -> None:

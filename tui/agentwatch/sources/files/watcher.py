@@ -21,19 +21,18 @@ if TYPE_CHECKING:
     from inotify_simple import INotify
 
 # From <sys/inotify.h>: the library's names are imported only where something is watched.
+# A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
+# must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
+# more is no concern.
 _MASK = 0x0700_0FCE
-"""A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
-must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
-more is no concern."""
-NAMES = 0x0700_0FC0
-"""The same of names alone: none for a file that is opened for a lock, and closed."""
+NAMES = 0x0700_0FC0  # The same of names alone: none for a file that is opened for a lock, and closed
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
 HAS_INOTIFY = sys.platform == "linux"
 _LIMITS = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+# Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core.
 _NOISE_SECONDS = 0.005
-"""Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core."""
 
 
 class Changes(NamedTuple):

@@ -35,11 +35,7 @@ from agentwatch.text import within
 _MOST_TODOS = 1000
 _LONGEST_TODO = 500
 _STEP = ("content", "step", "description")  # the names of what is to be done
-TODO_STATUSES = {
-    "pending": TodoStatus.PENDING,
-    "in_progress": TodoStatus.IN_PROGRESS,
-    "completed": TodoStatus.DONE,
-}
+TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PROGRESS, "completed": TodoStatus.DONE}
 
 Place = tuple[int, int]  # where a record stands, and which entry of it this is
 

@@ -203,11 +203,7 @@ class Tail:
     _skips = False  # the next line is the rest of one that is too long
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        position: int = 0,
-        read_record: Callable[[bytes], Record | None] | None = None,
+        self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None
     ) -> None:
         self.path = path
         self._record = read_record or record

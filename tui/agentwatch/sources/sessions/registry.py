@@ -47,8 +47,8 @@ _HOMES = {
     "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
+# By program: the variable that names another database, and the stems of the names in the program's directory.
 _DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
-"""By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:

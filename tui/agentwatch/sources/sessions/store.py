@@ -125,9 +125,9 @@ def holds(workspace: str, directory: str) -> bool:
 class FilesReader(StoreReader, ABC):
     """The sessions that were begun in `workspace` or below it, out of `home`. Implements SessionReader."""
 
+    # Pattern of paths in a project's directory, with the groups `own`, a session's id, for its own file, or `session`
+    # (missing where only the records say it), and `agent`.
     files: ClassVar[str]
-    """Pattern of paths in a project's directory, with the groups `own`, a session's id, for its own file, or `session`
-    (missing where only the records say it), and `agent`."""
     directories: ClassVar[str]  # pattern of those to enter
     projects_in: ClassVar[str] = "projects"  # directory of the program in which all projects lie
     fold: Callable[..., Any]

@@ -33,13 +33,12 @@ LABEL_WIDTH = 12
 _QUOTED = 13  # Cells of the column with the labels of foreign words
 TRUNCATED = "truncated: "  # Words with which a line of ours tells of a cut
 MAX_LINES = 4_000  # Lines of all blocks together that are shown
+# The lines and characters of one string that are looked at; an agent's note is one or two screens.
 _MARKDOWN = 1_000, 64 * 1024
-"""The lines and characters of one string that are looked at; an agent's note is one or two screens."""
 _MAX_INDENT = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
 
 ACCENT = "bold $text-accent"
-FAINT = ".details--faint"
-"""A component class of the screens: dim words are dim in a theme of sixteen colours, too."""
+FAINT = ".details--faint"  # A component class of the screens: dim words are dim in a theme of sixteen colours, too
 _CODE = "$text-secondary"
 _ADDRESS = "$text-muted underline"
 NOTHING = Content("")
@@ -65,8 +64,8 @@ _RENAMED = (
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
+# How keys are called here, where they are not called by their own words.
 _LABELS = dict(pair.split("=") for pair in _RENAMED.split())
-"""How keys are called here, where they are not called by their own words."""
 _MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
 _MUST = {"required": "must read", "must_create": "must create"}
 MARKED = "▌"  # In front of the lines that a claim names

@@ -58,8 +58,7 @@ from agentwatch.view.words import (
     whereabouts,
 )
 
-_ROOMY = 20
-"""Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+_ROOMY = 20  # Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line
 _SHORTEST = 3  # Cells of the title of a tab to which it may be cut
 _MOST = 6  # Lines of each part of the head, where there is room
 
@@ -80,8 +79,8 @@ class DetailsPane(Widget):
     DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
+    # Ids of the commands for the visible tab that would do something now.
     offered: var[frozenset[str]] = var(frozenset[str]())
-    """Ids of the commands for the visible tab that would do something now."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -357,8 +356,8 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
 class LiveLog(Page):
     """Follows one transcript, in a thread of its own as long as it is shown; a line is made when it is drawn."""
 
+    # The last look at the transcript: it is there once its steps are shown.
     look: var[Look] = var(Look(), always_update=True)
-    """The last look at the transcript: it is there once its steps are shown."""
     transcript: RunTranscript | None = None
     steps: Sequence[Step] = ()  # Those that are shown, oldest first
     sought = ""

@@ -408,6 +408,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
         yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
 
+# The functions that write the tabs by their ids, in their order.
 TABS: Mapping[str, Callable[[View], Iterable[Block]]] = {
     "overview": overview,
     "live": live,
@@ -418,4 +419,3 @@ TABS: Mapping[str, Callable[[View], Iterable[Block]]] = {
     "attempts": attempts,
     "raw": raw,
 }
-"""The functions that write the tabs by their ids, in their order."""
