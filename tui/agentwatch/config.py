@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -209,7 +209,7 @@ def _key(field: str) -> str:
     return f"{table}.{name}" if table in _TABLES else field
 
 
-SETTINGS: Mapping[str, Kind] = {
+SETTINGS = {
     _key(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
 }  # the kind of each setting by its key in the file

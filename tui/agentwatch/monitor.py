@@ -72,7 +72,7 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
-        self.spellings: Sequence[str] = () if host else spellings(workspace)
+        self.spellings = () if host else spellings(workspace)
         if not host:
             watch_workspace(workspace)
         # Its path on its own machine, as far as that is known, and what a command line calls it.

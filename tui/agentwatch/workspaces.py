@@ -300,7 +300,7 @@ class Workspaces(Monitor):
         """These are the workspaces that there are besides those asked for."""
         self._places = found
         wanted = {place.workspace: place for place in found.places}
-        changed: set[str] = set()
+        changed = set()
         for workspace in [one for one, part in self._parts.items() if part.place.comes and one not in wanted]:
             part = self._parts.pop(workspace)
             if part.running is not None:

@@ -271,7 +271,7 @@ def _of_codex(lines: str) -> Iterator[Check]:
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """The steps of setting a program up, or of removing what was set up."""
     told = _INSTRUCTIONS.replace("<agentwatch>", command_line(launcher()))
-    changes: list[tuple[str, str, Change]] = [(program.instructions, told, partial(_change_block, told))]
+    changes = [(program.instructions, told, partial(_change_block, told))]
     for file in program.files:
         path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
         change = partial(_change_json, file.ours)

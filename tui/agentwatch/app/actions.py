@@ -349,8 +349,7 @@ def _keymap_of(command: ActionSpec) -> dict[str, str]:
 
 def commands_of(app: object) -> Mapping[str, ActionSpec]:
     """The actions of an app, with the keys that hold there."""
-    commands: Mapping[str, ActionSpec] = getattr(app, "commands", COMMANDS)
-    return commands
+    return getattr(app, "commands", COMMANDS)
 
 
 # The operator's own keys

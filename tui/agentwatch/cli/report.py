@@ -3,7 +3,7 @@
 import re
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def _attempt(told: Document, attempt: Attempt) -> Document:
     return told
 
 
-FORMATS: dict[str, Callable[[Account], str]] = {"md": markdown, "json": json_report, "html": html}
+FORMATS = {"md": markdown, "json": json_report, "html": html}
 
 
 # The command

@@ -42,7 +42,7 @@ LOW_CONFIDENCE = 0.5  # a confidence below this is flagged for a human
 _POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
 
 # How returns say how they ended, what blocks them, and when.
-_MEANS: dict[str, Outcome] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
+_MEANS = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     word: outcome
     for outcome, words in {
         Outcome.COMPLETED: "completed complete succeeded finished ok"
@@ -250,7 +250,7 @@ def _judge_meta(top: Json, findings: Findings) -> tuple[ReturnMeta, Return]:
     if isinstance(steps := top.get("next_steps"), list):
         raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     metadata = top.get("metadata")
-    inside: Json = metadata if isinstance(metadata, dict) else {}
+    inside = metadata if isinstance(metadata, dict) else {}
     if metadata is None or inside:
         raw["metadata"] = {**{key: top[key] for key in METADATA_KEYS.split() if key in top}, **inside}
     for key in ("phases_completed", "phases_total"):

@@ -17,7 +17,7 @@ decision has expired is decided anew under the same id: the new one's receipts h
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -216,7 +216,7 @@ class ReceiptBook:
         one asker wins. One that can write both places must win both, so that one inside a sandbox and one outside
         never both do.
         """
-        places: list[Callable[[], Directory]] = [partial(Directory.make, self._own, self._disk)]
+        places = [partial(Directory.make, self._own, self._disk)]
         places += [] if self._read_only or private else [partial(self._claimed, make=True)]
         if inside or stage == CLAIM:
             places = places[1:] + ([] if inside else places[:1])

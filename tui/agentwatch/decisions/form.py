@@ -495,7 +495,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
     """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
     result = task.result
     code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
-    packet: dict[str, object] = {
+    packet = {
         "handoff_schema": SCHEMA,
         "task_id": fitter_id(task),
         "objective": f"Restore the line that stops {task.task_id}{code}",

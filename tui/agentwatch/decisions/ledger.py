@@ -30,7 +30,6 @@ from agentwatch.decisions.envelope import (
     seal,
 )
 from agentwatch.decisions.errors import (
-    DecisionError,
     LedgerError,
     NotRecordedError,
     OtherWorkspaceError,
@@ -67,7 +66,7 @@ class ProblemKind(StrEnum):
     STRAY = "stray"
 
 
-_KINDS: Mapping[type[DecisionError], ProblemKind] = {
+_KINDS = {
     UntrustedError: ProblemKind.UNTRUSTED,
     UnsignedError: ProblemKind.FORGED,
     EnvelopeError: ProblemKind.DAMAGED,

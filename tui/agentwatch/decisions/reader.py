@@ -222,7 +222,7 @@ class Reader:
         refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
         code, do = ExitCode.PENDING, CALL_AGAIN
         detail = f"{unreturned(task) or 'the operator has not decided yet'} {found.detail}"
-        told: dict[str, Any] = {"refused": refused} if refused else {"detail": detail}
+        told = {"refused": refused} if refused else {"detail": detail}
         state = task.own_state.value if task else None
         if refused:
             code, do = ExitCode.REFUSED, f"do not act on the refused files; {CALL_AGAIN}"

@@ -85,7 +85,7 @@ def statement_of(
     ledger about it; `complete`: all could be read. Half a character, which no other reader would accept, becomes a `?`.
     Raises RecordError where it is too large.
     """
-    whole: dict[str, Any] = {
+    whole = {
         "_type": TYPE,
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,

@@ -3,7 +3,6 @@ human before it goes on, and that can be answered where it is seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -46,7 +45,7 @@ class ActionSpec(NamedTuple):
     sends_on: bool = False  # A child can carry it out in its own session
 
 
-SPECS: Mapping[Action, ActionSpec] = {
+SPECS = {
     Action.RETRY: ActionSpec(
         "↻",
         "Retry",

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
+from agentwatch.contracts.shapes import Document, Finding, Handoff, Return, TodoList
 from agentwatch.delegation.decision import Decision, Request
 from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Run, Seen
 from agentwatch.errors import UsageError
@@ -32,9 +32,9 @@ _LONGEST_OUTLINE = 32_768
 # Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it.
 _LONGEST = 64 * 1024 * 1024
 _DIGITS = 8  # of the version of the contracts
-_KINDS: dict[str, type[Fields]] = {"h": Handoff, "r": Return, "t": TodoList}
+_KINDS = {"h": Handoff, "r": Return, "t": TodoList}
 # Events that are written as they are: by the last of their fields, with its type.
-_PLAIN: dict[str, tuple[Any, Any]] = {
+_PLAIN = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
     "request": (Requested, Request),

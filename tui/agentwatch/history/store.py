@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x61677768  # `agwh`
 
-MIGRATIONS: tuple[str, ...] = (
+MIGRATIONS = (
     """
     CREATE TABLE observations (
         id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,

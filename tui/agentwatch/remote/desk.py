@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _IN_TIME = timedelta(minutes=5)  # So long the host may record what is sent
 
 
-_ERRORS: Mapping[Outcome, type[DecisionError]] = {
+_ERRORS = {
     Outcome.RETURN_CHANGED: ReturnChangedError,
     Outcome.GONE: RequestGoneError,
     Outcome.NOT_ALLOWED: NotAllowedError,

@@ -219,16 +219,14 @@ class RemoteHost:
         """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
         frame = Decide(screen=self.screen, workspace=workspace, request=request)
         sha256 = hashlib.sha256(request.encode()).hexdigest()
-        results: list[Result] = self._exchange(
-            frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final
-        )
+        results = self._exchange(frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final)
         return results[0] if results and results[0].workspace == workspace else None
 
     def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
-        replies: list[Reply] = self._exchange(ask, ("reply", name), _is_whole)
+        replies = self._exchange(ask, ("reply", name), _is_whole)
         if not _is_whole(replies):
             raise NoAnswerError(f"{self.label} gives no answer now: it {self.why}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
@@ -247,7 +245,7 @@ class RemoteHost:
     def _arrive(self, reply: Reply) -> None:
         """A part of an answer has arrived. It is none that says now this, now that, nor one without an end."""
         with self._news:
-            replies: list[Reply] | None = self._answers.get(("reply", reply.id))
+            replies = self._answers.get(("reply", reply.id))
             is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
             if replies is None or not is_sane or any(one.parts != reply.parts for one in replies):
                 return
@@ -607,7 +605,7 @@ class RemoteSource(Source):
         """An observation in our time."""
         self._seq = max(self._seq, told.seq)
         offset = self.host.offset
-        moved: Observation = _shifted(told, -offset) if offset else told
+        moved = _shifted(told, -offset) if offset else told
         if isinstance(moved, Decided):
             # The host says who has signed it, and not who that is here.
             by_other = moved.decision.asked_by not in self._own_keys()

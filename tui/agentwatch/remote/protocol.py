@@ -213,7 +213,7 @@ class Ask(_Model):
 
 
 Frame = Hello | Observed | Beat | Result | Reply | Watch | Decide | Ask
-_FRAMES: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
+_FRAMES = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
 
 
 class _Greeting(BaseModel):

@@ -116,7 +116,7 @@ class Answers:
                 return None
             what, _, rest = place.partition(" ")
             if what == "whole":
-                step: Step | None = parsed(Step, rest)
+                step = parsed(Step, rest)
                 answer = written(WholeStep | None, transcript.whole(step) if step is not None else None)
             elif what == "entries":
                 answer = written(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))

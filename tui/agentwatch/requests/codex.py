@@ -60,11 +60,8 @@ METHODS = {
 _IDS = {"threadId", "turnId", "itemId", "startedAtMs"}
 _OF_QUESTIONS = {"id", "header", "question", "isOther", "isSecret", "options"}
 _PERMIT = (Action.ALLOW, Action.DENY)
-_DECISIONS: dict[Action, dict[str, Any]] = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "decline"}}
-_OF_SERVERS: dict[Action, dict[str, Any]] = {
-    Action.ALLOW: {"action": "accept", "content": {}},
-    Action.DENY: {"action": "decline", "content": None},
-}
+_DECISIONS = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "decline"}}
+_OF_SERVERS = {Action.ALLOW: {"action": "accept", "content": {}}, Action.DENY: {"action": "decline", "content": None}}
 _TOOLS = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
 _OF_CALLS = ("type", "server", "tool", "arguments")
 _OF_DIFFS = "@+- \\"  # how the lines of a diff begin, but for empty ones
@@ -242,7 +239,7 @@ class CodexClient(Background[Sequence[Event]]):
         if self._held.get(rpc_id) is held:
             held.sent = record
             self._answered.add(held.request.request_id)
-            result: dict[str, Any] = (_OF_SERVERS if held.method == SERVER else _DECISIONS).get(record.action, {})
+            result = (_OF_SERVERS if held.method == SERVER else _DECISIONS).get(record.action, {})
             if held.method == QUESTION:
                 chosen = {one.question: one.answer for one in record.params.answers}
                 answers = {query.key: {"answers": [chosen[query.question]]} for query in held.request.queries}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.entries import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
-_WORST_FIRST: tuple[Mode, ...] = ("starting", "degraded", "polling", "live", "replay")
+_WORST_FIRST = ("starting", "degraded", "polling", "live", "replay")
 
 FILES = "files"  # The name of the source that is the workspace itself
 

@@ -39,7 +39,7 @@ _LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for eve
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
 _USERS_LOCK = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
 # Asks for the locks of all processes, this one included. Only Linux has it.
-_ASK_FOR_LOCK: int | None = getattr(fcntl, "F_OFD_GETLK", None)
+_ASK_FOR_LOCK = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
 Signature = tuple[Fingerprint | None, ...]
@@ -122,7 +122,7 @@ class ForeignDatabase:
                 self.close()
                 self._shared = os.open(f"{path}-shm", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, _USERS_LOCK, 1, 0)
-            kind: int = struct.unpack(_LOCK, fcntl.fcntl(self._shared, _ASK_FOR_LOCK, asked))[0]
+            kind = struct.unpack(_LOCK, fcntl.fcntl(self._shared, _ASK_FOR_LOCK, asked))[0]
         except OSError:
             return None
         # A program on another machine has its locks there.

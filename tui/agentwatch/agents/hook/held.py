@@ -75,7 +75,7 @@ class _Case(NamedTuple):
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
-        answer: HookAnswer = {"decision": "block", "reason": reason} if reason else {}
+        answer = {"decision": "block", "reason": reason} if reason else {}
         if why:
             answer["systemMessage"] = clean(f"agentwatch: {quoted(child.task_id)} was {did}: {why}", 400)
         return answer

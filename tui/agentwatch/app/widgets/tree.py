@@ -164,7 +164,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self.folds -= {Group.HISTORY}
         self._rebuild()
         roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
-        finished: set[RowId] = {one for one, task in tasks.items() if has_finished(task)}
+        finished = {one for one, task in tasks.items() if has_finished(task)}
         while len(roots) == 1:
             finished -= {roots[0]}
             roots = tasks[str(roots[0])].children

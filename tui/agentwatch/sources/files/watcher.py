@@ -83,7 +83,7 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-            watch: int = self._inotify.add_watch(place_in(self._root, path), self._mask)
+            watch = self._inotify.add_watch(place_in(self._root, path), self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:

@@ -67,7 +67,7 @@ class Processes:
 
     def look(self) -> None:
         """Read what the files say now."""
-        found: defaultdict[str, list[Registered]] = defaultdict(list)
+        found = defaultdict(list)
         with suppress(OSError):
             for path in islice(self._directory.glob("*.json"), _MOST):
                 with suppress(OSError, ValueError):

@@ -78,8 +78,7 @@ class SessionsSource(Background[Batch], Source):
         """The transcript of a run. Any thread may call it."""
         if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
             return None
-        transcript: RunTranscript | None = self._ask(run.source, lambda _: of(run))
-        return transcript
+        return self._ask(run.source, lambda _: of(run))
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -400,7 +400,7 @@ class AgentsReader(FilesReader):
         return bond.claim or f"{session.id}/{agent}"
 
     def runs_of(self, session: Session) -> dict[str, Run]:
-        accounts: dict[str, Account] = session.folds
+        accounts = session.folds
         runs: dict[str, Run] = {}
         metas = {meta.agent: meta.fields for meta in session.metas.values() if meta.fields}
         # The session first: hundreds of agents that are there already would move all at once.

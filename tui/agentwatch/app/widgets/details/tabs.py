@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -34,7 +34,7 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.contracts.fields import Model
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Finding, Handoff
+from agentwatch.contracts.shapes import Contract, Handoff
 from agentwatch.delegation.events import Claim, Message, RunState, Seen
 from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Basis, Shown, Task
@@ -347,7 +347,7 @@ def raw(view: View) -> Iterator[Block]:
         note = "its text is gone: the file was deleted or rewritten" if source is None else note
         words = f"   {note or plural(len(lines), 'line')}"
         yield from heading(title, note=Content.assemble(plain(version.path), (words, FAINT)))
-        by_line: defaultdict[int, list[Finding]] = defaultdict(list)
+        by_line = defaultdict(list)
         for finding in version.findings:
             by_line[finding.line or 0].append(finding)
         yield from listing(lines, by_line) if source is not None else ()
@@ -409,7 +409,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
 
 
 # The functions that write the tabs by their ids, in their order.
-TABS: Mapping[str, Callable[[View], Iterable[Block]]] = {
+TABS = {
     "overview": overview,
     "live": live,
     "handoff": handoff,
