@@ -3,20 +3,17 @@
 It cannot be broken out of: what is put into a template is text unless it was made by one.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
 
 _DEEPEST = 16  # Levels that are indented; nobody reads deeper
@@ -26,24 +23,15 @@ _ITEMS = 60  # Entries of one list or table; more are counted
 
 _FIRST_ASKED = 12  # Asks whose tasks are unfolded: more would push the tree out of sight
 
-# Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout.
-_SHORTEST = 2.0
-
-_LEAST = 0.6  # Percent of the lane that the shortest attempt takes: it must be seen
-
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
-_LEGEND = (
-    "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
-    " decision. Times are UTC."
-)
 _SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
 _DELEGATION = (
     '<div class="row head" aria-hidden="true"><span class="name">task</span><span>state</span>'
-    '<span class="number">took</span>$labels</div><div class="tree">$rows</div><p class="faint legend">$legend</p>'
+    '<span class="number">took</span></div><div class="tree">$rows</div>'
 )
 _ROW = (
     '<details$open><summary class="row d$depth$done"><span class="name"><b>$title</b>$agent$flag</span>$state'
-    '<span class="number">$took</span>$lane</summary><div id="task-$number" class="body">$body</div></details>'
+    '<span class="number">$took</span></summary><div id="task-$number" class="body">$body</div></details>'
 )
 
 
@@ -66,7 +54,6 @@ def _source(value: str | Iterable[Html] | None) -> str:
 
 def html(account: Account) -> str:
     """The whole page."""
-    axis = _axis_of(account)
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -82,7 +69,7 @@ def html(account: Account) -> str:
             for one in reversed(Shown)
             if (n := shown[one])
         ],
-        sections=_sections(account, axis),
+        sections=_sections(account),
         when=utc(account.generated_at),
     )
 
@@ -124,14 +111,14 @@ def _state(line: TaskLine) -> Html:
 # The page
 
 
-def _sections(account: Account, axis: _Axis | None) -> list[Html]:
+def _sections(account: Account) -> list[Html]:
     numbers = {line.task.task_id: f"{number}" for number, line in enumerate(account.rows, 1)}
     unread, asks, changes, notices = tables(account)
     every = "<details><summary>every state change, in order</summary>$table</details>"
     sections = (
         (unread, _grid(unread, numbers)),
         (asks, fill('<div class="attention">$table</div>', table=_grid(asks, numbers))),
-        (Grid("Delegation", "task", {}, account.rows), _delegation(account, axis, numbers)),
+        (Grid("Delegation", "task", {}, account.rows), _delegation(account, numbers)),
         (changes, fill(every, table=_grid(changes, numbers, most=_CHANGES))),
         (notices, _grid(notices, numbers)),
     )
@@ -140,7 +127,7 @@ def _sections(account: Account, axis: _Axis | None) -> list[Html]:
     ]
 
 
-def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]) -> Html:
+def _delegation(account: Account, numbers: Mapping[str, str]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
     pressing = {task.task_id for task, _ in account.attention[:_FIRST_ASKED]}
     rows = []
@@ -156,14 +143,11 @@ def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]
             flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
             state=_state(line),
             took=lasted(took(task, task.latest, line.now)),
-            # The details say the same in words.
-            lane=fill('<svg class="lane" aria-hidden="true">$shapes</svg>', shapes=axis and _shapes(line, axis)),
             number=numbers[task.task_id],
             body=_details(line, numbers),
         )
         rows.append(row)
-    legend = _LEGEND if axis else "No timeline: the times of the files are all the same, or not known."
-    return fill(_DELEGATION, labels=_axis_labels(axis), rows=rows, legend=legend)
+    return fill(_DELEGATION, rows=rows)
 
 
 def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
@@ -236,46 +220,3 @@ def _time(at: float | None) -> Html:
 
 def _more(count: int, most: int) -> Html | None:
     return fill('<p class="faint">… and $count more</p>', count=f"{count - most:,}") if count > most else None
-
-
-# The timeline: a lane of bars for each task, all on one axis
-
-
-class _Axis(NamedTuple):
-    """The time from the first sign to the last."""
-
-    start: float
-    end: float
-
-    def place(self, at: float | None) -> float:
-        """Where a moment lies, in percent; None is the end."""
-        at = self.end if at is None else min(max(at, self.start), self.end)
-        return 100 * (at - self.start) / (self.end - self.start)
-
-
-def _axis_of(account: Account) -> _Axis | None:
-    """None if the times of a session are not known, or all the same."""
-    spans = [one for line in account.tasks for one in spans_of(line.task)]
-    times = [at for one in spans for at in (one.start, one.until(account.generated_at))]
-    return _Axis(min(times), max(times)) if times and max(times) - min(times) >= _SHORTEST else None
-
-
-def _shapes(line: TaskLine, axis: _Axis) -> Iterator[Html]:
-    """The bars of one task, and a mark for each decision."""
-    # Attempts are drawn over waits.
-    for one in sorted(spans_of(line.task), key=lambda one: one.kind is not Kind.WAIT):
-        begin = axis.place(one.start)
-        width = max(axis.place(one.end) - begin, _LEAST)
-        kind = "wait" if one.kind is Kind.WAIT else f"f-{_color(one.look)}{'' if one.end else ' open'}"
-        bar = '<rect x="$x%" width="$width%" class="$kind"></rect>'
-        yield fill(bar, x=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", kind=kind)
-    for decision in line.decisions:
-        mark = '<circle cx="$at%" cy="50%" r="4" class="decision"></circle>'
-        yield fill(mark, at=f"{axis.place(decision.at):.2f}")
-
-
-def _axis_labels(axis: _Axis | None) -> Html:
-    """The times at the beginning and at the end of the lanes."""
-    labels = '<text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text>' if axis else ""
-    start, end = axis or (None, None)
-    return fill(f'<svg class="lane">{labels}</svg>', start=utc(start), end=utc(end))
