@@ -142,7 +142,7 @@ class Worker(Background[Sequence[Any]]):
 class Pace:
     """Limits lasting work to a share of one core, once a credit of seconds is used up."""
 
-    def __init__(self, share: float, credit: float, longest: float) -> None:
+    def __init__(self, share: float, credit: float, longest: float):
         self._share, self._most, self._longest = share, credit, longest
         self._credit, self._at = credit, time.monotonic()
 

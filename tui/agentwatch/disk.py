@@ -77,7 +77,7 @@ class NotADirectoryOfOursError(OSError):
 class Directory:
     """An open directory, to be closed; names are looked up in it and nowhere else. Every method raises OSError."""
 
-    def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
+    def __init__(self, descriptor: int, disk: Disk = DISK):
         self.descriptor = descriptor
         self._disk = disk
 

@@ -70,7 +70,7 @@ class Monitor:
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = -math.inf,
         host: str = "",
-    ) -> None:
+    ):
         self.workspace, self.settings, self.host = workspace, settings, host
         self.spellings = () if host else spellings(workspace)
         if not host:

@@ -147,7 +147,7 @@ class Workspaces(Monitor):
         noun: str = "workspace",
         workspace: Path | None = None,
         end: Callable[[], None] = lambda: None,
-    ) -> None:
+    ):
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
         from agentwatch.delegation.tree import JoinedTree  # commands that look once need none

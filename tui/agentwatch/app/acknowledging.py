@@ -46,7 +46,7 @@ class ChoiceScreen(ModalScreen[int | None]):
     ChoiceScreen #choice-note {{ height: auto; padding: 0 1; color: $text-muted; }}
     """
 
-    def __init__(self, title: str, answers: Sequence[str], note: str) -> None:
+    def __init__(self, title: str, answers: Sequence[str], note: str):
         super().__init__()
         self._title, self._note = title, note
         self._answers = OptionList(*map(Content, answers))

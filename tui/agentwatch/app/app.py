@@ -88,7 +88,7 @@ class OpeningScreen(Screen[None]):
     OpeningScreen #title { height: 1; text-wrap: nowrap; }
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str):
         super().__init__()
         self._title = title
 
@@ -153,7 +153,7 @@ class AgentwatchApp(App[None]):
         monitor: Monitor | Opening,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ):
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
         self.animation_level = "none"

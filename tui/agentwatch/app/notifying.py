@@ -86,7 +86,7 @@ class NotificationQueue:
     `at` is seconds of a clock that nobody sets; `started_at` is the start in seconds since the epoch, as files have it.
     """
 
-    def __init__(self, at: float, started_at: float) -> None:
+    def __init__(self, at: float, started_at: float):
         self._opened_at, self._started_at = at, started_at
         self._since: dict[str, float] = {}  # The open asks, each with the second in which it was first seen
         self._told: set[str] = set()
@@ -159,7 +159,7 @@ class Notifier:
         clock: Callable[[], float],
         steady: Callable[[], float],
         environment: Mapping[str, str] = os.environ,
-    ) -> None:
+    ):
         self._monitor, self._settings, self._environment = monitor, monitor.settings, environment
         self._write, self._bell, self._clock, self._steady = write, bell, clock, steady
         self._command = desktop_command(self._settings, environment)

@@ -30,7 +30,7 @@ class DemoBar(LineWidget):
 
     period = 0.5
 
-    def __init__(self, tree: Tree, is_over: Callable[[], bool]) -> None:
+    def __init__(self, tree: Tree, is_over: Callable[[], bool]):
         super().__init__()
         self._tree = tree
         self._is_over = is_over
@@ -50,7 +50,7 @@ class ReplayBar(LineWidget):
 
     period = 0.1
 
-    def __init__(self, playback: Playback) -> None:
+    def __init__(self, playback: Playback):
         super().__init__()
         self._playback = playback
 
@@ -103,7 +103,7 @@ class DemoApp(_PlayedApp):
     `hold` is called with True when a dialog opens, and with False after it; `is_over` says whether all was played.
     """
 
-    def __init__(self, monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]) -> None:
+    def __init__(self, monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]):
         super().__init__(monitor)
         self.hold = hold
         self.new_bar = lambda: DemoBar(monitor.tree, is_over)
@@ -114,7 +114,7 @@ class ReplayApp(_PlayedApp):
 
     BINDINGS = bindings(Home.REPLAY)
 
-    def __init__(self, monitor: Monitor, playback: Playback) -> None:
+    def __init__(self, monitor: Monitor, playback: Playback):
         super().__init__(monitor, playback.clock)
         self.playback = playback
         self.new_bar = lambda: ReplayBar(playback)

@@ -81,7 +81,7 @@ class Terminal(linux_driver.LinuxDriver):
 
 
 class _Dropping:
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO):
         self._file = file
         self.fileno = file.fileno
 

@@ -173,7 +173,7 @@ def _print_remote(source: RemoteSource, printer: _Printer) -> int:
 class _Printer:
     """Prints what events change, whether they are of the past or come from a source."""
 
-    def __init__(self, settings: Settings, options: Namespace) -> None:
+    def __init__(self, settings: Settings, options: Namespace):
         self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
         # As the screen does: a task outlives its files.

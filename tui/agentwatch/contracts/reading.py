@@ -289,7 +289,7 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
 class JsonSource:
     """One JSON text; `complete` unless it breaks off, and `whole` where `value` is all that it says."""
 
-    def __init__(self, text: str, first_line: int = 1) -> None:
+    def __init__(self, text: str, first_line: int = 1):
         if "\\ud" in text or "\\uD" in text:
             # The same length as before, so that offsets stay true.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)

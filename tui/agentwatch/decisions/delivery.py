@@ -197,7 +197,7 @@ class ReceiptError(DecisionError):
 class ReceiptBook:
     """The receipts of one workspace. `state` is its state directory. With `read_only`, none goes into the workspace."""
 
-    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
+    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False):
         self._read_only = read_only
         self._own = state / RECEIPTS
         self._disk = disk

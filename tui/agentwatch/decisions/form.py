@@ -113,9 +113,7 @@ class DecisionForm:
     first = "note"  # The field to begin with
     fields: list[Field]
 
-    def __init__(
-        self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]
-    ) -> None:
+    def __init__(self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]):
         self.task, self.subject, self.action, self.spec = task, subject, action, (spec := SPECS[action])
         self.title = _TITLES.get(spec.document, "")
         self.fields = []
@@ -269,7 +267,7 @@ def unfit(request: Request) -> str | None:
 class RequestForm:
     """The answers that a request takes. Nothing is chosen beforehand, but that a question is to be answered."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request):
         self.request = request
         note = "words" if request.words and Action.DENY in request.actions else ""
         word = "Allow?" if request.kind is RequestKind.PERMISSION else "Answer"

@@ -61,7 +61,7 @@ class Keys:
     Every method raises KeyProblemError in words; where there is no key, KeyMissingError.
     """
 
-    def __init__(self, configuration: Path | None = None, disk: Disk = DISK) -> None:
+    def __init__(self, configuration: Path | None = None, disk: Disk = DISK):
         self.directory = (configuration or config_directory()) / "keys"
         self._disk = disk
 

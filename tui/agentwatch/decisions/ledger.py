@@ -219,7 +219,7 @@ class DecisionMade(NamedTuple):
 class Ledger:
     """The decisions of one workspace. Any thread and any process may use it at once."""
 
-    def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK) -> None:
+    def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK):
         self.directory = state / NAME
         self.workspace_id = workspace_id
         self.disk = disk

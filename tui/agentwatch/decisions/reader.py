@@ -113,7 +113,7 @@ class Reader:
         configuration: Path | None = None,
         environment: Mapping[str, str] = os.environ,
         disk: Disk = DISK,
-    ) -> None:
+    ):
         self._name = name
         self.state = state or state_directory(workspace)
         self._workspace = workspace

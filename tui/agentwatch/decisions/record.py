@@ -374,7 +374,7 @@ class AlreadyDecidedError(DecisionError):
 
     exit_code = 6
 
-    def __init__(self, existing: Record) -> None:
+    def __init__(self, existing: Record):
         next_one = "" if existing.request else ", and you can decide about a new attempt"
         said = f"{existing.operator} said {existing.action} at {existing.created_at}"
         super().__init__(f"already decided: {said}; that holds{next_one}")

@@ -85,7 +85,7 @@ class DecisionService:
         state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = DISK,
-    ) -> None:
+    ):
         self.state = state or state_directory(workspace)
         self.lifetime = lifetime
         self.keys = Keys(configuration, disk)
@@ -255,7 +255,7 @@ class DecisionWatcher(Part):
     """Looks at the decisions of a workspace, once or as a part of a worker: what is recorded, how far each has got, and
     what is forged."""
 
-    def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time):
         self.desk = desk
         self.notice: str | None = None
         self._clock = clock

@@ -42,7 +42,7 @@ class Attempts:
         decisions: Sequence[Decision],
         rules: Rules,
         is_gone: Callable[[str], bool],
-    ) -> None:
+    ):
         """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None

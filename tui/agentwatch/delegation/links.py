@@ -564,7 +564,7 @@ def after(before: Requested | None, requested: Requested) -> Requested:
 class Requests:
     """All requests that were observed, by the sessions that ask, and the decisions about them."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs):
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}

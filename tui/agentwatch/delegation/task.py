@@ -61,7 +61,7 @@ class State(StrEnum):
     FAILED = "failed"
     INVALID = "invalid"
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 

@@ -35,7 +35,7 @@ class _Fitter(NamedTuple):
 class Tree:
     """All tasks of a workspace and how they hang together, judged by the `rules`; those of files that are gone stay."""
 
-    def __init__(self, rules: Rules = Rules(), *, host: str = "") -> None:  # noqa: B008  it is immutable
+    def __init__(self, rules: Rules = Rules(), *, host: str = ""):  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
@@ -454,7 +454,7 @@ class Tree:
 class JoinedTree(Tree):
     """Several trees as one, each below a top row of its own; a key is the scope of a tree, if it has one, and an id."""
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str):
         super().__init__()
         self._mark = mark
         self._trees: dict[str, Tree] = {}  # by scope, in their order

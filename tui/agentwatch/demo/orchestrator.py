@@ -54,7 +54,7 @@ class Orchestrator:
         player: Player,
         *,
         clock: Callable[[], float] = time.time,
-    ) -> None:
+    ):
         self._workspace = workspace
         self._clock = clock
         self._play = play

@@ -120,7 +120,7 @@ class Player:
 
     def __init__(
         self, steps: Sequence[Step], workspace: Path, speed: float = 1.0, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    ):
         self._workspace, self._speed, self._clock = workspace, speed, clock
         self._left = list(steps)
         self.position = 0.0  # The second of the script that it has got to

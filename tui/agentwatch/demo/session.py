@@ -38,7 +38,7 @@ class DemoSession:
     speed that cannot be played, and WorkspaceError at the end of the block where the player could not write.
     """
 
-    def __init__(self, speed: float = 1.0) -> None:
+    def __init__(self, speed: float = 1.0):
         if not 0 < speed < math.inf:
             raise UsageError(f"a speed of {speed} cannot be played; give a number above 0, such as 2")
         # Seconds of silence after which a working task should count as stale, at this speed.

@@ -70,7 +70,7 @@ class Checker:
         *,
         git_seconds: float = SECONDS,
         by_others: Callable[[Sequence[Run], float, float], str] = lambda *_: "",
-    ) -> None:
+    ):
         self._root, self._git_seconds, self._by_others = os.path.realpath(workspace), git_seconds, by_others
         self._has_git, self._without_git = False, ""
         self._view: GitView | None = None

@@ -54,7 +54,7 @@ class Inspector(Background[Sequence[Checked]]):
         text_of: Callable[[Seen], str | None],
         transcript_of: TranscriptOf,
         parsed: ParsedDocuments | None = None,
-    ) -> None:
+    ):
         super().__init__()
         self.idle = True  # Whether all that was wanted has been checked and told
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of

@@ -260,7 +260,7 @@ _Judged = tuple[Verdict, str, "Done | None"]
 class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
-    def __init__(self, log: ToolLog, workspace: str) -> None:
+    def __init__(self, log: ToolLog, workspace: str):
         self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
         self.commands = defaultdict[str, set[Command]](set)  # by the names that they go by
         for command in {one.command for one in self.ran}:

@@ -170,7 +170,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
 class WorkspaceLogs:
     """The changes that the logs of a workspace's runs show, each log read again only where its run is another."""
 
-    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf) -> None:
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf):
         self._runs, self._transcript_of = runs, transcript_of
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 

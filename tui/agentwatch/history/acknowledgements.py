@@ -48,7 +48,7 @@ class _Row(NamedTuple):
 class Acknowledgements(Part):
     """Those of one workspace, in its state directory. Any thread may call it."""
 
-    def __init__(self, state: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, state: Path, *, clock: Callable[[], float] = time.time):
         self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
         self._clock = clock

@@ -150,7 +150,7 @@ Change = StateChange | ActivityChange | RequestChange
 class StateChanges:
     """The changes of a tree, in the order of events; with `with_activity` also what tasks do."""
 
-    def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
+    def __init__(self, tree: Tree, *, with_activity: bool = False):
         self._tree = tree
         self._with_activity = with_activity
         # The last activity of each task, without its time and, but for a todo, whether it is over: that is no news.

@@ -115,7 +115,7 @@ class UnusableError(Exception):
 class Database:
     """The file in a state directory. Any thread may call it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path):
         self.directory = directory
         self.path = directory / HISTORY
         self.set_aside = ""  # that a damaged file was set aside, in a sentence
@@ -246,7 +246,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
 class History(Database):
     """The observations of a workspace. One thread writes, any may read; all blocks, and errors are in `notice`."""
 
-    def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES) -> None:
+    def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES):
         """`limit` is in bytes of compressed texts."""
         super().__init__(directory)
         self._limit = limit
@@ -419,7 +419,7 @@ def _events(
 class Recorder(History, Part):
     """Records a workspace while it is watched; with `read_only`, nothing is written into the workspace itself."""
 
-    def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
+    def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False):
         super().__init__(state_directory(workspace))
         self._workspace, self._text_of, self._read_only = workspace, text_of, read_only
         self._events: deque[Event] = deque()

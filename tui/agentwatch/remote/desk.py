@@ -72,7 +72,7 @@ class RemoteDesk(DecisionService):
     # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
     answer_lifetime = ANSWER_LIFETIME - AHEAD
 
-    def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any) -> None:
+    def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any):
         # There is no ledger of it here, and so nothing to be looked at.
         super().__init__(place, **more)
         self._host = host
@@ -191,7 +191,7 @@ class RefusedError(DecisionError):
 
     record: str | None = None
 
-    def __init__(self, outcome: Outcome, words: str, decision_id: str = "") -> None:
+    def __init__(self, outcome: Outcome, words: str, decision_id: str = ""):
         super().__init__(f"not recorded: {words.removeprefix('not recorded: ')}")
         self.outcome, self.decision_id = outcome, decision_id
 

@@ -97,7 +97,7 @@ class RemoteHost:
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
         own_key: Callable[[], str] = str,
-    ) -> None:
+    ):
         self._own_key = own_key
         # Why it records nothing that is decided here, and what to do, in a sentence; "" where it does.
         self.refusal: str | None = None
@@ -390,7 +390,7 @@ class RemoteSource(Source):
     then.
     """
 
-    def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple):
         self.host = host
         self.workspace: Workspace | None = None
         self.log = Log()
@@ -634,7 +634,7 @@ class RemoteSource(Source):
 class BrokerSource(RemoteSource):
     """A NATS server of whose hosts none has said a word yet."""
 
-    def __init__(self, host: RemoteHost, server: str, count: int) -> None:
+    def __init__(self, host: RemoteHost, server: str, count: int):
         super().__init__(host, "\0")
         self._server, self._count = server, count
 
@@ -673,7 +673,7 @@ class _Known(NamedTuple):
 class Fleet:
     """The hosts behind some addresses. Connections are made once something is asked for, and end with `close`."""
 
-    def __init__(self, addresses: Sequence[Address]) -> None:
+    def __init__(self, addresses: Sequence[Address]):
         self._keys = Keys()
         self._known: dict[Path, _Known] = {}
         self._fixed: list[Place] = []  # The workspaces that the addresses name

@@ -178,7 +178,7 @@ class NatsHub:
     """A connection, in a thread, for the links to all hosts of a fleet, or for that of one `host` to its screens. It is
     there while one of them is."""
 
-    def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None) -> None:
+    def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None):
         self.screen = secrets.token_hex(8)
         self._server, self._login, self._host, self._note = server, login, host, note
         self._subject = host_subject(host) if host else screen_subject("*", self.screen)
@@ -305,7 +305,7 @@ class NatsLink(Link):
 
     answers_in = 5.0
 
-    def __init__(self, hub: NatsHub, host: str) -> None:
+    def __init__(self, hub: NatsHub, host: str):
         self.host = host
         self.screen = hub.screen
         self._hub = hub
@@ -329,9 +329,7 @@ class NatsLink(Link):
 class NatsEnd(NatsLink):
     """The end of a relay on a server; `key` is the host's. `note` is called with each state."""
 
-    def __init__(
-        self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None
-    ) -> None:
+    def __init__(self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None):
         host = host_of(key.public)
         super().__init__(NatsHub(server, login or Login(key), host, note), host)
 

@@ -125,7 +125,7 @@ def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Itera
 class Writer:
     """Writes messages in a thread of its own. Who sends never waits; what has no room is dropped."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int):
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.
         self._descriptor = os.dup(descriptor)
         os.set_blocking(self._descriptor, True)
@@ -169,7 +169,7 @@ class Writer:
 class StdioEnd(Link):
     """The end of a relay on pipes: for one screen, and the relay ends with it."""
 
-    def __init__(self, incoming: int, outgoing: int) -> None:
+    def __init__(self, incoming: int, outgoing: int):
         self._incoming, self._outgoing = incoming, outgoing
         self._writer: Writer | None = None
         self._is_stopped = False
@@ -202,7 +202,7 @@ class ProcessLink(Link):
     """The link through the pipes of a program that runs a relay of these paths, "" for all, elsewhere: the system's ssh
     with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
 
-    def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
+    def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
         words = ["--", *paths] if any(paths) else ["--all"]
         self._command = command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))

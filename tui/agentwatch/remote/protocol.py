@@ -306,7 +306,7 @@ class Verifier:
     """Takes messages of one host, signed with its `key`. Where that is not known, `accept` is asked about the key of
     the first hello: it says why that is refused, "" where it is not."""
 
-    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
+    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]):
         self.key = key
         self.why = ""  # Why messages are not believed, and what to do
         self._label, self._accept = label, accept

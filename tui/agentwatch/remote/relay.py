@@ -49,7 +49,7 @@ _LOOK_SECONDS = 0.25  # Between two looks at how well a monitor sees
 class Relayed:
     """A workspace that is relayed, and the log of it."""
 
-    def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()):
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
@@ -150,7 +150,7 @@ class Relay:
         clock: Callable[[], float] = time.time,
         deciders: Callable[[], Sequence[str]] | None = None,
         find: Callable[[], Sequence[Relayed]] = tuple,
-    ) -> None:
+    ):
         self._find, self._finding = find, set[asyncio.Task[None]]()
         self._read_deciders = deciders
         self._deciders: tuple[str, ...] | None = None

@@ -32,7 +32,7 @@ _MOST_ENTRIES = 20_000
 class FarTranscript(RunTranscript):
     """The transcript of a run on a host. `ask` asks the host about it, and waits for the answer, None for none."""
 
-    def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic):
         super().__init__(Path())
         self._ask, self._clock = ask, clock
         self._known = Look()
@@ -94,7 +94,7 @@ def sign_of(data: str) -> str:
 class Answers:
     """Those about the workspace that a monitor watches."""
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Monitor):
         self._monitor = monitor
         self._lock = threading.Lock()
         # By screen and run, those that were looked at last, and what was seen.

@@ -88,7 +88,7 @@ class CodexClient(Background[Sequence[Event]]):
     _refused = ""
     _version = ""
 
-    def __init__(self, workspace: Path, home: Path, holder: Holder) -> None:
+    def __init__(self, workspace: Path, home: Path, holder: Holder):
         super().__init__()
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
@@ -269,7 +269,7 @@ class Wire:
 
     _last = 0
 
-    def __init__(self, link: ClientConnection) -> None:
+    def __init__(self, link: ClientConnection):
         self._link = link
         self._waiting: deque[Fields] = deque()  # Messages that came while an answer was waited for
 

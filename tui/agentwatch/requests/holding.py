@@ -38,7 +38,7 @@ class Holder:
         state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = UNSYNCED,
-    ) -> None:
+    ):
         self._state = state or state_directory(workspace)
         self.store = RequestStore(workspace, state=self._state, disk=disk)
         self._workspace = workspace

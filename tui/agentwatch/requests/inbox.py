@@ -20,7 +20,7 @@ class Inbox(Part):
     _looked: object = None
     waiter: Watcher | None = None
 
-    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time):
         self.store = store
         self._clock = clock
         self._known: dict[str, Request] = {}

@@ -57,7 +57,7 @@ class RequestError(AgentwatchError):
 class RequestStore:
     """The requests of one workspace, in its state directory. Any thread and any process may use it at once."""
 
-    def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
+    def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED):
         self.directory = (state or state_directory(workspace)) / NAME
         self.workspace_id = workspace_id(workspace)
         # Files in it that are no requests, a sentence each, as it was read last. May quote foreign text.
@@ -165,7 +165,7 @@ class Offer:
 
     _is_held = True
 
-    def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
+    def __init__(self, store: RequestStore, request: Request, descriptor: int):
         self.request = request
         self._descriptor = descriptor
         self.looked: tuple[object, float] = None, 0.0  # The ledger as its holder looked for an answer, and when

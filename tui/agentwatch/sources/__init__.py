@@ -117,7 +117,7 @@ class Source(Protocol):
 class CombinedSource(Source):
     """The batches of all sources. The health is that of the one that sees worst; each says why in its words."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source]):
         self._sources = sources
         self._health: dict[int, Health] = {}
         self._emitting = threading.Lock()

@@ -99,7 +99,7 @@ class History:
 
     _goes_on = False
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header):
         self._header = header
 
     def holds(self, fields: Fields) -> bool:
@@ -139,7 +139,7 @@ class Rollout(Account):
 
     _failure: str | None = None
 
-    def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
+    def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()):
         super().__init__(keep, places, is_agent=header.parent is not None)
         self.path = path
         self.header = header
@@ -368,7 +368,7 @@ class CodexReader(FilesReader):
 
     _looked_again = False
 
-    def __init__(self, workspace: Path, home: Path) -> None:
+    def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
         self._writers = Writers(home)
         # By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not.
@@ -480,7 +480,7 @@ class Writers:
     looked_at = 0.0
     _held: frozenset[int] | None = None  # the inodes of all locked files, None where the system does not tell
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path):
         self._directory = home / "thread-writer-locks"
 
     def look(self) -> bool:

@@ -43,7 +43,7 @@ class Agent(Account):
     was_over = False
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
-    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True):
         super().__init__(keep, places, is_agent=is_agent)
         self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
 
@@ -83,7 +83,7 @@ class Events:
 
     not_understood = 0
 
-    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool) -> None:  # noqa: ARG002
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool):  # noqa: ARG002
         self.agents: dict[str, Agent] = {}  # by id; that of the session itself under SESSION
         self.asked: dict[str, Agent] = {}  # those that did not begin, by the ids of their calls
         self._begin = partial(Agent, keep, places)
@@ -199,7 +199,7 @@ class CopilotReader(FilesReader):
     projects_in = "session-state"
     is_shared = True
 
-    def __init__(self, workspace: Path, home: Path) -> None:
+    def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
         self.processes = Processes(Path(self.root))
 

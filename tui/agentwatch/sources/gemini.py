@@ -42,7 +42,7 @@ _ROOT_BYTES = 64 * 1024
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
-    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
         self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
 

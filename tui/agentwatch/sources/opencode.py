@@ -72,7 +72,7 @@ class ForeignDatabase:
 
     _shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path):
         self._given = path
 
     @property
@@ -219,7 +219,7 @@ class OpenCodeReader(StoreReader):
     _refusal = ""
     _read_at = float("-inf")  # when it could be read, on the monotonic clock
 
-    def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
+    def __init__(self, workspace: Path, database: Path, name: str = "opencode"):
         super().__init__()
         self.name = name
         self.progress = Progress(0, 0)  # in bytes of the database, none of them before all sessions were read
@@ -343,7 +343,7 @@ class Session(Account):
 
     def __init__(
         self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
-    ) -> None:
+    ):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
@@ -559,7 +559,7 @@ def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
 class PartsTranscript(WholeTranscript):
     """The parts of a session as they are now, in the order in which they were first written."""
 
-    def __init__(self, session: str, path: Path, database: ForeignDatabase) -> None:
+    def __init__(self, session: str, path: Path, database: ForeignDatabase):
         super().__init__(path)
         self._session = session
         self._database = database

@@ -48,7 +48,7 @@ class Playback(Background[Batch], Source):
         speed: float = 1.0,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ):
         super().__init__()
         self._events = tuple(one for one in events if isinstance(one, PLAYED))
         if not self._events:

@@ -70,7 +70,7 @@ class RooReader(StoreReader):
     name = "roo"
     progress = Progress(0, 0)
 
-    def __init__(self, workspace: Path, storage: Path | None = None) -> None:
+    def __init__(self, workspace: Path, storage: Path | None = None):
         super().__init__()
         self._places = spellings(workspace)
         self._storage = storage

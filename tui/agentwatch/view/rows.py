@@ -169,7 +169,7 @@ class Order:
     Until it `is_settled`, runs go by the activity that they have: the first look at a workspace comes in pieces.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree):
         self._tree = tree
         # By run, why it stands where it does, and its rank there.
         self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}

@@ -139,7 +139,7 @@ class Axis:
     A pause between the stretches takes `fold` columns, where its time would take more.
     """
 
-    def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
+    def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float):
         self.scale = scale
         self.folds: list[Interval] = []  # The columns of the pauses that take fewer than their time would
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches

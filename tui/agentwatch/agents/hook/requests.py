@@ -262,7 +262,7 @@ class AskedCall:
     It was asked about at a time in epoch seconds: results of before are those of equal calls.
     """
 
-    def __init__(self, call: HookCall, since: float) -> None:
+    def __init__(self, call: HookCall, since: float):
         self.call_id: str | None = None
         self._call, self._since, self._is_answered = call, since, False
         path = Path(call.transcript or os.devnull)
@@ -447,7 +447,7 @@ def _watched(told: Fields) -> Path:
 class _Plugin:
     """The messages of the plugin as they come; it `has_ended` together with its program."""
 
-    def __init__(self, descriptor: int, out: TextIO) -> None:
+    def __init__(self, descriptor: int, out: TextIO):
         self.has_ended = False
         self._out = out
         self._lines = SimpleQueue[bytes]()

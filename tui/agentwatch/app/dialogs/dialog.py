@@ -87,7 +87,7 @@ class AttemptCase:
     elsewhere = "shorten it with ctrl+e"
     to_read = 0
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action) -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action):
         self.monitor, self.desk, self.seen, self.action = monitor, desk, task, action
         self.subject = desk.subject(task)
         self.form = DecisionForm(task, self.subject, action, monitor.tree.tasks.values(), dict(monitor.settings.modes))
@@ -156,7 +156,7 @@ class RequestCase:
     asker = "its"
     elsewhere = "answer it in its program"
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, request: Request) -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, request: Request):
         self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
@@ -232,7 +232,7 @@ class Choice(Widget, can_focus=True):
     class Changed(Message):
         """Another one was taken."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: Field):
         super().__init__(id=f"field-{field.key}")
         self._field, self._at = field, field.choice
 
@@ -367,7 +367,7 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def __init__(
         self, app: AgentwatchApp, case: Case, place: Sequence[Fact] = (), queue: tuple[int, int] | None = None
-    ) -> None:
+    ):
         super().__init__()
         self._app, self.case, self._place, self._queue = app, case, place, queue
         # When its key counts, by the clock that nobody sets; before it was seen, it hears nothing.
@@ -717,7 +717,7 @@ class Review:
     out.
     """
 
-    def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None) -> None:
+    def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None):
         self._app, self._action, self._at = app, action, 0
         self._turns: list[tuple[str, str | None]] = []
         for task_id in task_ids:

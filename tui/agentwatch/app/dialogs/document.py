@@ -65,7 +65,7 @@ class Document(Vertical):
     class Checked(Message):
         """The text, or what is known of it, is another."""
 
-    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, appeared: Callable[[], object]) -> None:
+    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, appeared: Callable[[], object]):
         """`state` is a directory of ours, for the file that the operator's editor gets. `appeared` is called when a
         text is there that could not be had: nobody has read it yet."""
         super().__init__()

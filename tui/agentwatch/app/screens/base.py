@@ -33,7 +33,7 @@ class MonitorScreen(Screen[ScreenResultType]):
     footer: Footer
     facts: var[Facts] = var(Facts(), init=False)
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]):
         super().__init__()
         self._monitor = monitor
         self._clock = clock

@@ -61,7 +61,7 @@ class InspectScreen(MonitorScreen[None]):
 
     def __init__(
         self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], Written]
-    ) -> None:
+    ):
         super().__init__(monitor, clock)
         self._task_id, self._pages, self._shown = task_id, pages, 0
         self._head = Static(id="page-head", markup=False)

@@ -96,7 +96,7 @@ class MainScreen(MonitorScreen[None]):
     details: "DetailsPane | None" = None  # The details, once they are there
     _looked_at: tuple[str, str] | None = None  # The task that is new and was selected a second ago, and its mark
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]):
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar(monitor.tree, self._go_to_tree)

@@ -40,7 +40,7 @@ class PageScreen(ModalScreen[None]):
     }
     """
 
-    def __init__(self, title: str, blocks: Iterable[Block], hint: str = "esc back") -> None:
+    def __init__(self, title: str, blocks: Iterable[Block], hint: str = "esc back"):
         super().__init__()
         self._page = Page()
         self._page.border_subtitle, self._page.max_width = hint, 78
@@ -76,7 +76,7 @@ class HelpScreen(PageScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
-    def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]):
         """`views` are the saved ones: the name of each, and what it looks for."""
         super().__init__("Keys", help_blocks(commands, views), hint="← → manual   esc back")
         self._topics = [topic for topic in manual.topics() if topic != "keys"]

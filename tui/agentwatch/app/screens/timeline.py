@@ -158,7 +158,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     view: var[View] = var(View(), init=False)
 
-    def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree):
         super().__init__(tree, clock)
         self.order, self.folds = like.order, like.folds
         self._is_placed = True
@@ -334,7 +334,7 @@ class TimelineScreen(MonitorScreen[str]):
 
     BINDINGS = bindings(Home.TIMELINE)
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree):
         super().__init__(monitor, clock)
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)

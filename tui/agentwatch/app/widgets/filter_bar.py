@@ -27,7 +27,7 @@ _LATEST = 2_000  # Tasks whose values are offered
 class _Completion(Suggester):
     """Writes keys and values to their end, in the field behind the cursor."""
 
-    def __init__(self, values: Callable[[str], Iterable[str]]) -> None:
+    def __init__(self, values: Callable[[str], Iterable[str]]):
         super().__init__(use_cache=False, case_sensitive=True)
         self._values = values
 
@@ -38,7 +38,7 @@ class _Completion(Suggester):
 class _Field(Input):
     """Keys typed behind enter stand in its queue already when enter leads to the tree: they go there."""
 
-    def __init__(self, done: Callable[[], None], **how: Any) -> None:
+    def __init__(self, done: Callable[[], None], **how: Any):
         super().__init__(**how)
         self._done = done
 
@@ -79,7 +79,7 @@ class FilterBar(Horizontal):
 
         sought: Query
 
-    def __init__(self, tree: Tree, leave: Callable[[], None]) -> None:
+    def __init__(self, tree: Tree, leave: Callable[[], None]):
         """`leave` is called when the operator goes on in the tree."""
         super().__init__()
         self.sought = Query()  # The filter that is on: what is right in what was written

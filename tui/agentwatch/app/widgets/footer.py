@@ -29,7 +29,7 @@ class Footer(LineWidget):
         is_useless: Callable[[str], bool],
         is_on: Callable[[str], bool] = lambda _command_id: False,
         why_not: Callable[[str], str | None] = lambda _command_id: None,
-    ) -> None:
+    ):
         super().__init__()
         self._place, self._is_useless, self._is_on = place, is_useless, is_on
         self._why_not = why_not

@@ -109,7 +109,7 @@ def strip_of(parts: Iterable[Part], width: int, palette: Palette, *, selected: b
 class Canvas:
     """A line of cells, each a glyph in a style, that is written upon. Later writing covers earlier, or is cut off."""
 
-    def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()) -> None:  # noqa: B008 - a constant
+    def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()):  # noqa: B008 - a constant
         self.width = width
         self._cells = [(glyph, style)] * width
 
@@ -155,7 +155,7 @@ class LineWidget(Painted):
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
     """
 
-    def __init__(self, make: Callable[[int, Palette], list[Parts]] | None = None) -> None:
+    def __init__(self, make: Callable[[int, Palette], list[Parts]] | None = None):
         super().__init__()
         self._make = make or self.make_lines
         self._parts: list[Parts] = []

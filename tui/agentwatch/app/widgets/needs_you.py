@@ -30,7 +30,7 @@ class NeedsYou(LineWidget):
     NeedsYou.-tall { border-top: solid $line; }
     """
 
-    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]):
         super().__init__()
         self._tree = tree
         self._clock = clock

@@ -52,7 +52,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     ages: var[tuple[object, ...]] = var((), init=False)  # All that time alone changes in the rows in sight
     matches: var[int | None] = var[int | None](None)  # So many rows match the filter by themselves; None if none is on
 
-    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]):
         super().__init__()
         self.order = Order(tree)
         self.rows: list[Row] = []

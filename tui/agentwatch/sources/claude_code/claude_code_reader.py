@@ -36,7 +36,7 @@ class ClaudeCodeReader(AgentsReader):
     )
     directories = r"[^/]+(?:/subagents(?:/[^/]+){0,4})?"
 
-    def __init__(self, workspace: Path, home: Path) -> None:
+    def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", wait_in)
 

@@ -77,7 +77,7 @@ class Transcript(Account):
     _text: Answer | None = None  # that of the last message
     _command: tuple[str, float] | None = None  # typed, until the program or the model answers it
 
-    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
         self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()

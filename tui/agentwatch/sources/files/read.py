@@ -135,7 +135,7 @@ class FileRefusedError(Exception):
     """A file is not read, by a rule: `reason` says what is wrong, `message` also what to do, both in our own words.
     `facts` are what the rule's message names. `lasting`: only a change of the file's attributes can help."""
 
-    def __init__(self, rule: str, *, lasting: bool = True, **facts: object) -> None:
+    def __init__(self, rule: str, *, lasting: bool = True, **facts: object):
         self.rule, self.lasting = rule, lasting
         self.message = read_rules()[rule].message.format(**facts)
         self.reason = self.message.partition("; ")[0]

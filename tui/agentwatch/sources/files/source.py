@@ -83,7 +83,7 @@ class ParsedDocuments:
     """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
     the tree and the evidence."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int):
         self._most, self._lock = most, Lock()
         self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
@@ -114,9 +114,7 @@ class Documents:
     is_watching = False  # All that was there has been read: from now on every change is seen as it happens
     _text_bytes = 0
 
-    def __init__(
-        self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None
-    ) -> None:
+    def __init__(self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None):
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
         self._places: dict[str, tuple[str, float]] = {}  # By digest: the file that held it last, and since when
@@ -341,7 +339,7 @@ class FilesSource(Background[Batch], Documents, Source):
         *,
         read_document: Reader | None = None,
         committed: Committed | None = None,
-    ) -> None:
+    ):
         super().__init__()
         Documents.__init__(self, os.path.realpath(root), settings or Settings(), read_document, committed)
         self._is_pruned = pruning(self._settings.pruned)

@@ -53,9 +53,7 @@ class Watcher:
     _stop: threading.Event | None = None  # ends the watch of all that is below the root, where there is no inotify
     _has_lost = False
 
-    def __init__(
-        self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK
-    ) -> None:
+    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK):
         self.polling = polling
         self._mask = mask
         self._root, self._concerns = root, concerns

@@ -381,7 +381,7 @@ class RunTranscript(ABC):
 
     _trouble = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path):
         self._path = path
         self._steps = Steps()
 
@@ -472,7 +472,7 @@ class LinesTranscript(RunTranscript):
 
     def __init__(
         self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
-    ) -> None:
+    ):
         super().__init__(path)
         self._begin_entries = begin
         self._once = once
@@ -535,7 +535,7 @@ class Follower:
     """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other. `tell` gets
     what is known of it after each change, in that thread."""
 
-    def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
+    def __init__(self, tell: Callable[[RunTranscript, Look], object]):
         self._tell = tell
         self._ended = threading.Event()
 

@@ -202,9 +202,7 @@ class Tail:
     _witness = b""  # the bytes before the next line: others where the file was cut short and has grown
     _skips = False  # the next line is the rest of one that is too long
 
-    def __init__(
-        self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None
-    ) -> None:
+    def __init__(self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None):
         self.path = path
         self._record = read_record or record
         self.position = self._offset = position  # bytes read so far, with and without the beginning of a line

@@ -59,7 +59,7 @@ class Processes:
     of a process of another machine or container says nothing; one that does not say where its number counts is believed
     if the process was seen to run, or if all that can have written it are seen from here."""
 
-    def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
+    def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
         self._wait_in = wait_in
         self._registered: dict[str, list[Registered]] = {}  # by session, those of the last files that named it

@@ -120,7 +120,7 @@ class Account:
     _call: Entry | None = None
     _repeats = 0
 
-    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
         self.news: dict[str, Standing] = {}  # how agents ended by what it was told, by the agent's id or the call's

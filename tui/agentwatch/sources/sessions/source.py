@@ -43,9 +43,7 @@ class SessionsSource(Background[Batch], Source):
     _seq = 0
     _told_health: Health | None = None
 
-    def __init__(
-        self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time):
         super().__init__()
         self._open_readers = open_readers
         self._session = session

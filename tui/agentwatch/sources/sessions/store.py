@@ -137,7 +137,7 @@ class FilesReader(StoreReader, ABC):
 
     trouble: str | None = None
 
-    def __init__(self, workspace: Path, home: Path) -> None:
+    def __init__(self, workspace: Path, home: Path):
         super().__init__()
         self.workspace = os.path.realpath(workspace)
         self.places = spellings(workspace)
