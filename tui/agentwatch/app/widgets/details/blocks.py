@@ -446,11 +446,11 @@ def _spelled_alike(before: str, after: str) -> tuple[str, str]:
     """Two values in JSON, laid out alike; other texts as they are."""
     try:
         old, new = json.loads(before), json.loads(after)
-        spelled = [json.dumps(one, indent=2, ensure_ascii=False) + "\n" for one in (old, _ordered(new, old))]
+        values = old, _ordered(new, old)
+        spelled = [json.dumps(one, indent=2, ensure_ascii=False) + "\n" for one in values]
     except (ValueError, RecursionError):
         return before, after
-    # The comma that a line gets because another one follows is no change of it.
-    return spelled[0].replace(",\n", "\n"), spelled[1].replace(",\n", "\n")
+    return spelled[0], spelled[1]
 
 
 def _ordered(value: Any, like: Any) -> Any:
