@@ -4,7 +4,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details.blocks import Difference, compare, inline, lay_out, listing, markdown, read_git
+from agentwatch.app.widgets.details.blocks import (
+    Difference,
+    compare,
+    inline,
+    laid_out_alike,
+    lay_out,
+    listing,
+    markdown,
+    read_git,
+)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +114,7 @@ OTHER = '{"notes":[{"y":"\\u00e9","x":1}],"task_id":"a"}'
     ],
 )
 def test_a_difference_tells_what_is_meant(before, after, expected):
-    assert [row for row in rows(compare(before, after)) if row[0] in "+-"] == expected
+    assert [row for row in rows(compare(*laid_out_alike(before, after))) if row[0] in "+-"] == expected
 
 
 lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=12)

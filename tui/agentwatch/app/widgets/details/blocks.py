@@ -431,12 +431,17 @@ class Difference(NamedTuple):
         return [*blocks, *([caution(self.note)] if self.note else [])]
 
 
-def compare(before: str, after: str) -> Difference:
-    """The changes from one of our documents to another, without those of how its JSON is laid out. Blocks for some
-    milliseconds."""
+def laid_out_alike(before: str, after: str) -> tuple[str, str]:
+    """Two documents, the second with the layout of the first where both hold JSON."""
     parts = [_FENCES.split(one) for one in (before, after)]
-    if len(parts[0]) == len(parts[1]):
-        before, after = map("".join, zip(*map(_spelled_alike, *parts), strict=True))
+    if len(parts[0]) != len(parts[1]):
+        return before, after
+    old, new = map("".join, zip(*map(_spelled_alike, *parts), strict=True))
+    return old, new
+
+
+def compare(before: str, after: str) -> Difference:
+    """The changes from one document to another, line by line. Blocks for some milliseconds."""
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
     return Difference(list(_changes(unified_diff(old, new, lineterm=""))), new_note or old_note)

@@ -25,6 +25,7 @@ from agentwatch.app.widgets.details.blocks import (
     gist,
     heading,
     in_color,
+    laid_out_alike,
     listed,
     listing,
     markdown,
@@ -403,7 +404,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
         yield from heading(title, note=faint(between))
         yield remark(f"The text of attempt {first if old is None else second} is not kept any more.")
     else:
-        difference = view.later((before.digest, after.digest), lambda: compare(old, new))
+        difference = view.later((before.digest, after.digest), lambda: compare(*laid_out_alike(old, new)))
         yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
         yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
