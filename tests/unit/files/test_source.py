@@ -87,6 +87,18 @@ def test_after_each_change_it_tells_what_is_there(root, settings):
 
 
 @EVERY_WAY
+def test_a_file_that_is_readable_again_is_shown_again(root, settings):
+    with watching(root, settings) as receiver:
+        write(root / "x.json", packet("x"))
+        receiver.until_present("x.json")
+        (root / "x.json").rename(root.parent / "kept.json")
+        (root / "x.json").symlink_to(root.parent / "kept.json")
+        receiver.until(lambda it: isinstance(it.events[-1], Unreadable))
+        (root.parent / "kept.json").replace(root / "x.json")
+        receiver.until(lambda it: isinstance(it.events[-1], Seen))
+
+
+@EVERY_WAY
 def test_a_half_written_file_that_stays_so_is_shown_as_broken(root, settings):
     with watching(root, settings) as receiver:
         write(root / "x.json", HALF)

@@ -21,6 +21,17 @@ def test_a_message_that_is_taken_back_leaves_nothing_behind(program, watched, wo
     assert watched.reader.trouble is None
 
 
+def test_a_conversation_that_is_shortened_goes_on_in_no_new_round(program, watched):
+    root = program.session()
+    program.ask(root, "Please.")
+    program.answer(root, "Done.")
+    before = watched.read()[root].state
+    asked = program.ask(root, "/compact")
+    times = {"created": program.now, "completed": program.now}
+    program.message(root, {"role": "assistant", "summary": True, "parentID": asked, "time": times, "finish": "stop"})
+    assert watched.read()[root].state is before is RunState.ENDED
+
+
 def test_a_database_that_is_replaced_is_read_anew_and_what_was_in_the_first_is_gone(
     program, watched, workspace, database
 ):
