@@ -13,12 +13,23 @@ from tests.unit.delegation.asking import decided, permit, request, requested, se
 from tests.unit.delegation.asking import ran as ran_session
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
-from agentwatch.app.screens.timeline import FOLD, IDLE, Frame, View, fit, frame_of, stretches_of, ticks
+from agentwatch.app.screens.timeline import (
+    FOLD,
+    IDLE,
+    Axis,
+    Frame,
+    View,
+    fit,
+    frame_of,
+    last_of,
+    spans_of,
+    stretches_of,
+    ticks,
+)
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import RequestStage, Stage
 from agentwatch.delegation.events import Event, StartedBy, Tick
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.spans import Axis, last_of, spans_of
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

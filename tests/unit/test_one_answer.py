@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentwatch.app.screens.timeline import Kind, spans_of
 from agentwatch.app.widgets.details.tabs import ran_for as took_shown
 from agentwatch.app.widgets.task_line import Aged
 from agentwatch.cli.pending import task_document
@@ -16,7 +17,6 @@ from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import account_of
 from agentwatch.view.document import tree_document
-from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.words import duration, ended_at, iso, look_of_attempt
 from tests.unit.delegation.test_interleaving import applied, drawn_steps, record
 
