@@ -25,8 +25,8 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.service import DecisionService
+from agentwatch.demo.orchestrator import ASKS_AT, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
-from agentwatch.demo.session import ASKS_AT, Orchestrator
 from agentwatch.monitor import Monitor
 from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore

@@ -21,8 +21,9 @@ from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
+from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, Step, demo_screenplay, parse
-from agentwatch.demo.session import ASKS_AT, NAME, DemoSession, Orchestrator
+from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.inbox import Inbox

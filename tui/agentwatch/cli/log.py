@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of, worktrees_of
@@ -31,16 +30,14 @@ from agentwatch.history.log import ActivityChange, Change, RequestChange, StateC
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
+from agentwatch.remote.host import RemoteSource
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.sources.playback import PLAYED
+from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.state import first_watched, state_directory
 from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
-
-if TYPE_CHECKING:
-    from agentwatch.remote.host import RemoteSource
-    from agentwatch.sources.sessions.source import SessionsSource
 
 _NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
 _REASON = 200  # Characters of a reason in a line

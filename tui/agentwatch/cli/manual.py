@@ -1,22 +1,17 @@
 """The commands that read the manual: topics, rules and JSON schemas."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from agentwatch import manual
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, argument, command, start
 from agentwatch.console import STRONG, Part, has_colors, is_terminal, say_line, say_pages
+from agentwatch.contracts.rules import Rule
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
-
-if TYPE_CHECKING:
-    from agentwatch.contracts.rules import Rule
 
 _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md\)")
 _MARKED = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")

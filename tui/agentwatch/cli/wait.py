@@ -1,7 +1,5 @@
 """The commands with which agents get a decision: wait for it, and claim it."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -10,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
@@ -18,13 +16,11 @@ from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
 from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned
 from agentwatch.decisions.service import operator_name
+from agentwatch.delegation.task import Task
 from agentwatch.errors import ConfigError, ExitCode, UsageError
+from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.task import Task
-    from agentwatch.monitor import Monitor
 
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.

@@ -2,188 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import sys
-import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from secrets import token_hex
-from string import Template
 from threading import Event, Thread
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.delivery import MIRROR
-from agentwatch.decisions.form import AmendError, amended
-from agentwatch.decisions.reader import Question, Reader, ending_of
-from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage
-from agentwatch.demo.script import Player, Screenplay, Step, demo_screenplay
+from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Offer, RequestError, request_about
-from agentwatch.state import scratch_directory, state_directories, workspace_id
-
-NAME = "the demo's orchestrator"
-
-TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0  # Seconds of the session from which it asks also where nothing was decided
-# Seconds from the first decision: it must not come between the first failure and what is decided about it.
-ASKS_AFTER = 6.0
-_COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
-_SAID = "Walks the customer's way with a test card"
-_RULE = "Bash(npx playwright test *)"
-
-_HANDS_ON = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
-# Characters of the operator's words that the children repeat: a summary may not be longer than its contract says.
-_LONGEST = 160
-
-
-class Orchestrator:
-    """The agents of a demo. `state` and `configuration` are where it keeps its ledger and its keys."""
-
-    def __init__(
-        self,
-        workspace: Path,
-        state: Path,
-        configuration: Path,
-        play: Screenplay,
-        player: Player,
-        *,
-        clock: Callable[[], float] = time.time,
-    ):
-        self._workspace = workspace
-        self._clock = clock
-        self._play = play
-        self._player = player
-        # Nothing that is set for the operator's own agents counts here.
-        self._reader = Reader(workspace, "demo", state=state, configuration=configuration, environment={})
-        self._read: set[str] = set()
-        self._decided: set[str] = set()  # The tasks about which something was decided
-        self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
-        self._offer: Offer | None = None
-        self._has_asked = False
-        self._asks_at = ASKS_AT
-
-    def attend(self) -> None:
-        """Read what was decided since the call before, and begin to carry it out; ask, and go on with the answer."""
-        delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
-        for decision_id in sorted(delivered - self._read):
-            answer = self._reader.find(Question(None, decision_id=decision_id))
-            if answer.record:
-                self._read.add(decision_id)
-                self._reader.mark(answer, NAME)
-                self._carry_out(answer.record)
-        self._attend_request()
-
-    def _carry_out(self, record: Record) -> None:
-        task_id, action = record.task_id, record.action
-        self._decided.add(task_id)
-        handoff = self._handoff(record) if action in _HANDS_ON else ""
-        # Without a handoff there is nobody to be sent.
-        steps = [] if handoff is None else _filled(self._play.scene(action, task_id), _words(record, handoff))
-        ends = action is not Action.ACCEPT
-        below = action is Action.ABORT
-        self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
-
-    def _handoff(self, record: Record) -> str | None:
-        """What the next attempt is handed: what the operator signed, else the handoff of before with the answer."""
-        path = self._play.handoff_of(record.task_id)
-        if record.params.handoff is not None or path is None:
-            return record.params.handoff
-        try:
-            return amended(
-                (self._workspace / path).read_text(encoding="utf-8"),
-                path,
-                attempt=record.attempt + 1,
-                decision_id=record.decision_id,
-                note=_said(record),
-                mode=record.params.mode,
-            )
-        except (OSError, AmendError):
-            return None
-
-    def _attend_request(self) -> None:
-        """Ask once it is time, and take the answer. Nothing is asked for a task about which was decided otherwise."""
-        if self._decided:
-            self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
-        if TASK in self._decided:
-            self.leave()
-        elif not self._has_asked and self._player.position >= self._asks_at:
-            self._has_asked = True
-            with suppress(RequestError):
-                self._offer = self._holder.store.offer(self._request())
-        elif self._offer and (record := self._holder.look(self._offer)):
-            self._holder.delivered(record)
-            self._offer.end(RequestStage.DELIVERED, by=record.operator)
-            self._offer = None
-            self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
-
-    def leave(self) -> None:
-        """Ask no more."""
-        if self._offer:
-            self._offer.end(RequestStage.GONE)
-            self._offer = None
-
-    def _request(self) -> Request:
-        return request_about(
-            {"command": _COMMAND, "description": _SAID},
-            workspace_id(self._workspace),
-            "claude-code",
-            TASK,
-            token_hex(8),
-            kind=RequestKind.PERMISSION,
-            tool="Bash",
-            shown=_COMMAND,
-            said=_SAID,
-            asked_at=self._clock(),
-            actions=(Action.ALLOW, Action.DENY),
-            words=True,
-            rules=(_RULE,),
-            covered_by=f"the rule {_RULE}",
-        )
-
-
-def _words(record: Record, handoff: str) -> dict[str, str]:
-    """What a scene can name. `handoff` and `report` are whole documents, the others words on one line."""
-    ending = ending_of(handoff)
-    reading = read_document(handoff, f"next.handoff.{ending}")
-    packet = reading.document if reading and isinstance(reading.document, Handoff) else None
-    said = textwrap.shorten(_said(record), _LONGEST, placeholder=" …") or "(nothing more)"
-    return {
-        "answer": said,
-        "attempt": str(record.attempt + 1),
-        "ending": ending,
-        "file": quote(record.task_id, safe=""),
-        "handoff": handoff.rstrip("\n"),
-        "mode": (packet and packet.mode) or "code",
-        "report": (record.params.report or "").rstrip("\n"),
-        "task": record.task_id,
-    }
-
-
-def _said(record: Record) -> str:
-    return " ".join([*(one.answer for one in record.params.answers), record.note]).strip()
-
-
-def _filled(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
-    documents = {name: words[name] for name in ("handoff", "report")}
-    escaped = {name: json.dumps(word)[1:-1] for name, word in words.items()} | documents
-    for step in steps:
-        path = Template(step.path).safe_substitute(words)
-        text = Template(step.text).safe_substitute(escaped if path.endswith(".json") else words)
-        yield Step(step.at_seconds, path, text)
-
+from agentwatch.state import scratch_directory, state_directories
 
 if TYPE_CHECKING:
     from agentwatch.decisions.service import DecisionService
-    from agentwatch.demo.session import Orchestrator
+    from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.inbox import Inbox
 
@@ -251,7 +84,7 @@ class DemoSession:
     def open_desk(self) -> DecisionService:
         """The operator's desk in the demo, and the orchestrator that reads what is decided there."""
         from agentwatch.decisions.service import DecisionService
-        from agentwatch.demo.session import Orchestrator
+        from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
         self._orchestrator = Orchestrator(*places, self._play, self._player)

@@ -1,7 +1,5 @@
 """Checks the claims of many returns in one round: one look at the disk and at git for all of them."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -9,17 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.events import Claim, Run, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
+from agentwatch.evidence.inspector import Target
 from agentwatch.sources.files.read import FileRefusedError, read_file, to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
-
-if TYPE_CHECKING:
-    from agentwatch.evidence.inspector import Target
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000

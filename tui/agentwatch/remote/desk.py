@@ -2,8 +2,6 @@
 of the host records what its operators signed, or says why not. Its ledger alone decides, and each is answered once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -12,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -48,13 +46,11 @@ from agentwatch.decisions.record import (
 )
 from agentwatch.decisions.service import DecisionService, operator_name, require_waiting
 from agentwatch.disk import Directory
+from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 from agentwatch.text import quoted
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 _IN_TIME = timedelta(minutes=5)  # So long the host may record what is sent
 

@@ -1,8 +1,6 @@
 """Texts and transcripts that lie on a host: asked for when somebody looks, and answered in parts, for they may be
 long."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time
@@ -10,16 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentwatch.delegation.events import Message, Run
+from agentwatch.monitor import Monitor
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry, Look, RunTranscript, Step, WholeStep
 from agentwatch.sources.sessions.reader import shape_of
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 _PAUSE_SECONDS = 1.0  # Between two looks at a transcript on a host
 _UNREACHABLE = "The host does not answer"
