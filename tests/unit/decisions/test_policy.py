@@ -120,6 +120,12 @@ def test_one_retry_and_with_a_mitigation_a_second():
     assert why_not(thrice, RETRY, MITIGATION) == words
 
 
+def test_without_a_retry_left_another_mode_is_suggested():
+    told = Told()
+    assert suggested(told.attempt(1, returned(code="E_TIMEOUT"))) is RETRY
+    assert suggested(told.attempt(2, returned(code="E_TOOL_FAILURE"))) is ESCALATE
+
+
 def called(told: Told, task: Task) -> Task:
     """The fitter is called for the latest attempt, by the decision `d1`."""
     returned = task.latest.returned
