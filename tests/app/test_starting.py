@@ -12,6 +12,7 @@ from agentwatch.app.app import AgentwatchApp, Opening
 from agentwatch.app.messages import STILL_READING
 from agentwatch.app.screens import main
 from agentwatch.config import Settings
+from agentwatch.delegation.events import Gone
 from agentwatch.errors import ConfigError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
@@ -102,6 +103,6 @@ async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing()
         assert await said_of("R") == ["Nobody needs you now, and no task is marked."]
         assert await said_of("H") == ["There is no history: nothing here is that old."]
         # What was seen stays where watching ends, and the header says so.
-        source.push([object()])
+        source.push([Gone(1, 1.0, [])])
         while "▲ degraded: watching has ended, start agentwatch again (" not in words_of(app):
             await pilot.pause(0.01)
