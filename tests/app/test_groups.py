@@ -35,7 +35,9 @@ async def test_a_heading_is_folded_and_nothing_is_decided_on_it():
         s.scene.returned("live.one", Outcome.FAILED, ago=1)
         await s.see()
         await s.until(lambda: "▸ NOW  1 needs you  1 run, 2 tasks · 1 failed" in s.line("NOW"))
-        await s.press("space", "right")
+        await s.press("n")
+        assert s.cursor == "live.one"
+        await s.press("g", "enter", "space", "right")
         assert s.cursor == "live"
         await s.press("left", "left", "r")
         assert (s.cursor, s.tree.cursor_group) == (None, Group.NOW)
