@@ -14,8 +14,8 @@ from agentwatch.state import xdg_directory
 
 _DAY = 86_400
 RUN = "run"  # stands before the path and the words of a host that is reached through a program
-# The tables of the file that hold settings; a table of another name is itself the value of one.
 _TABLES = ("remote", "retry", "mcp", "hook", "notify")
+"""The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -97,31 +97,34 @@ _TEXT = Kind("a text", _text)
 class Settings(NamedTuple):
     """Everything that an operator can set. Behind the kind of what has no default stands an example, as in the file."""
 
-    # `lenient`: a return that breaks its contract keeps the state that it reports.
     enforcement: Annotated[str, _one_of("strict", "lenient")] = "strict"
-    # Seconds without a sign of life after which a working task is marked silent.
+    """`lenient`: a return that breaks its contract keeps the state that it reports."""
     stale_after: Annotated[float, _number(1)] = 600.0
-    # What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it asks
-    # nothing.
+    """Seconds without a sign of life after which a working task is marked silent."""
     history_after: Annotated[float, _number(0)] = 259_200.0
-    # A finished report asks you for a review if its author is less sure than this.
+    """What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it asks
+    nothing."""
     low_confidence: Annotated[float, _number(0)] = 0.5
-    # Directories that are not read. Your list replaces the built-in one.
+    """A finished report asks you for a review if its author is less sure than this."""
     pruned: Annotated[
         frozenset[str] | None,
         Kind("a list of directory names", lambda value: frozenset(_list(value, _STRING))),
         '["node_modules"]',
     ] = None
-    max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576  # Larger files are not read
-    read_only: bool = False  # Write nothing into the workspace: no `errors.json` and no copies of your decisions
-    sessions: bool = True  # `false`: read only files, and no sessions of agent programs
-    require_contract: bool = False  # `true`: a child in a session fails unless its answer follows one of the contracts
-    poll: bool = False  # Look again every few seconds instead of asking the system for events
-    # The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a theme,
-    # a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`.
+    """Directories that are not read. Your list replaces the built-in one."""
+    max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576
+    """Larger files are not read."""
+    read_only: bool = False
+    """Write nothing into the workspace: no `errors.json` and no copies of your decisions."""
+    sessions: bool = True
+    """`false`: read only files, and no sessions of agent programs."""
+    require_contract: bool = False
+    """`true`: a child in a session fails unless its answer follows one of the contracts."""
+    poll: bool = False
+    """Look again every few seconds instead of asking the system for events."""
     theme: Annotated[str | None, _TEXT, '"agentwatch-dark"'] = None
-    # Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each is
-    # for: `debug = "finds the cause of a failure"`.
+    """The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a theme,
+    a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`."""
     modes: Annotated[
         Pairs,
         Kind(
@@ -130,15 +133,15 @@ class Settings(NamedTuple):
         ),
         '["debug"]',
     ] = ()
-    # Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them in
-    # this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`.
+    """Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each is
+    for: `debug = "finds the cause of a failure"`."""
     views: Annotated[
         Pairs,
         Kind("a table that says what each view looks for", partial(_table, item=_STRING)),
         '{ mine = "is:needs-you agent:review" }',
     ] = ()
-    # What a million tokens of each model cost, in your currency: one price for all of them, read or written. The `cost`
-    # in `tree --json` is made of these alone. A name with a dot in it needs quotes.
+    """Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them in
+    this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`."""
     prices: Annotated[
         tuple[tuple[str, float], ...],
         Kind(
@@ -146,15 +149,15 @@ class Settings(NamedTuple):
         ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
-    # Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a key
-    # or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it.
+    """What a million tokens of each model cost, in your currency: one price for all of them, read or written. The
+    `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
         Kind("a table of commands, each with a key or a list of keys", _keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
-    # Names of your own for workspaces on other machines, each with its address, a list of them, or a program that runs
-    # a command there, and the path. Then `agentwatch build1` shows them, and `agentwatch --hosts` those of all.
+    """Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a key
+    or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it."""
     hosts: Annotated[
         Lists,
         Kind(
@@ -164,39 +167,46 @@ class Settings(NamedTuple):
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    # The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `vi`. A name is looked up
-    # in PATH, but not in workspaces and git work trees.
+    """Names of your own for workspaces on other machines, each with its address, a list of them, or a program that runs
+    a command there, and the path. Then `agentwatch build1` shows them, and `agentwatch --hosts` those of all."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
-    remote_always: bool = False  # `true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does
-    # How often a failed child may be retried. A material mitigation earns one more retry, up to a second one.
+    """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `vi`. A name is looked up
+    in PATH, but not in workspaces and git work trees."""
+    remote_always: bool = False
+    """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
-    # Seconds until a retry, an escalation or an answer expires; then you can decide again.
+    """How often a failed child may be retried. A material mitigation earns one more retry, up to a second one."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
-    # Seconds until `wait_for_decision` answers "pending, call again".
+    """Seconds until a retry, an escalation or an answer expires; then you can decide again."""
     mcp_wait: Annotated[float, _number(0, _DAY)] = 45.0
-    # Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this.
+    """Seconds until `wait_for_decision` answers "pending, call again"."""
     hook_wait: Annotated[float, _number(0, _DAY)] = 30.0
-    # When a hook waits: while agentwatch shows the workspace, always, or never.
+    """Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this."""
     hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
-    # What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row.
+    """When a hook waits: while agentwatch shows the workspace, always, or never."""
     hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
-    # Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it appears
-    # in its terminal. 0: at once.
+    """What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row."""
     hook_prompt: Annotated[float, _number(0, 600)] = 20.0
-    hook_corrects: bool = True  # Send a child back once when its return breaks its contract
-    notify_bell: bool = True  # Ring the bell when a task begins to need you while you look elsewhere
-    notify_turns: bool = False  # Notify in the same ways when a session that you began has ended its turn
-    notify_title: bool = True  # Say in the window's title how many tasks need you
-    # Whether the terminal shows notifications. Without it: only where nothing else does.
+    """Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it appears
+    in its terminal. 0: at once."""
+    hook_corrects: bool = True
+    """Send a child back once when its return breaks its contract."""
+    notify_bell: bool = True
+    """Ring the bell when a task begins to need you while you look elsewhere."""
+    notify_turns: bool = False
+    """Notify in the same ways when a session that you began has ended its turn."""
+    notify_title: bool = True
+    """Say in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
-    # Whether `notify-send` shows notifications. Without it: where there is a desktop.
+    """Whether the terminal shows notifications. Without it: only where nothing else does."""
     notify_desktop: bool | None = None
-    # A command in place of `notify-send`. The text becomes its last argument.
+    """Whether `notify-send` shows notifications. Without it: where there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
         Kind("a list of words, the command and its arguments", partial(_list, item=_text, least=1)),
         '["ntfy", "publish", "my-topic"]',
     ] = ()
+    """A command in place of `notify-send`. The text becomes its last argument."""
 
     @property
     def strict(self) -> bool:
