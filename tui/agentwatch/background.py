@@ -35,7 +35,7 @@ class Background(ABC, Generic[T]):
         """End, with what it is at; waits for that, not for long."""
         self._stopped = True
         self._wake()
-        if self._thread is not None:
+        if self._thread:
             self._thread.join(self.join_seconds)
 
     def _wake(self) -> None:
@@ -107,7 +107,7 @@ class Worker(Background[Sequence[Any]]):
 
     def _wake(self) -> None:
         super()._wake()
-        if self._waiter is not None:
+        if self._waiter:
             self._waiter.wake()
 
     def _rest(self, seconds: float) -> None:

@@ -127,7 +127,7 @@ def watched(
         places = [Place(workspaces[0])]
 
     def open_one(place: Place) -> Monitor:
-        if fleet is not None and place.host:
+        if fleet and place.host:
             return monitor_of_host(fleet, place, settings)
         desk = partial(desk_of, place.workspace, settings)
         return monitor_of(place.workspace, settings, session, open_desk=desk)
@@ -139,7 +139,7 @@ def watched(
         finds=finds,
         noun=noun,
         workspace=places[0].workspace if places else nowhere,
-        end=fleet.close if fleet is not None else lambda: None,
+        end=fleet.close if fleet else lambda: None,
     )
 
 

@@ -180,7 +180,7 @@ class Monitor:
     def text(self, version: Seen | Message) -> str | None:
         """The text that a version or a message had, None where it is not kept; may read. Raises NoAnswerError."""
         text = self._source.content(version.digest)
-        return self._history.text(version.digest) if text is None and self._history is not None else text
+        return self._history.text(version.digest) if text is None and self._history else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
@@ -194,7 +194,7 @@ class Monitor:
             "requests": self.inbox,
             "codex": self._codex,
         }
-        told = [(name, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        told = [(name, part.notice) for name, part in parts.items() if part and part.notice]
         return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
 
     # What the operator decides
@@ -209,7 +209,7 @@ class Monitor:
         from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
-        returned = task.latest.returned if task is not None else None
+        returned = task.latest.returned if task else None
         if returned is None:
             return lambda: None
         if returned.stored:
@@ -220,7 +220,7 @@ class Monitor:
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
         """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError."""
         # Of a host, its own desk looks whether somebody still waits for it.
-        gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
+        gone = partial(self.inbox.gone, request) if self.inbox else lambda: None
         asked = self.tree.request(request.request_id)
         task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
@@ -260,10 +260,10 @@ class Monitor:
     def load(self, batch: Batch) -> None:
         """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
-        decisions = self.clerk.look(writes=False) if self.clerk is not None else []
-        requests = self.inbox.look() if self.inbox is not None else []
+        decisions = self.clerk.look(writes=False) if self.clerk else []
+        requests = self.inbox.look() if self.inbox else []
         self._add((*batch.events, *decisions, *requests))
-        if self._inspector is not None and (targets := self._inspector.news_of(self.tree, self.tree.tasks)):
+        if self._inspector and (targets := self._inspector.news_of(self.tree, self.tree.tasks)):
             self._add(self._inspector.check(targets))
         self.tree.apply(Tick(0, self._clock()))
 
@@ -284,7 +284,7 @@ class Monitor:
 
         def observed(batch: Batch) -> None:
             # In the source's thread: it counts as known, whether the loop still takes it or not.
-            if self._recorder is not None:
+            if self._recorder:
                 self._recorder.is_complete |= batch.health.mode != "starting"
                 # Sessions are not recorded, and they go on all the time.
                 self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
@@ -303,7 +303,7 @@ class Monitor:
                 if known := recalled | (self._apply(decided) if decided else frozenset()):
                     yield known
             self._source.start(observed)
-            if self._inspector is not None:
+            if self._inspector:
                 self._inspector.start(hand_over)
             worker.start(hand_over)
             if self.clerk is None:
@@ -324,7 +324,7 @@ class Monitor:
         if not is_there(state_directory(self.workspace) / "decisions"):
             return ()
         self._open_parts()
-        return self.clerk.poll() if self.clerk is not None else ()
+        return self.clerk.poll() if self.clerk else ()
 
     def _open_parts(self) -> None:
         if self._open_desk is not None:
@@ -370,7 +370,7 @@ class Monitor:
     def _stop(self) -> None:
         self._is_stopped = True
         for part in (self._codex, self._source, self._inspector, self._worker):
-            if part is not None:
+            if part:
                 part.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
@@ -416,7 +416,7 @@ class Monitor:
             return frozenset()
         changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
-        if self._inspector is not None:
+        if self._inspector:
             self._unchecked |= changed
             # Not before the first look is over, which that would delay.
             if self.health.mode != "starting":
@@ -424,9 +424,9 @@ class Monitor:
                     self._inspector.want(targets)
                 self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
-        if self.clerk is not None:
+        if self.clerk:
             self.clerk.note_acted(tasks)
-        if self._recorder is not None:
+        if self._recorder:
             self._recorder.note(one for one in events if isinstance(one, Checked))
             self._recorder.report(task for task in tasks if _has_new_fault(task))
         return changed

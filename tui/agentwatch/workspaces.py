@@ -315,7 +315,7 @@ class Workspaces(Monitor):
 
     def _look_at_parts(self) -> None:
         parts = list(self._parts.values())
-        self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
+        self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk), None)
         known = [(part.place, _health_of(part)) for part in parts]
         # One that comes with others, or is elsewhere, is read behind them.
         seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]

@@ -112,7 +112,7 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
     if app.screen is main and main.sought:
         name = f"all that {quoted(main.sought.text, _NAME_LENGTH)} finds"
         named[name] = [one for one in tree.tasks.values() if main.sought.matches(one, now)]
-    if task is not None:
+    if task:
         more = ", with what is below it" if task.children else ""
         named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
     elif (group := main.task_tree.cursor_group) is not None:
@@ -162,7 +162,7 @@ async def _undo(app: AgentwatchApp) -> None:
         latest = [(last, shelf) for shelf in app.monitor.shelves if (last := shelf.last()) is not None]
         newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
         # One key may have acknowledged tasks of several workspaces.
-        shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
+        shelves = [shelf for last, shelf in latest if newest and last.name == newest.name]
         return sum(len(record.tasks) for shelf in shelves if (record := shelf.undo()) is not None)
 
     count = await asyncio.to_thread(act)
@@ -178,7 +178,7 @@ async def _record(
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
         monitor, own_id = app.monitor.of(task_id)
-        if monitor.shelf is not None:
+        if monitor.shelf:
             by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
     for shelf, own in by_shelf.items():
         await asyncio.to_thread(record, shelf, own)

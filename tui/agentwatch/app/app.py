@@ -260,7 +260,7 @@ class AgentwatchApp(App[None]):
             self._opening = None
             for typed in self._typed:
                 self.post_message(typed)
-        if self.notifier is not None:
+        if self.notifier:
             self.set_interval(1.0, self.notifier.notify)
         faults = view_faults(self.settings.views)
         self.monitor.complaints += self._faults
@@ -277,7 +277,7 @@ class AgentwatchApp(App[None]):
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
-        if self._loop is not None:
+        if self._loop:
             with suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self.exit)
 
@@ -343,7 +343,7 @@ class AgentwatchApp(App[None]):
     @on(events.AppFocus)
     @on(events.AppBlur)
     def _note_focus(self, event: events.Event) -> None:
-        if self.notifier is not None:
+        if self.notifier:
             self.notifier.queue.focus(here=isinstance(event, events.AppFocus))
 
     # Keys
@@ -352,7 +352,7 @@ class AgentwatchApp(App[None]):
         # One that was forwarded comes back up later than it was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
             self._is_text = isinstance(event, events.Key) and event.is_printable
-            if self.notifier is not None:
+            if self.notifier:
                 self.notifier.queue.act(self.steady())
             if self._opening is not None and not isinstance(event, events.MouseDown):
                 self._type_ahead(event)

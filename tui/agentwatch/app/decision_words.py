@@ -23,7 +23,7 @@ def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
     """The task that is answered from the selected one: itself where it asks something that can be answered here, else
     that of the request that comes first. None where there is none."""
     task = tree.tasks.get(task_id or "")
-    if task is not None and why_not(task, Action.RESPOND, now) is None:
+    if task and why_not(task, Action.RESPOND, now) is None:
         return task_id
     return next((one for one in tree.queue if can_answer(tree.tasks[one])), None)
 

@@ -137,7 +137,7 @@ def _asks_of(task: Task) -> set[str]:
     """What a task asks, each of which is told once: its requests, its process that is gone (one that is gone again
     after a sign of life is another one), else its question. Which claims are false changes with every file."""
     asks = {one.request_id for one in task.requests if one.waits_for_operator}
-    if not asks and task.gone and task.run is not None:
+    if not asks and task.gone and task.run:
         asks = {f"{task.run.session_id} {task.run.updated_at}"}
     if task.shown is Shown.IDLE:
         asks = asks or {f"{task.task_id} {task.ended_at}"}

@@ -85,7 +85,7 @@ def log(options: Namespace) -> int:
     settings = load()
     with subject_of(options.path, settings, options.session) as subject:
         place, *_, fleet = subject
-        if fleet is not None:
+        if fleet:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
             return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
@@ -114,7 +114,7 @@ def _log(
     source = source_of(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
-    batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+    batch = sessions.scan() if sessions else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
     if options.session is not None and not (batch.events or options.follow):
@@ -130,7 +130,7 @@ def _log(
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
         events += decisions.look(writes=False)
         noted = (one for one in shelf_of(workspace).read_changes() if isinstance(one, Noted))
-        events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put is not None)
+        events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put)
         events += printer.verdicts(events, inspector)
         lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
         write_new(Path(options.export), lines)

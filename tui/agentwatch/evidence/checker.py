@@ -134,12 +134,12 @@ class Checker:
         now = at if handoff is None else handoff.at
         if at > returned_at or at == returned_at < now:
             return _Handed(why="the handoff was written after its return")
-        name = self._place(to_name(handoff.path)).relative if handoff is not None else None
+        name = self._place(to_name(handoff.path)).relative if handoff else None
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self._look(name)
         is_known = self._view is not None and self._view.known_since <= at
-        if is_known and git is not None and git.tracked_before is not False and not (git.committed or git.changed):
+        if is_known and git and git.tracked_before is not False and not (git.committed or git.changed):
             return _Handed(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
             return _Handed(why="the handoff cannot be looked at")
@@ -230,7 +230,7 @@ class Checker:
         if _is_older(disk.mtime_ns, handed.at):
             if kind not in (ClaimKind.CREATED, ClaimKind.MODIFIED):
                 return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
-            if not _is_older(disk.ctime_ns, handed.at) or (git is not None and git.committed):
+            if not _is_older(disk.ctime_ns, handed.at) or (git and git.committed):
                 return _OPEN, _CAME
             if is_directory and kind == ClaimKind.MODIFIED:
                 return _OPEN, "a directory, whose time says nothing of the files in it"

@@ -96,7 +96,7 @@ def claims_of(
     packet = read(handoff_text, handoff_name)
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
         packet = read_stored(handoff_text, handed_over=True)
-    if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
+    if packet and packet.contract is Contract.HANDOFF_PACKET:
         found += _demanded(packet.model, opened, opened.document.outcome, returned_text)
     # Beside a word that says that something was removed stand, among others, the paths.
     removed = {word.strip("`*\"'(),;.:") for words in _SAID_REMOVED.findall(returned_text) for word in words}
@@ -206,7 +206,7 @@ def _pointed(words: list[str], *, is_about: bool) -> list[Stated]:
 def _split_lines(word: str) -> tuple[str, Lines]:
     """A word without its `:12-40` or `#L12`, and those lines."""
     match = _LINES.match(word)
-    return (match[1], (int(match[2]), int(match[3] or match[2]))) if match is not None else (word, None)
+    return (match[1], (int(match[2]), int(match[3] or match[2]))) if match else (word, None)
 
 
 def path_doubt(word: str) -> str | None:

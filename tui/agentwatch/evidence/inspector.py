@@ -166,7 +166,7 @@ class Inspector(Background[Sequence[Checked]]):
             self._known[target.task_id] = request, result
             if before is None or known is None or before.target != target or known.claims != result.claims:
                 now = time.time()
-                at = self._tree.checked_at(returned, result.claims, now) if self._tree is not None else now
+                at = self._tree.checked_at(returned, result.claims, now) if self._tree else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 
@@ -189,7 +189,7 @@ class Inspector(Background[Sequence[Checked]]):
             text,
             returned.path,
             (handoff and self._text_of(handoff)) or "",
-            handoff.path if handoff is not None else "handoff.json",
+            handoff.path if handoff else "handoff.json",
             stored=returned.stored,
             judge=LogJudge(log, str(self._workspace)).judge if log is not None else None,
             read=self._parsed.open,
@@ -197,5 +197,5 @@ class Inspector(Background[Sequence[Checked]]):
         return Request(target, stated, gone)
 
     def _runs(self) -> list[Run]:
-        runs = self._tree.runs.all.values() if self._tree is not None else []
-        return [ran.run for ran in runs if ran.run is not None]
+        runs = self._tree.runs.all.values() if self._tree else []
+        return [ran.run for ran in runs if ran.run]

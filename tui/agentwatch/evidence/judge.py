@@ -295,7 +295,7 @@ class LogJudge:
             sentence, begin, end, names = text[first:last], 0, 0, set[str]()
             for start, stop in _split(_PIECE, sentence):
                 piece = sentence[start:stop]
-                kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
+                kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line}
                 about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
                 is_other = kinds or (about - names and "" not in names)
                 if start and is_other and (not names or _TELLING.search(sentence[begin:end])):
@@ -362,7 +362,7 @@ class LogJudge:
         more += [one for one in pieces if _ASSERTS.search(one) and not _TELLING.search(one) and "\0" not in one]
         shown = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         shown += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(TIME.findall(outside)))
-        kinds = {kind_of(one.line.command) for one in mentions if one.line is not None} or {"test"}
+        kinds = {kind_of(one.line.command) for one in mentions if one.line} or {"test"}
         if mentions:
             shown += _LITERAL.findall(rest) + _EXACT.findall(outside)
             shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))

@@ -63,19 +63,19 @@ class Done(NamedTuple):
     @property
     def words(self) -> str:
         """How it ended."""
-        counted = f" and {self.counts.words}" if self.counts is not None else ""
+        counted = f" and {self.counts.words}" if self.counts else ""
         ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
         return f"`{short(self.act.what)}` ended with {ended}{counted}"
 
     @property
     def parts(self) -> tuple[Words, ...] | None:
         """The commands of its line, None where that may have started others."""
-        return self.line.parts if self.line is not None and not self.hooked else None
+        return self.line.parts if self.line and not self.hooked else None
 
     @property
     def over_at(self) -> float:
         """When it was over; of a command whose end is not known, never: it may go on in the background."""
-        if self.line is not None and self.code is None:
+        if self.line and self.code is None:
             return math.inf
         return self.act.at if self.act.ended_at is None else self.act.ended_at
 
@@ -83,7 +83,7 @@ class Done(NamedTuple):
     def change(self) -> str:
         """In words, how it may have changed a file that is no document; "" where it did not."""
         what = short(self.act.what)
-        if self.line is not None:
+        if self.line:
             # A hook may have formatted files.
             is_quiet = self.parts is not None and all(map(changes_nothing, self.parts))
             return "" if is_quiet else f"`{what}` may have changed files"
@@ -103,7 +103,7 @@ class ToolLog(NamedTuple):
     @property
     def ran(self) -> list[Done]:
         """The commands."""
-        return [one for one in self.done if one.line is not None]
+        return [one for one in self.done if one.line]
 
     @property
     def changes(self) -> list[Done]:
@@ -128,10 +128,10 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
         if transcript is None and run is runs[0]:
             return None
         try:
-            made += _of_run(run, transcript.records()) if transcript is not None else ()
+            made += _of_run(run, transcript.records()) if transcript else ()
         except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
             gap = f"not all of its transcript can be read ({error})"
-        gap = gap if transcript is not None else "an agent that it asked has no transcript"
+        gap = gap if transcript else "an agent that it asked has no transcript"
     if len(made) > _MOST:
         gap = "it did too much to keep in mind"
     done = sorted((one for one in made[-_MOST:] if not one.act.refused), key=lambda one: (one.act.at, one.act.place))

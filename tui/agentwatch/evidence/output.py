@@ -103,13 +103,13 @@ def number(digits: str) -> int:
 def _named(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
     """The noun of a table that stands in a text, or at its beginning (`re.match`), and where it ends."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
-    return next(((name, match.end()) for name, match in matches if match is not None), ("", 0))
+    return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
 
 def _following(text: str) -> tuple[str, str, int]:
     """The (subject, status) of the words behind a number, and where they end."""
     head = _HEAD.match(text)
-    subject, end = _named(_SUBJECTS, head[0]) if head is not None else ("", 0)
+    subject, end = _named(_SUBJECTS, head[0]) if head else ("", 0)
     if subject:
         status, last = _named(STATUSES, text[:60])
         return subject, status, max(end, last)
@@ -125,7 +125,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
-    scope = _named(_SUBJECTS, led[1])[0] if led is not None else ""
+    scope = _named(_SUBJECTS, led[1])[0] if led else ""
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
         after = _BREAK.split(text[mark.end() : last], maxsplit=1)[0]

@@ -176,7 +176,7 @@ class StateChanges:
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             task, known = tasks.get(task_id), self._known.pop(task_id, None)
             before, number, was_false = known[:3] if known is not None else (None, 0, False)
-            if task is not None:
+            if task:
                 is_false = task.shown is Shown.FALSE
                 now = self._known[task_id] = task.state, task.attempt, is_false, task.is_accepted
                 if known != now:
@@ -188,15 +188,15 @@ class StateChanges:
             elif known is not None:
                 gone = StateChange(at, task_id, before, None, number, "nothing speaks of it any more")
                 changes.append(gone._replace(was_contradicted=was_false))
-            requests = task.requests if task is not None else self._tree.requests_of(task_id)
+            requests = task.requests if task else self._tree.requests_of(task_id)
             for request in sorted(requests, key=lambda one: one.asked_at):
                 stands = request.stage, request.allowed
                 if self._asked.get(request.request_id) != stands:
                     self._asked[request.request_id] = stands
                     changes.append(RequestChange(at, task_id, request))
-            doing = task.doing if task is not None and self._with_activity else None
+            doing = task.doing if task and self._with_activity else None
             did = doing and doing._replace(at=0.0, over=doing.over and doing.kind is ActivityKind.TODO)
-            if doing is not None and did != self._did.get(task_id):
+            if doing and did != self._did.get(task_id):
                 changes.append(ActivityChange(at, task_id, doing))
             self._did[task_id] = did
         return changes

@@ -94,7 +94,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
-    of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
+    of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted else []
     return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
 
 

@@ -409,7 +409,7 @@ def _events(
             yield Gone(seq, at, path)
         elif isinstance(digest, str):
             reading = read_version(path, outline, partial(_text, connection, digest))
-            if reading is not None:
+            if reading:
                 yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
             yield from checked.pop((path, digest), ())
     for left in checked.values():
@@ -470,7 +470,7 @@ def entries_of(task: Task) -> list[Entry]:
     for attempt in task.attempts:
         if (returned := attempt.returned) is None:
             continue
-        paths = {returned.path, attempt.rival.path if attempt.rival is not None else ""}
+        paths = {returned.path, attempt.rival.path if attempt.rival else ""}
         placed = [one for one in task.findings if one.path in paths]
         broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
         if attempt.state is State.INVALID and not attempt.ended_without_result:

@@ -81,7 +81,7 @@ class RemoteDesk(DecisionService):
 
     @property
     def unreachable(self) -> str | None:
-        if self._host.lost_since is None and self._host.key is not None and self.workspace_id:
+        if self._host.lost_since is None and self._host.key and self.workspace_id:
             return self._host.refusal or None
         return f"{self._label} {self._host.why}; nothing can be decided there"
 
@@ -91,7 +91,7 @@ class RemoteDesk(DecisionService):
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
         """Have the host record a decision, which looks at the return there. Raises UnreachableError, UncertainError and
         what the host says."""
-        if draft.request is not None:
+        if draft.request:
             returned()
         host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
@@ -105,9 +105,9 @@ class RemoteDesk(DecisionService):
         text = sign(request, self.key())
         self._uncertain.add(decision_id)
         result = self._host.decide(self.workspace_id, text)
-        made = self._outcome(text, request.asked, result, host) if result is not None else None
+        made = self._outcome(text, request.asked, result, host) if result else None
         if made is None:
-            raise self._doubt(draft, f"{result.words}; " if result is not None else "")
+            raise self._doubt(draft, f"{result.words}; " if result else "")
         self._uncertain.discard(decision_id)
         if isinstance(made, DecisionError):
             raise made
@@ -124,7 +124,7 @@ class RemoteDesk(DecisionService):
             there = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
             here = "or here, where ssh reaches it: agentwatch keys send HOST"
             return NotRecordedError(f"{result.words}; {there}; {here}")
-        if outcome is Outcome.DECIDED_OTHERWISE and entry is not None:
+        if outcome is Outcome.DECIDED_OTHERWISE and entry:
             return AlreadyDecidedError(entry.record)
         if outcome is not Outcome.RECORDED:
             return _ERRORS.get(outcome, NotRecordedError)(result.words)
@@ -328,14 +328,14 @@ def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
         return DecisionMade(entry, fresh=False)
     _check_refusals(desk, signed)
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
-    held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
-    if entry is not None and held is not None and held.created_at <= record_by and says_the_same(held, asked):
+    held = entry.record if entry and not entry.record.is_expired(time_of(asked.created_at)) else None
+    if entry and held and held.created_at <= record_by and says_the_same(held, asked):
         # Somebody else has decided the same in time: that is so, also for who asks again much later.
         return DecisionMade(entry, fresh=False)
     if now > record_by or asked.created_at > written(time_of(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
         outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
-    elif held is not None and not held.is_expired(time_of(now)):
+    elif held and not held.is_expired(time_of(now)):
         outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
     else:
         return None
@@ -374,7 +374,7 @@ def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> De
         return DecisionMade(entry, fresh=False)
     if refused.outcome is Outcome.DECIDED_OTHERWISE:
         held = desk.ledger.read(trust).latest.get(signed.draft.decision_id)
-        refused.record = desk.ledger.bytes_of(held).decode() if held is not None else None
+        refused.record = desk.ledger.bytes_of(held).decode() if held else None
     raise refused
 
 

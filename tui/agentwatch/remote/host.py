@@ -198,7 +198,7 @@ class RemoteHost:
         hello, ahead = self.hello, self.offset
         clocks = f"{duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
         trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
-        version = "agentwatch", f"{hello.agentwatch[:40]} on {hello.host[:60]}" if hello is not None else ""
+        version = "agentwatch", f"{hello.agentwatch[:40]} on {hello.host[:60]}" if hello else ""
         if self.lost_since is not None or self.heard_at is None:
             return [version]
         trust = self.refusal if self.refusal != "" else "your key may decide there"
@@ -281,7 +281,7 @@ class RemoteHost:
         with self.lock:
             if self._verifier.why != why:
                 self._advance()
-            if not self._stopped.is_set() and frame is not None:
+            if not self._stopped.is_set() and frame:
                 self._handle(frame)
 
     def _advance(self) -> None:
@@ -411,7 +411,7 @@ class RemoteSource(Source):
 
     @property
     def workspace_id(self) -> str:
-        return self.workspace.id if self.workspace is not None else ""
+        return self.workspace.id if self.workspace else ""
 
     @property
     def watched_at(self) -> float:
@@ -480,7 +480,7 @@ class RemoteSource(Source):
 
     def show(self, hello: Hello | None) -> None:
         """Show the workspace as another run of the relay has it."""
-        known = hello.workspaces if hello is not None else ()
+        known = hello.workspaces if hello else ()
         self.workspace = next((one for one in known if one.is_called(self._name)), None)
         self._pause, self._ask_at = 1.0, 0.0
         self._lack()
@@ -565,7 +565,7 @@ class RemoteSource(Source):
         host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._here(one) for one in self._new]
-        elif self.workspace is not None and (
+        elif self.workspace and (
             now or self._is_settled or (not self._lacks and host.steady() >= self._due + _PATIENCE)
         ):
             anew, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
@@ -595,7 +595,7 @@ class RemoteSource(Source):
     def _missing(self) -> str:
         """Why the host has no such workspace, "" where it has, or nobody knows yet."""
         hello = self.host.hello
-        if hello is None or self.workspace is not None or self.host.heard_at is None:
+        if hello is None or self.workspace or self.host.heard_at is None:
             return ""
         return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
 
@@ -618,7 +618,7 @@ class RemoteSource(Source):
         is_lost = self.host.lost_since is not None
         if why := self.host.why if is_lost else self._missing:
             words = f"{label} {why}" if is_lost else f"{label}: {why}"
-            if standing is None and self.workspace is None and hello is not None:
+            if standing is None and self.workspace is None and hello:
                 # A host that is off has left how much there is.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
                 words += f"; {summary} when it was heard last" if summary else ""
@@ -765,7 +765,7 @@ class Fleet:
         for key, (host, wanted, written, _) in self._brokered.items():
             label, hello, is_ssh = host.label, host.hello, written.startswith("ssh:")
             own = Path(f"/{key}" if is_ssh else f"/nats:{label}")
-            told = hello.workspaces if hello is not None else ()
+            told = hello.workspaces if hello else ()
             meant = {one.id: one for one in told if wanted in ("", one.name, one.id, one.path)}
             # The host's words: only what can be an id leads to no directory of this machine.
             for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
@@ -808,7 +808,7 @@ class Fleet:
     def directory(self, place: Path) -> str:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
         host, name, *_ = self._known[place]
-        known = host.hello.workspaces if host.hello is not None else ()
+        known = host.hello.workspaces if host.hello else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:

@@ -150,7 +150,7 @@ def tasks_in(event: Event) -> Iterator[str]:
     """The names of the tasks that an event speaks of."""
     if isinstance(event, Seen):
         yield from _named(event.document, event.path)
-    elif isinstance(event, Ran) and event.run is not None:
+    elif isinstance(event, Ran) and event.run:
         for said in messages(event.run):
             for reading in (said.reading, said.packet):
                 if isinstance(reading, Document):

@@ -127,7 +127,7 @@ async def connected(
 
     try:
         options = login.options()
-        if login.key is not None and not options:
+        if login.key and not options:
             options = {"signature_cb": login.sign}
             # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
             client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
@@ -202,7 +202,7 @@ class NatsHub:
             self._links[link.host] = link
         if not has_begun:
             self._thread.start()
-        elif state is not None:
+        elif state:
             link.change(state)
             self.soon(partial(self._give_kept, link))
 
@@ -215,7 +215,7 @@ class NatsHub:
         self._stopped.set()
         self.again.set()
         with suppress(RuntimeError):
-            if self._loop is not None:
+            if self._loop:
                 self._loop.call_soon_threadsafe(self._over.set)
         if self._thread.ident is not None and threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_SECONDS)
@@ -229,7 +229,7 @@ class NatsHub:
     def soon(self, do: Do) -> None:
         """Do something on the connection that there is. Any thread may ask for it."""
         client, loop = self._client, self._loop
-        if client is not None and loop is not None:
+        if client is not None and loop:
             doing = _quietly(do, client)
             try:
                 asyncio.run_coroutine_threadsafe(doing, loop)

@@ -179,12 +179,12 @@ class StdioEnd(Link):
         threading.Thread(target=self._read, args=(receive, change), name="agentwatch-read", daemon=True).start()
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
-        if self._writer is not None:
+        if self._writer:
             self._writer.send(message)
 
     def stop(self) -> None:
         self._is_stopped = True
-        if self._writer is not None:
+        if self._writer:
             self._writer.stop()
 
     def _read(self, receive: Receive, change: Change) -> None:
@@ -233,7 +233,7 @@ class ProcessLink(Link):
         self._stopped.set()
         self._again.set()
         self._end_process()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
     def _connect(self, receive: Receive, change: Change) -> LinkState:

@@ -81,7 +81,7 @@ class Relayed:
     def _note(self, event: Event | Standing) -> None:
         try:
             entry = entry_of(event)
-            told = entry.event if entry is not None else None
+            told = entry.event if entry else None
             if told is not None and (counts := self.log.add(told)) is not None:
                 self.log.seq += 1
                 self._new += filter(None, [entry if counts is told else entry_of(counts)])
@@ -281,7 +281,7 @@ class Relay:
             self._kept = None
 
     def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
-        if self._loop is not None and not self._loop.is_closed():
+        if self._loop and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _receive(self, message: bytes) -> None:

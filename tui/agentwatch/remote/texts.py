@@ -106,7 +106,7 @@ class Answers:
         """The answer to a screen about the transcript of a run, None where there is none. Blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, Look()))
-            if transcript is None and run is not None:
+            if transcript is None and run:
                 transcript = self._monitor.transcript(run)
             if transcript is None:
                 return None

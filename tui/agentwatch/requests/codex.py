@@ -196,7 +196,7 @@ class CodexClient(Background[Sequence[Event]]):
             case "serverRequest/resolved":
                 rpc_id = params.get("requestId")
                 held = self._held.get(rpc_id) if type(rpc_id) in (int, str) else None
-                if held is not None and held.request.session_id == thread:
+                if held and held.request.session_id == thread:
                     self._end(rpc_id, is_resolved=True)
             case "thread/status/changed":
                 self._update_thread(thread, inner(params, "status"))
@@ -217,11 +217,11 @@ class CodexClient(Background[Sequence[Event]]):
         before = self._held.get(rpc_id)
         try:
             request = _request_of(method, params, items, self._workspace, self._holder.store.workspace_id)
-            if before is not None:
-                if request is not None and before.request.request_id == request.request_id:
+            if before:
+                if request and before.request.request_id == request.request_id:
                     return
                 self._end(rpc_id)
-            if request is not None and request.request_id not in self._answered:
+            if request and request.request_id not in self._answered:
                 self._held[rpc_id] = _Held(method, request, self._holder.store.offer(request))
         except (RequestError, ValueError) as error:
             self._refused = f"what Codex asks is not offered: {error}"
@@ -229,7 +229,7 @@ class CodexClient(Background[Sequence[Event]]):
     def _look(self, rpc_id: object) -> None:
         """Answer a request, if the operator has decided about it."""
         held = self._held.get(rpc_id)
-        if held is None or held.sent is not None or not held.request.actions:
+        if held is None or held.sent or not held.request.actions:
             return
         record = self._holder.look(held.offer)
         if record is None:

@@ -52,13 +52,13 @@ class Inbox(Part):
 
     def close(self) -> None:
         """Nobody polls it any more."""
-        if self.waiter is not None:
+        if self.waiter:
             self.waiter.close()
 
     def gone(self, request: Request) -> str | None:
         """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
         now = self.store.find(request.request_id)
         if now is None or now.stage is not RequestStage.OFFERED:
-            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+            return f"nobody waits for an answer to it any more ({now.stage if now else RequestStage.GONE})"
         is_same = as_asked(now) == as_asked(request)
         return None if is_same else "it is not the one that you looked at: look at it again"

@@ -86,7 +86,7 @@ def header_of(record: Fields) -> Header | None:
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
-        version=tuple(map(int, version.groups())) if version is not None else (),
+        version=tuple(map(int, version.groups())) if version else (),
         inherited_below=whole(meta, "subagent_history_start_ordinal"),
         own_work=kind in _OWN_WORK or "internal" in source,
         one_shot=meta.get("source") == "exec",
@@ -202,7 +202,7 @@ class Rollout(Account):
         prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.prompt_missing:
             self.prompt, self.prompt_missing = prompt, ENCRYPTED if prompt is None and is_agents else ""
-        elif self.begun is not None and self.begun.asker is StartedBy.PROGRAM:
+        elif self.begun and self.begun.asker is StartedBy.PROGRAM:
             self.begun = replace(self.begun, prompt=prompt, asker=StartedBy.PARENT)
 
     def _called(self, entry: Entry) -> None:
@@ -223,7 +223,7 @@ class Rollout(Account):
                 Permit(call.call, call.tool, "", allowed, Permitter.UNKNOWN, entry.at, answers_in(output))
             )
         asked = self.calls.get(entry.call)
-        if asked is not None and asked.child is None:
+        if asked and asked.child is None:
             asked.child = text(answer, "agent_id")
             if asked.child is None and text(answer, "task_name") is None:
                 # Without an agent in it, the call was refused; or a human stopped the turn that waited for it.
@@ -540,6 +540,6 @@ def _read_header(found: FoundFile) -> Header | str:
     except OSError:
         return _DAMAGED
     if first is None or first.record is None:
-        return _DAMAGED if first is not None or tail.behind else ""
+        return _DAMAGED if first or tail.behind else ""
     header = header_of(first.record)
-    return header if header is not None and (header.directory or header.parent) else _STRANGE
+    return header if header and (header.directory or header.parent) else _STRANGE

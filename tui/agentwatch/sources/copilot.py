@@ -59,7 +59,7 @@ class Agent(Account):
         """It is told something."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
         if not (was_working and data.get("delivery") == "steering"):
-            if was_working and self.begun is not None and self.is_agent:
+            if was_working and self.begun and self.is_agent:
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
             self.begin_round(at, self.keep(words, at) if self.is_agent else None, asker)

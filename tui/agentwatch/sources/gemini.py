@@ -210,6 +210,6 @@ class GeminiReader(AgentsReader):
     def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """A session that waits for its agents says nothing of that."""
         own = runs.get(session.id)
-        if own is not None and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
+        if own and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
             runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)
         super().settle(session, runs, program)

@@ -305,7 +305,7 @@ class OpenCodeReader(StoreReader):
             session, parent = self._sessions.get(name), self._sessions.get(above)
             if session is None or (parent is None and above in self._rows):
                 continue
-            call = parent.tasks.get(name) if parent is not None else None
+            call = parent.tasks.get(name) if parent else None
             run = runs[name] = run_of(
                 session,
                 call or NO_CALL,
@@ -320,7 +320,7 @@ class OpenCodeReader(StoreReader):
             for task in session.tasks.values():
                 # A call that is open may still get a session.
                 told = session.news.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
-                if told is not None and task.child not in self._rows:
+                if told and task.child not in self._rows:
                     runs[task.id] = run_of(
                         NO_ACCOUNT,
                         task,
@@ -386,8 +386,8 @@ class Session(Account):
         self.prompt = self.prompt or prompt
         # Words that a human adds in a session of his own are not read.
         asked = prompt if self.is_agent else None
-        asker = StartedBy.PARENT if asked is not None else StartedBy.PROGRAM
-        if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
+        asker = StartedBy.PARENT if asked else StartedBy.PROGRAM
+        if self.begun and self.begun.prompt is None and self.state in OPEN:
             # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
             self.begun = Turn(at, asked, asker)
         else:
@@ -441,7 +441,7 @@ class Session(Account):
         self.permits.extend(_permit(call, result, told) for result in results)
         if call.tool == "task":
             frame = _FRAME.match(string(state, "output"))
-            child = text(told, "sessionId") or (frame["id"] if frame is not None else None)
+            child = text(told, "sessionId") or (frame["id"] if frame else None)
             self.tasks[child or part.id] = AgentCall(
                 part.id,
                 call.at,
@@ -456,7 +456,7 @@ class Session(Account):
                 if result.ended is None:
                     self.news[part.id] = _failed(result.text, result.at)
                 elif frame is None or frame["state"] != "running":
-                    words = frame["body"] if frame is not None else ""
+                    words = frame["body"] if frame else ""
                     said = self.keep(words, result.at) if words.strip() else None
                     self.news[part.id] = Standing(RunState.ENDED, "", said, result.at)
 
@@ -468,7 +468,7 @@ def _standing(session: Session, call: AgentCall | None, parent: Session | None, 
         return own
     # That of a call in the background is told by the program later.
     told = parent.news.get(call.id) or parent.news.get(session.row.id)
-    if told is not None and session.begun is not None and (told.ended_at or 0.0) < session.begun.began_at:
+    if told and session.begun and (told.ended_at or 0.0) < session.begun.began_at:
         # That was for an earlier round.
         told = None
     if told is None and own.state is RunState.ENDED:

@@ -96,9 +96,9 @@ class Chat(Account):
             self._break_off(entry.call, entry.at, entry.text)
         status = text(inner(result, "resultDisplay"), "status") or string(result, "status")
         call = self.calls.get(entry.call)
-        if call is not None and status == "background":
+        if call and status == "background":
             call.background = True
-        elif call is not None and entry.call not in self.news:
+        elif call and entry.call not in self.news:
             # An agent that is broken off in a streamed answer calls that a failure.
             status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
             said = entry.text if status == "completed" and entry.text.strip() else None
@@ -119,7 +119,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
         case "user" if words := words_of(fields):
             told = read_notification(words) if "subtype" in fields else None
             kind = EntryKind.NOTE if "subtype" in fields else EntryKind.PROMPT
-            yield Entry(at, kind, told.told if told is not None else words)
+            yield Entry(at, kind, told.told if told else words)
         case "assistant":
             for part in _parts_of(fields):
                 if (said := text(part, "text")) is not None:

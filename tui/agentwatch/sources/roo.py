@@ -91,7 +91,7 @@ class RooReader(StoreReader):
         paths = [path for storage in self._storages for path in self._paths(storage / "tasks")]
         self._tasks = {path: self._read(path, self._tasks.get(path, _Task())) for path in paths}
         runs = (task.run for task in reversed(self._tasks.values()))
-        return self.give({run.session_id: run for run in runs if run is not None})
+        return self.give({run.session_id: run for run in runs if run})
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """The messages of a task."""

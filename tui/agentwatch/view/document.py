@@ -344,7 +344,7 @@ def tree_document(
         unseen=len(tree.unseen),
     )
     more: dict[str, Any] = {"host": tree.host} if tree.host else {}
-    if found is not None:
+    if found:
         more["matches"] = tuple(found.matches)
     document = TreeDoc(
         schema_version=SCHEMA_VERSION,

@@ -96,7 +96,7 @@ def day(moment: float, now: float) -> str:
 
 def _continued(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
     """The task in whose row one stands that is only named."""
-    return tasks.get(task.children[0]) if task is not None and task.shares_row else None
+    return tasks.get(task.children[0]) if task and task.shares_row else None
 
 
 def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
@@ -111,7 +111,7 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
     """The name before a title in the row of a chain, that of the outermost; "" where the title is enough. Of a type of
     agent, nobody would know which work it is."""
     name, above = "", tasks.get(task.parent_id or "")
-    while above is not None and above.shares_row:
+    while above and above.shares_row:
         name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
     is_known = task.agent is None or task.title.partition("#")[0] != task.agent
     return "" if is_known or name == task.title else name
@@ -356,7 +356,7 @@ class Query(NamedTuple):
         each of the states, urgent first."""
         steps = ["", *([_NEEDS_YOU] if asks else [])]
         steps += [f"state:{state}" for state in sorted(states, key=lambda state: -state.urgency)]
-        now = self.step.written if self.step is not None else ""
+        now = self.step.written if self.step else ""
         following = steps[((steps.index(now) if now in steps else 0) + by) % len(steps)]
         return " ".join([*(term.written for term in self.terms if not term.is_step), *filter(None, [following])])
 
@@ -426,9 +426,9 @@ def offered_terms() -> Iterator[str]:
 def _terms(written: str) -> Iterator[Term]:
     """The term that is written, none where nothing is. Raises WrongTermError."""
     match = _KEYED.fullmatch(written)
-    key = match["key"].casefold() if match is not None else ""
+    key = match["key"].casefold() if match else ""
     is_negated = written[0] == "-" and len(written) > 1
-    if match is not None and key in _EXAMPLES:
+    if match and key in _EXAMPLES:
         values = match["value"].replace('"', "").casefold().split(",")
     elif near := get_close_matches(key, _EXAMPLES, 1, cutoff=_NEAR):
         raise WrongTermError(f"no key {quoted(key)}: did you mean {near[0]}?")
@@ -496,7 +496,7 @@ _SPANS = ("10m", "1h", "3h", "1d", "7d")
 def _sources_of(task: Task) -> Iterator[str | None]:
     """The programs whose sessions show a task, and `files`."""
     for attempt in task.attempts:
-        yield attempt.run.source if attempt.run is not None else None
+        yield attempt.run.source if attempt.run else None
         if any(version is not None and not version.stored for version in (attempt.handoff, attempt.returned)):
             yield "files"
 
@@ -504,8 +504,8 @@ def _sources_of(task: Task) -> Iterator[str | None]:
 def _paths_of(task: Task) -> Iterator[str | None]:
     """Its handoffs, returns and transcripts, and the files that it claims."""
     for attempt in task.attempts:
-        yield from (version.path for version in (attempt.handoff, attempt.returned) if version is not None)
-        yield attempt.run.place if attempt.run is not None else None
+        yield from (version.path for version in (attempt.handoff, attempt.returned) if version)
+        yield attempt.run.place if attempt.run else None
     yield from (claim.path for claim in task.claims)
 
 

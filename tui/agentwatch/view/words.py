@@ -192,7 +192,7 @@ ASKS = {
 def look(task: Task) -> Look:
     """The look of a task, by what is shown, and by what its program asks."""
     request, asked = task.request, task.asked_there
-    if task.shown is Shown.BLOCKED and request is not None and request.waits_for_operator:
+    if task.shown is Shown.BLOCKED and request and request.waits_for_operator:
         return ASKS[request.kind]
     if task.shown is Shown.BLOCKED and asked:
         return ASKS[RequestKind.PERMISSION if asks_leave(asked) else RequestKind.QUESTION]
@@ -328,19 +328,19 @@ def question_at(task: Task, now: float) -> str:
 
 def in_line(task: Task, question: str, limit: int = 200) -> str:
     """The open question of a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
-    return shown(question, limit) if task.request is not None else summary(question, limit)
+    return shown(question, limit) if task.request else summary(question, limit)
 
 
 def prompt(attempt: Attempt) -> str | None:
     """The first line of what a session was told, None where that is a handoff or not known; foreign."""
     run = attempt.run
-    return run.prompt.opening if attempt.packet is None and run is not None and run.prompt is not None else None
+    return run.prompt.opening if attempt.packet is None and run and run.prompt else None
 
 
 def answer(attempt: Attempt) -> str | None:
     """The first line of what a session said in the end, None where that is a return or not known; foreign."""
     run = attempt.run
-    return run.said.opening if attempt.result is None and run is not None and run.said is not None else None
+    return run.said.opening if attempt.result is None and run and run.said else None
 
 
 # Work that goes on
@@ -401,7 +401,7 @@ def a2a_state(task: Task) -> A2AState:
     if task.shown is not Shown.BLOCKED:
         state = _IN_A2A[task.shown]
         return "rejected" if state == "failed" and said == "rejected" else state
-    if task.request is not None:
+    if task.request:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
     return A2A_AUTH if asks_leave(task.asked_there) or said == A2A_AUTH else A2A_INPUT
 
@@ -553,7 +553,7 @@ _UNREAD = 180.0  # An agent that waits for a decision reads it within seconds: a
 
 def decision_of(task: Task) -> Decision | None:
     """The decision that still matters: about the latest attempt, else about the one before it."""
-    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
+    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision), None)
 
 
 def is_unread(decision: Decision, now: float) -> bool:
@@ -580,7 +580,7 @@ def taken_words(decision: Decision) -> str:
 def on_their_way(tree: Tree) -> list[Decision]:
     """The decisions that hold and were not carried out yet, oldest first."""
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
-    moving = (one for one in decided if one is not None and is_on_its_way(one))
+    moving = (one for one in decided if one and is_on_its_way(one))
     return sorted(moving, key=lambda one: (one.at, one.decision_id))
 
 
@@ -589,7 +589,7 @@ def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     without its provider; None where a price is missing, or no store tells of tokens."""
     total = None
     for run in (one.run for one in task.attempts):
-        if run is not None and run.tokens is not None:
+        if run and run.tokens is not None:
             model = run.model or ""
             price = prices.get(model, prices.get(model.rpartition("/")[2]))
             if price is None:

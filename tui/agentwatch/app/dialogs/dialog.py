@@ -108,7 +108,7 @@ class AttemptCase:
             return "The return has changed since you opened this."
         if subject.handoff_sha256 != seen.handoff_sha256:
             return "The handoff has changed since you opened this."
-        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding is not None else None
+        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding else None
 
     def facts(self, now: float) -> Iterator[Fact]:
         """The facts of the frame."""
@@ -123,7 +123,7 @@ class AttemptCase:
 
     def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
         """The step that the operator has to take first."""
-        return self.form.missing(self.task, note) if self.task is not None else None
+        return self.form.missing(self.task, note) if self.task else None
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
@@ -400,14 +400,14 @@ class DecisionScreen(ModalScreen[End | Action]):
                 for one in form.fields:
                     for number, widget in enumerate(_widgets_of(one) if one.label else ()):
                         yield _row("other" if number else one.label, widget)
-                if self._document is not None:
+                if self._document:
                     yield _row(self._document.label, self._document.status)
                 if form.spec.note:
                     yield _row(form.spec.note, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
-                if self._document is not None:
+                if self._document:
                     yield self._document
                 if asked := [one for one in form.fields if not one.label]:
                     with VerticalScroll(id="answers", can_focus=False) as answers:
@@ -470,7 +470,7 @@ class DecisionScreen(ModalScreen[End | Action]):
                 if event.input.id == f"field-{one.key}-text":
                     one.text = event.value
         # A passphrase is no part of it.
-        if self._document is not None and event.control is not self._passphrase:
+        if self._document and event.control is not self._passphrase:
             # A note is the operator's own; all else may bring other words of agents.
             self._is_read = self._is_read and event.control is self._note
             self._document.remake(self._note.value)
@@ -499,7 +499,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         """Say what is true now, once keys are heard: the operator types as soon as the last line stands."""
         if self._armed_at == math.inf or not self.is_attached:
             return
-        if self._document is not None:
+        if self._document:
             self._document.show_status()
         ours, subtitle = self.query_one("#ours"), self._subtitle()
         # Textual paints the frame anew for an equal one, too.
@@ -561,7 +561,7 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def action_read(self, pages: int) -> None:
         page: Page | TextArea = self._page
-        if self._document is not None and self._unread():
+        if self._document and self._unread():
             page, _ = self._document.reading
             self.set_class(not self.has_class("-wide"), "-reading")
         page.scroll_visible(animate=False)
@@ -602,7 +602,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         self._trouble = ""
         is_same, missing = self.case.change(self._app.clock()) is None, self._missing()
-        if is_same and missing is not None:
+        if is_same and missing:
             self._go_to(missing.key)
         self._is_recording = is_same and missing is None
         self.look()
@@ -633,12 +633,12 @@ class DecisionScreen(ModalScreen[End | Action]):
         if not await self._open_key():
             return None
         document, note = self._document, self._note.value
-        text = document.text if document is not None else ""
-        if document is not None and not await document.is_same(note):
+        text = document.text if document else ""
+        if document and not await document.is_same(note):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
             return None
         # What was found true before the disk was asked may be so no more.
-        if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing() is not None:
+        if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing():
             return None
         return await self.case.sign(text, note.strip())
 
@@ -689,12 +689,12 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     def action_changes(self) -> None:
         """Show what is changed in the last handoff, or go on editing."""
-        if self._document is not None:
+        if self._document:
             self._document.toggle_changes()
 
     def action_edit_document(self) -> None:
         """Open the document in the operator's editor; the screen waits."""
-        if self._document is not None:
+        if self._document:
             self._app.complain(self._document.edit())
             # Whatever was typed for the editor is not meant for this dialog.
             self._arm()
@@ -733,7 +733,7 @@ class Review:
             case = _case_of(app, task_id, request_id, action)
             if isinstance(case, Case):
                 top = tasks.get(tasks[task_id].scope) if task_id in tasks else None
-                place = [fact("in", quoted(top.title, 200))] if top is not None else []
+                place = [fact("in", quoted(top.title, 200))] if top else []
                 if case.monitor.host:
                     place.append(fact("host", quoted(case.monitor.host, 200), "bold"))
                 queue = (at + 1, count) if count > 1 else None
@@ -765,7 +765,7 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
         likely = (policy.suggested(task) or Action.ACCEPT, *_LIKELY)
         action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
         # What its program waits for comes before all else that could be decided about it.
-        action = Action.RESPOND if task.request is not None else action
+        action = Action.RESPOND if task.request else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)
     # The row of a host says why nothing can be decided there, too.

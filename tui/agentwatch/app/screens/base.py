@@ -115,7 +115,7 @@ class MonitorScreen(Screen[ScreenResultType]):
             return clerk is None or not (self.facts.marked or self.facts.asking)
         if command_id == "acknowledge":
             return not self._monitor.shelves or task is None or task.ask is None
-        if action is None or (clerk is not None and self._answers(action)):
+        if action is None or (clerk and self._answers(action)):
             return False
         if clerk is None or task is None:
             return True

@@ -144,8 +144,8 @@ def _head_of(claim: Claim) -> Content:
 def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
     """How to read the call that a claim rests on; None where its transcript is not to be had."""
     (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
-    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call is not None else None
-    transcript = own.transcript(run) if run is not None else None
+    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call else None
+    transcript = own.transcript(run) if run else None
     if call is None or run is None or transcript is None:
         return None
     name = run.place.rpartition("/")[2]

@@ -164,15 +164,15 @@ class MainScreen(MonitorScreen[None]):
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
-        if task is not None and task.since and self._clock() - task.since < _IN_SECONDS:
+        if task and task.since and self._clock() - task.since < _IN_SECONDS:
             self.show_details()
         # Nobody says that the operator looks at what the cursor follows.
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
-        if task is not None and not task.seen and is_looked_at:
+        if task and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
             # It is seen once it stays selected from one second to the next.
-            if mark == self._looked_at and monitor.shelf is not None:
+            if mark == self._looked_at and monitor.shelf:
                 monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
 
@@ -234,7 +234,7 @@ class MainScreen(MonitorScreen[None]):
 
     def show_details(self) -> None:
         """Show how the task stands by now, where the details are in sight."""
-        if self.details is not None and (self.has_class("-wide") or self.has_class("-page")):
+        if self.details and (self.has_class("-wide") or self.has_class("-page")):
             own = self._monitor.of(self.task_id or "")[0]
             self.details.show(self.selected, self._monitor.tree, own, self._clock())
 
@@ -286,7 +286,7 @@ class MainScreen(MonitorScreen[None]):
     async def action_open(self) -> None:
         """Go to the details: beside the tree, or in its place."""
         await self._adding.wait()
-        if self.details is not None and self.task_id is not None:
+        if self.details and self.task_id is not None:
             self.set_class(not self.has_class("-wide"), "-page")
             self.show_details()
             self.details.focus()
@@ -294,7 +294,7 @@ class MainScreen(MonitorScreen[None]):
     async def action_tab(self, number: int) -> None:
         """Bring a tab to the front, opening the details if they are not in sight."""
         await self._adding.wait()
-        if self.details is not None:
+        if self.details:
             self.details.activate(number)
             if not self.has_class("-wide"):
                 await self.action_open()
@@ -364,7 +364,7 @@ class MainScreen(MonitorScreen[None]):
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 
     def action_page_transcript(self) -> None:
-        if self.details is not None:
+        if self.details:
             self.details.action_page_transcript()
 
     def action_history(self) -> None:

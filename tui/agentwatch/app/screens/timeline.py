@@ -62,10 +62,10 @@ class Span(NamedTuple):
 def _signs(attempt: Attempt) -> Interval | None:
     """The first sign of an attempt, and when it returned, else its last; None where there is none."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
-    signs = [version.at for version in (handoff, returned) if version is not None]
-    if returned is not None:
+    signs = [version.at for version in (handoff, returned) if version]
+    if returned:
         first, last = min(signs), max(signs) if attempt.state is State.WORKING else returned.at
-    elif run is not None:
+    elif run:
         # Its store knows, also of those that were handed prose and gave prose back.
         first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
     elif signs:
@@ -466,7 +466,7 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
         style = palette.states[span.look.color]
         if not (is_open or task.needs_operator):
             style += _OVER
-        rail = "━" if task.below is not None else "▓" if span.look.word in _BAD_WORDS else "█"
+        rail = "━" if task.below else "▓" if span.look.word in _BAD_WORDS else "█"
         for x in range(max(left, 0), min(end, present, frame.width)):
             bar.put(x, "╱" if x in folded else _FILLS.get(span.kind, rail), style)
         if span.kind is Kind.WORK and end < present:

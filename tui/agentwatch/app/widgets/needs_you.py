@@ -125,7 +125,7 @@ class NeedsYou(LineWidget):
 
 def _runs_out(task: Task) -> float | None:
     """Until when its request can be answered here, None where that does not end, or it cannot."""
-    return task.request.until if task.request is not None and task.request.can_answer else None
+    return task.request.until if task.request and task.request.can_answer else None
 
 
 def _waiting(task: Task, now: float) -> str:

@@ -85,7 +85,7 @@ class Aged(NamedTuple):
     def of(cls, task: Task, tasks: Mapping[str, Task], now: float) -> Aged:
         """How it reads at `now` (seconds since the epoch); `tasks` are those of its tree."""
         decision = task.decision
-        decided = short(decision, now) if decision is not None and is_on_its_way(decision) else None
+        decided = short(decision, now) if decision and is_on_its_way(decision) else None
         age = duration(None if task.since is None else now - task.since)
         return cls(age, decided, held_up(task, tasks, now))
 
@@ -218,7 +218,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
     # The program, or the agent, where there is room for all of it.
-    program = shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
+    program = shown(program_of(task.run.source), 12) if task.is_session and task.run else ""
     whole = _joined(program, words) or ("" if columns.agent else _agent_of(task))
     if nearest + cell_len(whole) <= room:
         words = whole
@@ -253,7 +253,7 @@ def _joined(*words: str) -> str:
 
 def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     """How far a decision is, or what the task does, for which its title gives way."""
-    if state.aged.decided and task.decision is not None and state.columns.has_activity:
+    if state.aged.decided and task.decision and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {state.aged.decided}"
     if task.ask and task.shown is Shown.BLOCKED:
@@ -298,7 +298,7 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         yield Part(left(state.aged.decided, width), palette.muted)
     elif task.snoozed:
         yield Part(left("snoozed", width), palette.muted)
-    elif state.row.folded and below is not None and below.worst is not None:
+    elif state.row.folded and below and below.worst:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         glyph = below.worst.shown.glyph
@@ -325,7 +325,7 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         yield Part("━" * filled, style or palette.states[LOOKS[task.shown].color])
         yield Part("─" * (bar - filled), palette.muted)
         yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
-    elif below is not None and (state.row.folded or task.state.is_open):
+    elif below and (state.row.folded or task.state.is_open):
         # Of a folded one, how many are verified and contradicted, where there is room.
         done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")

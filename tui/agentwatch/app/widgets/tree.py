@@ -128,7 +128,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
         # Headings name days.
         today = here.date() if (here := wall(now)) is not None else None
-        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task is not None))
+        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task))
 
     def watch_ages(self) -> None:
         self.redraw()
@@ -212,7 +212,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def _hold(self) -> None:
         """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
         held = self.cursor_task if self._is_placed else None
-        path = [held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else []
+        path = [held.task_id, *self._tree.ancestors(held.task_id)] if held else []
         self.order.hold(path, self._clock())
         if self._groups is not self.order.groups:
             self._rebuild()
@@ -282,7 +282,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
             if row.row_id in self.marked:
                 mark = Part("◆", palette.accent)
-            elif not selected and task is not None and not task.seen:
+            elif not selected and task and not task.seen:
                 mark = Part("•", palette.accent)
             state = RowState(row, self._columns, palette, mark, selected)
             if isinstance(row.row_id, Group):
@@ -346,21 +346,21 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def action_cursor_left(self) -> None:
         row = self._cursor_row
-        if row is not None and row.folded is False:
+        if row and row.folded is False:
             self.action_toggle_fold()
-        elif row is not None and row.above is not None:
+        elif row and row.above is not None:
             self._walk(self.places[row.above])
 
     def action_cursor_right(self) -> None:
         row = self._cursor_row
-        if row is not None and row.folded:
+        if row and row.folded:
             self.action_toggle_fold()
-        elif row is not None and row.folded is False:
+        elif row and row.folded is False:
             self._walk(self._row + 1)
 
     def action_toggle_fold(self) -> None:
         row = self._cursor_row
-        if row is not None and row.folded is not None:
+        if row and row.folded is not None:
             self._refold(self.folds ^ {row.row_id})
 
     def action_fold_all(self, folded: bool) -> None:

@@ -47,7 +47,7 @@ class ClaudeCodeReader(AgentsReader):
             return account
         if account.state not in OPEN:
             # An unreadable answer may say that it failed, so it is not said to be over.
-            copies = [one for one in told if one.said is not None]
+            copies = [one for one in told if one.said]
             return copies[-1]._replace(ended_at=account.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
         if not told:
             return Standing(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)

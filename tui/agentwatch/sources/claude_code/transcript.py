@@ -236,7 +236,7 @@ class Transcript(Account):
                 number = match[1]
             self._items |= {number: item} if number is not None else {}
         call = self.calls.get(name)
-        if call is not None:
+        if call:
             said = "\n".join(blocks)
             call.child = text(result, "agentId")
             if call.child is None and blocks:
@@ -373,8 +373,8 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
     """How a command came out, if this is the result of one: a code that is not 0 stands before what it printed."""
     if failed:
         told = _EXIT.match(words)
-        output = words[told.end() :] if told is not None else words
-        return Ended(int(told[1]) if told is not None else None, output)
+        output = words[told.end() :] if told else words
+        return Ended(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
     # Of some tools, such as grep, another code is no failure, and told in words.
@@ -423,7 +423,7 @@ def handed_back(blocks: list[str], result: Fields) -> tuple[str | None, str]:
         notes = notes if framed else ""
         report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
     match = _LIMIT.search(notes)
-    return report if report.strip() not in NOTHING else None, match[1] if match is not None else ""
+    return report if report.strip() not in NOTHING else None, match[1] if match else ""
 
 
 def typed(prompt: str) -> str:

@@ -170,7 +170,7 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
         with _enter(root, directories) as directory:
             for _ in range(_ATTEMPTS):
                 text = _read(directory, name, max_bytes, root, relative)
-                if text is not None:
+                if text:
                     return text
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):

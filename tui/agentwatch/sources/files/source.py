@@ -194,7 +194,7 @@ class Documents:
     def drop(self, path: str) -> None:
         """The file is not there any more."""
         file = self.files.pop(path, None)
-        if file is not None:
+        if file:
             self.unread.pop(path, None)
             self.withheld.pop(path, None)
             self._complain(path, file, None, time.time())
@@ -358,7 +358,7 @@ class FilesSource(Background[Batch], Documents, Source):
         super().start(emit)
 
     def stop(self) -> None:
-        if self._thread is not None:
+        if self._thread:
             self._stopped = True
             self._watcher.wake()
             super().stop()

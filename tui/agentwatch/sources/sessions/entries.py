@@ -300,7 +300,7 @@ class Steps:
                     self._steps[asked] = _answered(self._steps[asked], at, entry)
                 continue
             step, last = step_of(at, entry), next(reversed(self._steps.values()), None)
-            if last is not None and _says_again(last, step) and last.about == step.about:
+            if last and _says_again(last, step) and last.about == step.about:
                 continue
             self._steps[at] = step
             if entry.kind is EntryKind.CALL:
@@ -543,7 +543,7 @@ class Follower:
         """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
         self._ended.set()
         self._ended = threading.Event()
-        if transcript is not None:
+        if transcript:
             arguments = transcript, self._ended
             threading.Thread(target=self._run, args=arguments, name="agentwatch-live", daemon=True).start()
 

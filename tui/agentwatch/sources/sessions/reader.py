@@ -174,7 +174,7 @@ def checked_run(fields: object) -> Run:
 def messages(run: Run) -> list[Message]:
     """All that was said to a run, and by it."""
     told = (message for one in run.rounds for message in (one.prompt, one.said))
-    return [message for message in (run.prompt, run.said, *told) if message is not None]
+    return [message for message in (run.prompt, run.said, *told) if message]
 
 
 @cache

@@ -246,7 +246,7 @@ class Account:
         """The program's notification in a text of its own, None where it is none."""
         told = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them tells when it happened.
-        if told is not None and self._told.get(told.task_id) != told:
+        if told and self._told.get(told.task_id) != told:
             self._told[told.task_id] = told
             for name in (told.task_id, told.tool_use_id):
                 self.tell(name, told.status, told.summary, told.said, at)
@@ -339,7 +339,7 @@ def run_of(
     ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
     prompt, kind = prompt or account.prompt or call.prompt, agent or call.agent_type
     missing = account.prompt_missing or call.prompt_missing or "not in the transcript"
-    typed = prompt.opening if prompt is not None and parent is None else None
+    typed = prompt.opening if prompt and parent is None else None
     is_wordless = state is RunState.ENDED and said is None and standing.reason != UNREAD
     return Run(
         source=source,
@@ -356,9 +356,9 @@ def run_of(
         mode=kind,
         model=account.model or model,
         prompt=prompt,
-        prompt_missing="" if prompt is not None or parent is None else missing,
+        prompt_missing="" if prompt or parent is None else missing,
         said=said,
-        rounds=(*account.earlier, account.begun) if account.earlier and account.begun is not None else (),
+        rounds=(*account.earlier, account.begun) if account.earlier and account.begun else (),
         todos=account.todos,
         tokens=account.tokens or None,
         doing=account.doing,

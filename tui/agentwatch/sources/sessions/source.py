@@ -164,7 +164,7 @@ class SessionsSource(Background[Batch], Source):
         for key, run in changes:
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
             self._runs.pop(path, None)
-            if run is not None:
+            if run:
                 # A time that is still to come would keep a dead run from going stale.
                 is_to_come = run.updated_at > now + _FUTURE_SECONDS
                 self._runs[path] = replace(run, updated_at=now) if is_to_come else run
@@ -208,7 +208,7 @@ def _checked(change: Change, name: str) -> Change:
     """A change of somebody else's reader: each field of a run has its type. Raises ValueError or TypeError."""
     key, run = change
     run = None if run is None else checked_run(asdict(run))
-    if run is not None and run.source != name:
+    if run and run.source != name:
         raise ValueError(f"it gives a run of {run.source[:40]!r}, which it is not")
     return Change(str(key), run)
 

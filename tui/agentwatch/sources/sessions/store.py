@@ -181,7 +181,7 @@ class FilesReader(StoreReader, ABC):
                 continue
             above = runs.get(keys.get(run.parent_session or "", ""))
             cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-            if above is not None and (cut_off or above.reason == LEFT_BEHIND):
+            if above and (cut_off or above.reason == LEFT_BEHIND):
                 # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
                 at = max(run.started_at, above.ended_at or above.updated_at)
                 runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
@@ -191,7 +191,7 @@ class FilesReader(StoreReader, ABC):
             waiting = "" if gone else run.waiting
             if (gone, waiting) != (run.process_gone, run.waiting):
                 runs[key] = replace(run, process_gone=gone, waiting=waiting)
-        if program.wait is not None:
+        if program.wait:
             self.ask(session, runs, program.wait)
         # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
         for run in list(runs.values()):
@@ -230,7 +230,7 @@ class FilesReader(StoreReader, ABC):
     def transcript(self, run: Run) -> RunTranscript | None:
         for session in self.sessions.values():
             file = session.files.get(run.place)
-            if file is not None and (self.is_shared or run.session_id in (file.agent, session.id)):
+            if file and (self.is_shared or run.session_id in (file.agent, session.id)):
                 return LinesTranscript(Path(run.place), partial(self.entries_of, run), self.mark)
         return None
 

@@ -146,9 +146,9 @@ class DetailsPane(Widget):
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
         step, transcript, chosen = self.log_page.step, self.log_page.transcript, self.page.chosen
-        if transcript is not None and step is not None:
+        if transcript and step:
             self.post_message(ReadStep(transcript, step))
-        elif self._view is not None and isinstance(chosen, Claim):
+        elif self._view and isinstance(chosen, Claim):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:
@@ -184,7 +184,7 @@ class DetailsPane(Widget):
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
-        if self._view is not None and self.active == "attempts":
+        if self._view and self.active == "attempts":
             self._view.back = min(max(self._view.back - step, 0), max(len(self._view.task.attempts) - 2, 0))
             self._write()
 
@@ -261,7 +261,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         parts.append((label, ACCENT if task.ask else FAINT, Content(in_line(task, question, LINE_LIMIT))))
     if task.retry.hint:
         parts.append(("hint", FAINT, gist(task.retry.hint)))
-    if decision is not None:
+    if decision:
         trouble = warning(decision, now)
         words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
         parts.append(("decided", FAINT, words + receipt_line(decision, now)))
@@ -392,17 +392,17 @@ class LiveLog(Page):
 
     def follow(self, view: View | None) -> None:
         """Show the transcript of a task, or how it stands by now; None for no task."""
-        run = view.task.run if view is not None else None
-        key = (run.source, run.session_id, run.place) if run is not None else None
-        if view is not None and run is not None:
+        run = view.task.run if view else None
+        key = (run.source, run.session_id, run.place) if run else None
+        if view and run:
             children = filter(None, map(view.tree.tasks.get, view.task.children))
             runs = ((child.title, attempt.run) for child in children for attempt in child.attempts)
-            self.names = {run.prompt.digest: name for name, run in runs if run is not None and run.prompt is not None}
+            self.names = {run.prompt.digest: name for name, run in runs if run and run.prompt is not None}
             self.is_working = run.state is RunState.WORKING and not run.process_gone
             self.now, self.spellings = view.now, view.monitor.spellings
         if key != self._key:
             self._key, self._is_reading, self.steps = key, True, ()
-            self.transcript = view.monitor.transcript(run) if view is not None and run is not None else None
+            self.transcript = view.monitor.transcript(run) if view and run else None
             self.update(Look())
             self._follower.follow(self.transcript)
         self.refresh()

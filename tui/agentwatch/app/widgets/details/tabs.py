@@ -126,7 +126,7 @@ class View:
 
         def read() -> Model | None:
             found = read_document(source or "", version.path, embedded=version.stored, handed_over=over)
-            return found.model if found is not None and found.document.recognised else None
+            return found.model if found and found.document.recognised else None
 
         return self.later((version.path, version.digest), read)
 
@@ -197,7 +197,7 @@ def _provenance(view: View) -> Iterator[Block]:
         ("linked", linked),
         ("session", latest.session_id if latest.session_id != task.own_id else None),
     )
-    if run is not None:
+    if run:
         tokens = f"{run.tokens:,}" if run.tokens else None
         yield from fields(("source", run.source), ("recorded", run.model), ("tokens", tokens), ("record", run.place))
     yield from fields(
@@ -220,7 +220,7 @@ def handoff(view: View) -> Iterator[Block]:
     run, todos = view.task.run, view.task.todos
     if handed := view.latest("handoff"):
         yield from _document(view, *handed[0])
-    elif run is not None and run.prompt is not None:
+    elif run and run.prompt:
         yield from _said(view, "Asked in words, without a handoff packet:", run.prompt)
     else:
         missing = plain((run.prompt_missing if run else None) or "no handoff was seen").plain
@@ -237,7 +237,7 @@ def returned(view: View) -> Iterator[Block]:
     run = view.task.run
     if back := view.latest("returned"):
         yield from _document(view, *back[0])
-    elif run is not None and run.said is not None:
+    elif run and run.said:
         yield from _said(view, "Its answer follows none of the contracts; these are its words:", run.said)
     else:
         is_over = run is not None and run.state not in (RunState.SUBMITTED, RunState.WORKING)
