@@ -33,8 +33,8 @@ def git(place: Path, *words: str) -> str:
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A repository with a commit of an hour ago, of a user who has no programs."""
-    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 3600:.0f} +0000")
+    """A repository with a commit of one and a half hours ago, of a user who has no programs."""
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 5_400:.0f} +0000")
     live_in(tmp_path, monkeypatch)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     place = tmp_path / "shop"
