@@ -38,7 +38,7 @@ class Machine(FilesSource):
         super().start(emit)
 
     def play(self, second: int, started_at: float) -> None:
-        """What happens there until a second, of all those that pass here."""
+        """Everything that happens there until a second, of all those that pass here."""
         self._player.play(min(second, self.seconds), started_at)
 
     def lose(self, since: float) -> None:
@@ -49,7 +49,7 @@ class Machine(FilesSource):
 def fleet(
     place: Path, steps: Sequence[Step], settings: Settings, clock: Callable[[], float]
 ) -> tuple[Workspaces, list[Machine]]:
-    """What watches all three, with their files below a place, and the machines themselves."""
+    """A monitor of all three, with their files below a place, and the machines themselves."""
     machines = {address: Machine(place / host / name, steps, host, until) for host, name, until, address in HOSTS}
 
     def open_one(one: Place) -> Monitor:

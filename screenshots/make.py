@@ -118,8 +118,8 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
             workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk, open_inbox=inbox
         )
         app = AgentwatchApp(monitor, lambda: now)
-        # What is seen long after its own time would be as old as the moment in which it was seen.
-        clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
+        # A file that is seen long after its own time would be as old as the moment in which it was seen.
+        clock = SimpleNamespace(**vars(time) | {"time": lambda: now})
         with patch.object(documents, "time", clock):
             async with app.run_test(size=size) as pilot:
                 while monitor.health.mode != "live" or monitor.clerk is None:
@@ -145,7 +145,7 @@ async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys
         settings = Settings()._replace(theme=theme, stale_after=60)
         monitor, machines = fleet(Path(directory), demo_screenplay().steps, settings, lambda: now)
         app = AgentwatchApp(monitor, lambda: now)
-        clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
+        clock = SimpleNamespace(**vars(time) | {"time": lambda: now})
         with patch.object(documents, "time", clock):
             for one in machines:
                 one.play(0, STARTED_AT)

@@ -38,7 +38,7 @@ _COLOURS: Final = {
 
 
 class Frame(NamedTuple):
-    """What the screen showed: its lines as runs of equal cells, and for how many seconds."""
+    """The content of the screen: its lines as runs of equal cells, and for how many seconds."""
 
     rows: list[list[tuple[str, Char]]]
     seconds: float

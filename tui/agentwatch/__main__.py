@@ -16,7 +16,7 @@ def main() -> None:
 
         print(f"agentwatch {__version__}")
         return
-    # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
+    # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. Long commands turn it on.
     gc.disable()
     atexit.register(gc.freeze)
     try:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Background(ABC, Generic[T]):
-    """Works in its thread from `start` to `stop`. Who notifies `_news` wakes it, if it waits for that."""
+    """Works in its thread from `start` to `stop`. A notify of `_news` wakes it, if it waits for that."""
 
     thread_name: ClassVar[str]
     join_seconds: ClassVar[float] = 2.0
@@ -150,7 +150,7 @@ class Pace:
         """So much has been taken since the call before."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
-        # What others took in the meantime may be in it: nobody rests for that for ever.
+        # Others may have added to it in the meantime: nobody rests for that for ever.
         self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property

@@ -253,7 +253,7 @@ def inbox_of(workspace: Path) -> Inbox:
 def monitor_of_host(
     fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> Monitor:
-    """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
+    """A monitor of a workspace on another machine; it has not looked yet. Acknowledgements are kept on this one."""
     source = fleet.source(place.workspace)
 
     def open_desk() -> RemoteDesk:

@@ -102,8 +102,7 @@ class Settings(NamedTuple):
     stale_after: Annotated[float, _number(1)] = 600.0
     """Seconds without a sign of life after which a working task is marked silent."""
     history_after: Annotated[float, _number(0)] = 259_200.0
-    """What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it asks
-    nothing."""
+    """A task without a sign of life for so many seconds when agentwatch first watched is history: it asks nothing."""
     low_confidence: Annotated[float, _number(0)] = 0.5
     """A finished report asks you for a review if its author is less sure than this."""
     pruned: Annotated[
@@ -149,7 +148,7 @@ class Settings(NamedTuple):
         ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
-    """What a million tokens of each model cost, in your currency: one price for all of them, read or written. The
+    """The cost of a million tokens of each model, in your currency: one price for all of them, read or written. The
     `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
@@ -185,7 +184,7 @@ class Settings(NamedTuple):
     hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
     """When a hook waits: while agentwatch shows the workspace, always, or never."""
     hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
-    """What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row."""
+    """The fate of a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row."""
     hook_prompt: Annotated[float, _number(0, 600)] = 20.0
     """Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it appears
     in its terminal. 0: at once."""

@@ -104,7 +104,7 @@ class Monitor:
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
 
-    # What faces ask
+    # Questions of the faces
 
     @property
     def title(self) -> str:
@@ -197,7 +197,7 @@ class Monitor:
         told = [(name, part.notice) for name, part in parts.items() if part and part.notice]
         return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
 
-    # What the operator decides
+    # Decisions of the operator
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
         """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError."""
@@ -213,7 +213,7 @@ class Monitor:
         if returned is None:
             return lambda: None
         if returned.stored:
-            # What a session gave back lies in no file of the workspace: the tree has its latest state.
+            # No file of the workspace holds the return of a session: the tree has its latest state.
             return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 

@@ -122,7 +122,7 @@ def count_unseen(text: str) -> int:
 
 
 def left_out(number: int, what: str) -> str:
-    """How much more there is of something. What is `verbatim` never looks like it."""
+    """How much more there is of something. Text that is `verbatim` never looks like it."""
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
 

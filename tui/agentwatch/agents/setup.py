@@ -196,7 +196,7 @@ def _recognised(workspace: Path, known: Mapping[str, Program], settings: Setting
         return found
     say_line(
         "no agent program is recognised here, by its files or its sessions. If you use one of these, name it with"
-        f" --agent ({', '.join(one.name for one in named)}). What follows serves any other program that reads AGENTS.md"
+        f" --agent ({', '.join(one.name for one in named)}). This serves any other program that reads AGENTS.md"
     )
     return [known["generic"]]
 

@@ -11,8 +11,8 @@ Why it is so:
 - What is on the screen stays until a thread has read the next content. Texts are kept by digest: none lands on another
   task.
 - An ask is told once, by one route: several terminals know both OSC 9 and OSC 777, and would show two.
-- The first frame is a screen of its own, drawn by what knows no tree: a thread loads the rest behind it. What is typed
-  until that is there waits, but for the key to leave with.
+- The first frame is a screen of its own, drawn without a tree: a thread loads the rest behind it. Keys typed until
+  that is there wait, but for the key to leave with.
 - Garbage is looked for from the first frame on; before, that took a fifth of the time.
 - `terminal.ending` ends the process when the terminal goes: Textual's threads can wait for ever for a terminal that
   nobody reads. Everything that is written is written so that this costs nothing.

@@ -516,7 +516,7 @@ class AgentwatchApp(App[None]):
         elif how == "edit":
             self.complain(hand_over(self, self.settings.editor, file))
         else:
-            # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file. On
+            # A text for the shell must not hold a line break or an escape: cleaned, it may name no file. On
             # another machine it is as `scp` takes it.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)

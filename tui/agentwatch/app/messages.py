@@ -56,6 +56,6 @@ STILL_READING = "Not known yet: agentwatch is still reading."
 
 @dataclass
 class Missing(Message):
-    """What a key is for is not there. The app says so in these words; before the first look is over nobody knows."""
+    """A key has no object. The app says so in these words; before the first look is over nobody knows."""
 
     words: str

@@ -26,7 +26,7 @@ _NAMED = 3
 _NAME_LENGTH = 40
 _ASK_LENGTH = 120
 
-# What separates fields of the terminal's sequences, is markup to desktops, or an escape to `notify-send`.
+# Separators in the terminal's sequences, markup to desktops, and escapes to `notify-send`.
 _HARMLESS = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
 
 
@@ -134,7 +134,7 @@ class NotificationQueue:
 
 
 def _asks_of(task: Task) -> set[str]:
-    """What a task asks, each of which is told once: its requests, its process that is gone (one that is gone again
+    """The asks of a task, each of which is told once: its requests, its process that is gone (one that is gone again
     after a sign of life is another one), else its question. Which claims are false changes with every file."""
     asks = {one.request_id for one in task.requests if one.waits_for_operator}
     if not asks and task.gone and task.run:

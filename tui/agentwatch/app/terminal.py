@@ -39,7 +39,7 @@ _GONE_SECONDS = 0.6  # How long the app may take to end when there is nobody lef
 
 _ASKED_SECONDS = 1.5  # How long it may take to end, and to give the terminal back, when a signal asks for it
 
-# What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before.
+# Textual writes this at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before.
 _GIVE_BACK = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
 _ARENA_MAX = -8  # As `malloc.h` has it
@@ -198,7 +198,7 @@ def run(app: AgentwatchApp) -> int:
     """Show the app until the operator leaves; the exit code. The caller has seen to it that there is a terminal. Raises
     what opening its monitor does."""
     app.when_shown = _collect_garbage
-    # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
+    # The objects of the first scan stay: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
     app.when_settled = _keep_what_is_there
     app.suit_terminal()
@@ -209,7 +209,7 @@ def run(app: AgentwatchApp) -> int:
         app.run()
     if app.failure is not None:
         raise app.failure
-    # Who leaves gives a code. Without one, a thread of the screen library has ended the app by what it raised.
+    # To leave gives a code. Without one, a thread of the screen library has ended the app by an exception.
     code = 1 if app.return_code is None else app.return_code
     if not (app.is_settled or app.is_played):
         # A thread may still load what nobody looks at any more, or wait for a database; it has nothing to write, and

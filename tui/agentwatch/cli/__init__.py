@@ -18,7 +18,7 @@ def run(arguments: Sequence[str]) -> int:
             name = arguments[0] if arguments else ""
             return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)
         finally:
-            # What is still in the buffer may meet a closed pipe or a full disk as well.
+            # The rest of the buffer may meet a closed pipe or a full disk as well.
             if sys.stdout is not None:
                 sys.stdout.flush()
     except AgentwatchError as error:

@@ -120,7 +120,7 @@ def _check_file(file: _File) -> CheckedFile | None:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
-        # What a file holds that cannot be read is not known, whatever it is called.
+        # The content of an unreadable file is not known, whatever its name.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
         findings = [FindingDoc.of(refused.finding, path=file.path)]
         return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_told else None

@@ -89,7 +89,7 @@ def decide(options: Namespace) -> int:
                 return ExitCode.NOT
 
         def returned() -> str | None:
-            """The sha256 of the return as it is now. What a session gave back is read from its store again."""
+            """The sha256 of the return as it is now. The return of a session is read from its store again."""
             before = task.latest.returned
             return (look() if before and before.stored else monitor).returned_now(task.task_id)()
 

@@ -188,7 +188,7 @@ def _inked(line: str) -> Iterator[Part | str]:
 
 
 def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
-    """What the history, the sessions, the decisions and the requests tell, by the same rules as the tree."""
+    """All changes by history, sessions, decisions and requests, by the same rules as the tree."""
     # All others the tree has as they are now.
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]

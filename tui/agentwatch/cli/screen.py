@@ -56,7 +56,7 @@ def watch(options: Namespace) -> int:
             raise UsageError(f"no host of your settings is called {quoted(options.hosts)}; there are {known}")
         # `--hosts PATH` is about all of them, and a directory.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
-    # Who asks for the hosts means those; who always sees them means the workspace here, too.
+    # `--hosts` means the hosts alone; if the settings always show them, the workspace here is meant, too.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
@@ -73,7 +73,7 @@ def watch(options: Namespace) -> int:
         return watched(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
 
     if addresses:
-        # What is wrong with them is told without a screen.
+        # Their faults are told without a screen.
         return run(AgentwatchApp(opened()))
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
     return run(AgentwatchApp(Opening(settings, title, opened)))

@@ -68,7 +68,7 @@ def wait(options: Namespace) -> int:
         return find_task(workspace, settings, task_id, load_decided, inspects=True)[0] if is_needless(task) else task
 
     def ask(question: Question) -> tuple[Found, Task | None]:
-        """What is decided, as soon as something is, and the task where nothing is."""
+        """The decision, as soon as there is one, and the task where there is none."""
         found = asker.wait(question, 0.0)
         if found.decided:
             return found, None

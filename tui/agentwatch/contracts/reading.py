@@ -508,7 +508,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     return next((made for _, made in objects if isinstance(made.document, Handoff)), None)
 
 
-# What was handed back
+# Returns
 
 
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:

@@ -137,7 +137,7 @@ def _waits_elsewhere(task: Task) -> bool:
 
 
 def warnings(task: Task, action: Action) -> Iterator[str]:
-    """What speaks against an action that can be taken, a sentence each."""
+    """The reasons against an action that can be taken, a sentence each."""
     retry = task.retry
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"

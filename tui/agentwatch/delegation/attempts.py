@@ -242,7 +242,7 @@ class Attempts:
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):
             self.todos, self.todos_at, self._todos_of = todos, run.updated_at, attempt
 
-    # What follows
+    # Results of the fold
 
     def _drop_old_todos(self) -> None:
         """Forget a checklist that moved in an attempt before the latest."""

@@ -211,7 +211,7 @@ class Decision:
 
     def acted(self, at: float | None) -> Decision:
         """The same, carried out at this time (None: not known), as what came after it shows."""
-        # What follows an abort is no attempt that it asked for.
+        # An attempt after an abort was not asked for by it.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done

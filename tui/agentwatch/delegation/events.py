@@ -22,14 +22,14 @@ class RunState(StrEnum):
     WORKING = "working"
     ENDED = "ended"  # it came to its end by itself; whether its return is any good is another question
     FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
-    CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
+    CANCELED = "canceled"  # A human aborted it. Its words until then are no return.
 
 
 LONGEST_DOING = 200  # characters of what an agent does that are kept
 
 
 class ActivityKind(StrEnum):
-    """What the last thing is that an agent did: it called a tool, said something, or went on in its checklist."""
+    """The kind of the last thing that an agent did: a call, words, or a step of its checklist."""
 
     TOOL = "tool"
     WORDS = "words"
@@ -63,7 +63,7 @@ class Message:
 
 
 class StartedBy(StrEnum):
-    """Who began a round of a session."""
+    """The one that began a round of a session."""
 
     PARENT = "parent"  # who asked for the session in the first place
     HOOK = "hook"  # A hook that did not let the child end
@@ -132,7 +132,7 @@ class Run:
 
     @property
     def began_at(self) -> float:
-        """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
+        """Its place among others: a clock may have been set back, the words of a parent stay in their order."""
         return self.started_at if self.asked_at is None else self.asked_at
 
     def part(self, first: int, end: int) -> Run:
@@ -325,7 +325,7 @@ class Aside(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What the operator has looked at and put aside of a task is this now. `path` is the task's id."""
+    """The operator has looked at a task and put it aside as this says. `path` is the task's id."""
 
     seq: int
     at: float

@@ -361,7 +361,7 @@ class Files:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 
-    # Whose they are
+    # Their owners
 
     def assign(self) -> list[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""

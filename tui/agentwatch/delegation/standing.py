@@ -480,7 +480,7 @@ def is_past(task: Task, line: float) -> bool:
 
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
-    # What the child itself says comes first: of what the handoff demands, it need have said nothing.
+    # Claims of the child come first: it need have said nothing of what the handoff demands.
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""

@@ -46,17 +46,17 @@ class Tree:
         self.looked_at = math.inf  # things from before (epoch seconds) are not new. Where nobody looks, nothing is
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
-        # What was observed
+        # Observations
         self._files = Files()
         self.runs = Runs()
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
-        # What one task does to others
+        # Effects of one task on others
         self._named: dict[str, links.Named] = {}
         self._fitters: dict[str, _Fitter] = {}
         self._ended: dict[str, tuple[str, float]] = {}  # the tasks below aborted ones: by which abort, and when
-        # What is to be worked out again
+        # Work that is due
         self._dirty: dict[str, None] = {}  # the tasks to be folded
         self._touched: set[str] = set()  # the tasks that came, went, or of which something has changed
         self._moved = False  # whether a task has come, gone, or says something else of its place
@@ -159,8 +159,8 @@ class Tree:
         self._fill(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
-            # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
-            # as a session that a human began, which it may turn out to be.
+            # By its time, and not by when it was observed: sources look at the newest session first. A session that
+            # only asks is as one that a human began, which it may turn out to be.
             began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
@@ -295,7 +295,7 @@ class Tree:
         aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            # What is below another abort ends with that.
+            # A task below another abort ends with that.
             above = task.parent_id or ""
             if abort := (above, aborted[above]) if above in aborted else ended.get(above):
                 ended[task.task_id] = abort
@@ -359,7 +359,7 @@ class Tree:
         counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 
-    # What is asked of a tree
+    # Questions to a tree
 
     @property
     def holds_until(self) -> float:
@@ -529,7 +529,7 @@ class JoinedTree(Tree):
             self.totals = sums_of(self.tasks.values())
             self._line_up()
 
-    # What the trees are asked
+    # Questions to all trees
 
     @property
     def notices(self) -> list[Finding]:

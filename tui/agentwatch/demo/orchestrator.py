@@ -90,7 +90,7 @@ class Orchestrator:
         self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
 
     def _handoff(self, record: Record) -> str | None:
-        """What the next attempt is handed: what the operator signed, else the handoff of before with the answer."""
+        """The handoff of the next attempt: the one that the operator signed, else the last one with the answer."""
         path = self._play.handoff_of(record.task_id)
         if record.params.handoff is not None or path is None:
             return record.params.handoff
@@ -148,7 +148,7 @@ class Orchestrator:
 
 
 def _words(record: Record, handoff: str) -> dict[str, str]:
-    """What a scene can name. `handoff` and `report` are whole documents, the others words on one line."""
+    """The names that a scene can use. `handoff` and `report` are whole documents, the others words on one line."""
     ending = ending_of(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None

@@ -33,7 +33,7 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 class DemoSession:
     """A workspace in which the demo happens, for as long as the `with` block lasts.
 
-    It is played once. What the operator decides there is signed with a key of the demo's own and carried out by its
+    It is played once. Decisions there are signed with a key of the demo's own and carried out by its
     orchestrator. Workspace, ledger and key are removed at the end, however the block ends. Raises UsageError for a
     speed that cannot be played, and WorkspaceError at the end of the block where the player could not write.
     """

@@ -55,7 +55,7 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
     places: list[str] = []
     for name in former:
         old, new = to_name(name).split("/")[:-1], list(into)
-        # What stands at the end of both was inside of what was moved.
+        # The common end of both paths was inside of the moved directory.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()

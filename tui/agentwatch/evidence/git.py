@@ -213,7 +213,7 @@ class GitFacts(NamedTuple):
 class GitView(NamedTuple):
     """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit. `touched`
     has by path the (time, letter of git) of the commits since the oldest handoff, the newest first; it tells of the
-    handoffs since `known_since`. What the index has lost is `changed` and `untracked`."""
+    handoffs since `known_since`. A file that the index has lost is `changed` and `untracked`."""
 
     git: Git
     tracked: set[str]
@@ -244,7 +244,7 @@ def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECON
     """Ask git once for everything, given the times of the handoffs; `workspace` is absolute and resolved, and each
     process may take `seconds`. Raises NoRepositoryError with the reason."""
     git = open_git(workspace, seconds=seconds)
-    # What was made, or put there, after a handoff knows nothing of what was before: a time can be set back, but not
+    # A repository that was made after a handoff knows nothing of what was before: a time can be set back, but not
     # when an inode was changed.
     with os.scandir(git.common_directory) as entries:
         began = min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
@@ -425,7 +425,7 @@ def file_text(workspace: Path, path: str) -> Inspection:
     except FileNotFoundError:
         return Inspection(problem="There is no such file now.")
     except FileRefusedError as error:
-        # What to do about it is for the one who wrote the file.
+        # The advice in it is for the writer of the file.
         return Inspection(problem=f"{error.reason}.")
     if "\0" in text[:_SNIFFED]:
         return Inspection(problem="This is a binary file: there is no text to show.")

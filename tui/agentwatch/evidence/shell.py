@@ -362,7 +362,7 @@ def changes_nothing(words: Words) -> bool:
         return True
     if not kind_of(command):
         return not command.text or _READING.match(command.text) is not None
-    # What is built lies beside what it is built of; what `make` does is anybody's guess.
+    # The output lies beside its sources; nobody can say what `make` does.
     guessed = command.name.startswith("make") and kind_of(command) == "build"
     is_writing = _FORMATTERS.match(command.text) and checks_nothing(command)
     return not (command.odd or is_writing or guessed or any(map(_FIXING.match, words[1:])))

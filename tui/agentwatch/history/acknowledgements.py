@@ -109,7 +109,7 @@ class Acknowledgements(Part):
         undone = {row.name for row in rows if row.kind == "undo"}
         return [row for row in rows if row.name not in undone]
 
-    # What the operator does. Each blocks and raises AcknowledgeError.
+    # Actions of the operator. Each blocks and raises AcknowledgeError.
 
     def acknowledge(self, marks: Mapping[str, str], name: str = "") -> None:
         """Put these tasks aside as they are. Those of one `name` in several places belong together."""

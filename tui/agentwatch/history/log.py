@@ -42,13 +42,13 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # What was decided about a request is known when it ends, and what was returned before the verdict on it.
+    # A decision about a request is known when it ends, and a return before the verdict on it.
     timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 
 def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
-    """What was found to be gone at a start was gone before what was written meanwhile was found."""
+    """Files that are gone at a start went before the files were found that were written meanwhile."""
     # The time of a content that was there before says nothing: a renamed file keeps its own.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
     timed: list[Event] = []

@@ -93,7 +93,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
-    # What the source found in the bytes cannot be seen in the text any more.
+    # The text does not show any more what the source found in the bytes.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted else []
     return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
 

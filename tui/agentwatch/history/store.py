@@ -240,7 +240,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
     return isinstance(error, sqlite3.DatabaseError) and (is_wrong or not isinstance(error, sqlite3.OperationalError))
 
 
-# What it holds
+# Its content
 
 
 class History(Database):
@@ -438,7 +438,7 @@ class Recorder(History, Part):
         return self.recall()
 
     def note(self, events: Iterable[Event]) -> None:
-        """Record these, soon. Any thread may call it. What comes after the end is read again at the next start."""
+        """Record these, soon. Any thread may call it. Events after the end are read again at the next start."""
         self._events.extend(events)
 
     def report(self, tasks: Iterable[Task]) -> None:
@@ -494,7 +494,7 @@ def entries_of(task: Task) -> list[Entry]:
                     {"rule": one.rule, "line": one.line, "message": one.message[:_LONGEST]}
                     for one in broken[:_MOST_ERRORS]
                 ],
-                # What the contract says to do about it (subagent-return, "Validation Failures").
+                # The contract asks for this (subagent-return, "Validation Failures").
                 "recommendation": f"Fix {agent or task.task_id} subagent return format"[:_LONGEST],
             }
         )

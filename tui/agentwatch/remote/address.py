@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
-HERE = "here"  # What `host:` calls this machine, so that no other can be called so
+HERE = "here"  # The name of this machine in `host:`; no other can have it
 HOME = "~"
 
 _EXAMPLES = {

@@ -264,7 +264,7 @@ def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable
         return lambda: desk.record(draft, returned_now)
 
     def answer() -> DecisionMade:
-        # Who asks, and what, stands in its own file.
+        # Its own file says which screen asks, and for which record.
         request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
         if inbox is None or request is None or asked_of(request) != subject.request:
             raise RequestGoneError("not recorded: nobody waits for this answer")
@@ -279,7 +279,7 @@ def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable
     return answer
 
 
-# What follows waits for the disk, in a thread
+# The following functions wait for the disk, in a thread
 
 
 def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:

@@ -211,7 +211,7 @@ class RemoteHost:
         with self.lock:
             self._ask(is_due=True)
 
-    # What is asked of it
+    # Messages to the host
 
     def decide(self, workspace: str, request: str) -> Result | None:
         """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
@@ -276,7 +276,7 @@ class RemoteHost:
             self._advance()
 
     def _receive(self, message: bytes) -> None:
-        """A message of the host. What nobody can have said is passed over."""
+        """A message of the host. A message that makes no sense is passed over."""
         why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
             if self._verifier.why != why:
@@ -399,7 +399,7 @@ class RemoteSource(Source):
         self._pause = 1.0  # Seconds until all is asked for again; twice as long each time that nothing of it came
         self._ask_at = 0.0  # When, by a clock that nobody sets
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []  # What is to be emitted besides what was
+        self._new: list[Observation] = []  # To be emitted besides what was
         self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
         self._has_begun = False  # Something was emitted
         # Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not.
@@ -476,7 +476,7 @@ class RemoteSource(Source):
             return self.host.ask(self.workspace_id, what, key, place)
         return None
 
-    # What the host tells, with its lock held
+    # Messages of the host, with its lock held
 
     def show(self, hello: Hello | None) -> None:
         """Show the workspace as another run of the relay has it."""
@@ -645,7 +645,7 @@ class BrokerSource(RemoteSource):
 
 
 def _shifted(value: Any, by: float, name: str = "") -> Any:
-    """A record with all times in it (epoch seconds) so many seconds later. What a document says of itself stays."""
+    """A record with all times in it (epoch seconds) so many seconds later. Times inside a document stay."""
     if isinstance(value, float):
         is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
         return value + by if is_time else value
@@ -757,7 +757,7 @@ class Fleet:
             return f"its key cannot be noted: {error}"
         return ""
 
-    # What there is
+    # Hosts and their workspaces
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""

@@ -123,7 +123,7 @@ def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Itera
 
 
 class Writer:
-    """Writes messages in a thread of its own. Who sends never waits; what has no room is dropped."""
+    """Writes messages in a thread of its own. A sender never waits; a message without room is dropped."""
 
     def __init__(self, descriptor: int):
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.

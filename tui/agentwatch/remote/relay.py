@@ -174,7 +174,7 @@ class Relay:
         self._loop = asyncio.get_running_loop()
         await self._learn_deciders()
         self._end.start(self._receive, self._change)
-        # Who speaks another protocol is told so before anybody asks.
+        # A screen with another protocol is told so before it asks.
         self._say(self._hello(), [""])
         doing = [self._look(), self._beat_again(), self._find_others(), *map(self._watch, self._parts.values())]
         working = [asyncio.create_task(one) for one in doing]
@@ -195,7 +195,7 @@ class Relay:
         """End it soon."""
         self._over.set()
 
-    # What is told
+    # Messages to screens
 
     async def _watch(self, part: Relayed) -> None:
         async for _ in part.monitor.updates():
@@ -271,7 +271,7 @@ class Relay:
             for screen in screens:
                 self._end.send(message, screen)
 
-    # What is asked
+    # Messages of screens
 
     def _change(self, state: LinkState) -> None:
         if state.fatal:
@@ -285,7 +285,7 @@ class Relay:
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _receive(self, message: bytes) -> None:
-        """A message of a screen, in the thread of the end. What nobody can have said is passed over."""
+        """A message of a screen, in the thread of the end. A message that makes no sense is passed over."""
         with suppress(ValueError):
             self._soon(self._handle, unpack(message))
 

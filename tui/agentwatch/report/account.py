@@ -4,7 +4,7 @@ Times are seconds since the epoch, None if they are not known. Every text is for
 words, which quote foreign text.
 
 Markdown is for a pull request: the verdict, what needs attention, the tree, and each task folded.
-GitHub takes 65,536 characters. What does not fit is left out where it matters least, and the report says so.
+GitHub takes 65,536 characters. The rest is left out where it matters least, and the report says so.
 
 Foreign text reads as it is, and is never a link, an image, markup, a mention or a reference. GitHub turns mentions,
 issue numbers and commit ids into links after it has rendered the Markdown, in every piece of text outside code. So

@@ -81,7 +81,7 @@ class _Held:
 
 
 class CodexClient(Background[Sequence[Event]]):
-    """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. What it offers, an inbox sees."""
+    """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. An inbox sees the requests that it offers."""
 
     thread_name = "agentwatch-codex"
 
@@ -108,7 +108,7 @@ class CodexClient(Background[Sequence[Event]]):
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
         while not self._stopped:
-            # Whose socket it is decides whom we would answer.
+            # The owner of the socket is the one that we would answer.
             with suppress(OSError):
                 if self._socket.is_socket() and self._socket.stat().st_uid == os.geteuid():
                     self._connect()

@@ -68,8 +68,8 @@ def used_worktrees(workspace: Path) -> list[Path]:
 
 
 def made_at(workspace: str) -> float | None:
-    """When a linked work tree, a real path, was made, in epoch seconds; None for what is none. What git checked out
-    there is no work of its agents."""
+    """When a linked work tree, a real path, was made, in epoch seconds; None for any other place. Files that git
+    checked out there are no work of its agents."""
     with suppress(OSError, NoRepositoryError):
         git, common = git_directories(workspace)
         # Written once, also where the work tree is moved.

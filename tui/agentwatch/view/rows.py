@@ -67,7 +67,7 @@ def _is_lively(task: Task, now: float) -> bool:
 
 
 def group_of(task: Task, now: float, line: float = -inf) -> Group:
-    """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
+    """The group of a run at a moment; both are epoch seconds. A run last alive before `line` may be history."""
     below = task.below
     if asks(task):
         return Group.NOW
@@ -458,7 +458,7 @@ def _check(key: str, value: str) -> _Holds:
     return lambda task, _now: any(value in text.casefold() for text in texts(task) if text)
 
 
-# What a term can say of a task
+# The terms that a task can match
 
 
 def _is_shown(shown: Shown) -> Callable[[Task], bool]:

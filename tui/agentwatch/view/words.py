@@ -172,13 +172,13 @@ TODOS = {
 
 
 def claims_of(task: Task) -> list[Claim]:
-    """What a task claims, the false first; what it says of one file in several places is one claim."""
+    """The claims of a task, the false first; what it says of one file in several places is one claim."""
     order = list(VERDICTS)
     return sorted(merged(task.claims), key=lambda claim: order.index(claim.verdict))
 
 
 def false_claims(task: Task) -> list[Claim]:
-    """What a task claims, and is not so."""
+    """The false claims of a task."""
     return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 

@@ -637,7 +637,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         if document and not await document.is_same(note):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
             return None
-        # What was found true before the disk was asked may be so no more.
+        # The disk was asked since: it may be true no more.
         if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing():
             return None
         return await self.case.sign(text, note.strip())
@@ -713,8 +713,8 @@ class Review:
     """Dialogs about tasks, the next when the one before is decided or skipped.
 
     Without an `action`, each is for what the contracts suggest for its task; the operator can take another. A task
-    whose program asks has a dialog for each of its requests. What can no longer be decided when its turn comes is left
-    out.
+    whose program asks has a dialog for each of its requests. A task that can no longer be decided when its turn
+    comes is left out.
     """
 
     def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None):
@@ -764,7 +764,7 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
     if action is None:
         likely = (policy.suggested(task) or Action.ACCEPT, *_LIKELY)
         action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
-        # What its program waits for comes before all else that could be decided about it.
+        # A request of its program comes before all else that could be decided about it.
         action = Action.RESPOND if task.request else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)

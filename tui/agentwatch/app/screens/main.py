@@ -176,7 +176,7 @@ class MainScreen(MonitorScreen[None]):
                 monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
 
-    # What comes from the tree
+    # News of the tree
 
     def watch_facts(self) -> None:
         super().watch_facts()

@@ -91,7 +91,7 @@ class HelpScreen(PageScreen):
 
 
 def help_blocks(commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> Iterator[Block]:
-    """What the help shows of these commands, with the saved views."""
+    """The rows of the help about these commands, with the saved views."""
     for heading, sentences in HELP.items():
         yield from _section(heading, [(commands[name].keys_label, words) for name, words in sentences.items()])
     if views:

@@ -124,7 +124,7 @@ class FilterBar(Horizontal):
 
     def _ask_for(self, text: str) -> None:
         query = parse(text)
-        # What can be written to its end is not wrong yet, and the end stands there.
+        # A word that can be completed is not wrong yet, and its end stands there.
         self._show_note("" if complete(text, self._values) else query.fault)
         self.sought = query
         self.post_message(self.Changed(query))
@@ -142,7 +142,7 @@ class FilterBar(Horizontal):
         self._note.set_class(bool(fault), "-fault")
 
     def _values(self, key: str) -> list[str]:
-        """What the tasks have as values of a key, safe to show; empty where anything may stand behind it."""
+        """The values that the tasks have for a key, safe to show; empty where anything may stand behind it."""
         texts = OFFERED.get(key)
         if texts is None:
             return []

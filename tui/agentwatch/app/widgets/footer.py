@@ -55,7 +55,7 @@ class Footer(LineWidget):
         return [apart(self._fit(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
     def _fit(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
-        """The hints that there is room for. What can be decided is among them: what is refused gives way to it, and
+        """The hints that there is room for. Possible decisions are among them: refused ones give way to them, and
         then its own words."""
         possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]

@@ -125,7 +125,7 @@ class Canvas:
             x += cell_len(glyph)
 
     def runs(self) -> Iterator[tuple[str, Style]]:
-        """What is on it, style by style."""
+        """Its text, style by style."""
         for style, cells in groupby(self._cells, itemgetter(1)):
             yield "".join(glyph for glyph, _ in cells), style
 

@@ -478,7 +478,7 @@ class FilesSource(Background[Batch], Documents, Source):
 
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
-        last written. What was known there and is there no longer is gone."""
+        last written. Known files that are there no longer are gone."""
         walked, found = set[str](), set[str]()
         for top in sorted(tops):
             if top in walked:

@@ -1,4 +1,4 @@
-"""The agents' own session stores as sources. What a reader of ours is made of, and what it need not do itself:
+"""The agents' own session stores as sources. A reader of ours has these parts, and need not do the rest itself:
 
 `source`, `registry`  the thread that asks all readers; the table of the readers, and where they found somebody alive
 `reader`              the protocol (`SessionReader`), texts as messages, and what each of ours begins with

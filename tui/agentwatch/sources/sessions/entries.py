@@ -172,8 +172,8 @@ class Act(NamedTuple):
 
 
 def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """The acts in the records of a transcript, in the order of the results; what has none comes last. What
-    only talks or plans is left out. Raises what going through the records raises."""
+    """The acts in the records of a transcript, in the order of the results; those without one come last. Talk
+    and plans are left out. Raises what going through the records raises."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
         for number, entry in enumerate(entries):
