@@ -131,6 +131,7 @@ def remove_scratch_directories() -> None:
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
+            time.sleep(_PAUSE_SECONDS)
 
 
 def remove_old_cache() -> None:
