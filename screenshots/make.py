@@ -79,7 +79,7 @@ async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tu
         workspace, environment = aged(Path(directory))
         with patch.dict(os.environ, environment):
             settings = Settings()._replace(theme=theme)
-            monitor = monitor_of(workspace, settings, remembers=True, open_desk=lambda: desk_of(workspace, settings))
+            monitor = monitor_of(workspace, settings, open_desk=lambda: desk_of(workspace, settings))
             app = AgentwatchApp(monitor)
             async with app.run_test(size=size) as pilot:
                 while not app.is_settled or monitor.clerk is None:
