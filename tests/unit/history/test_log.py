@@ -248,6 +248,15 @@ def test_a_decision_stands_before_what_came_of_it(now, lines):
     assert told([decision, *ran(child("a", 160.0, None), FIRST, ROOT)], now)[3:] == lines
 
 
+def test_a_decision_in_the_second_of_its_return_comes_behind_it():
+    workspace, made = Workspace(), retry(10.0, 0)
+    handed = workspace.seen("x.handoff.json", packet("x"), at=5.0)
+    failed = workspace.seen("x.return.md", ERROR, at=10.4)
+    digests = {"handoff_sha256": handed.digest, "return_sha256": failed.digest}
+    made = made._replace(decision=replace(made.decision, task_id="x", **digests))
+    assert told([handed, failed, made])[-1] == "10.4 x: invalid → retrying 1"
+
+
 def test_nothing_is_told_later_than_the_last_sign_of_life():
     odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(round_of(9e11, 9e11, "partial"), Turn(9e11)))
     assert [line.split()[0] for line in told(ran(ROOT, odd))] == ["100", *["150"] * 4]

@@ -26,6 +26,7 @@ from agentwatch.delegation.tree import Tree
 def story(events: Iterable[Event], now: float) -> list[Event]:
     """Observations in the order of their times: a run as it was at each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
+    returned: dict[str | None, float] = {}
     seen_until = lost_at = float("-inf")
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
@@ -39,6 +40,10 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
                 # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
                 at = max(at, lost_at)
                 seen_until = max(seen_until, at)
+                returned.setdefault(one.digest, at)
+            elif isinstance(one, Decided):
+                # It is dated in whole seconds, and its return came before.
+                at = max(at, returned.get(one.decision.return_sha256, at))
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
