@@ -91,8 +91,9 @@ def test_a_file_that_is_readable_again_is_shown_again(root, settings):
     with watching(root, settings) as receiver:
         write(root / "x.json", packet("x"))
         receiver.until_present("x.json")
-        (root / "x.json").rename(root.parent / "kept.json")
-        (root / "x.json").symlink_to(root.parent / "kept.json")
+        write(root.parent / "kept.json", packet("x"))
+        (root / "link").symlink_to(root.parent / "kept.json")
+        (root / "link").replace(root / "x.json")  # at once: a file that is gone for a moment is told as gone
         receiver.until(lambda it: isinstance(it.events[-1], Unreadable))
         (root.parent / "kept.json").replace(root / "x.json")
         receiver.until(lambda it: isinstance(it.events[-1], Seen))
