@@ -18,9 +18,6 @@ from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
-from screenshots.aged import aged
-from screenshots.machines import LOST, fleet
-
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
@@ -32,6 +29,8 @@ from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files import source as documents
 from agentwatch.sources.files.source import FilesSource
+from screenshots.aged import aged
+from screenshots.machines import LOST, fleet
 
 HERE: Final = Path(__file__).parent
 STARTED_AT: Final = 1_790_000_000.0

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyte.screens import Char
+
 from tests.terminal.emulator import Terminal, agentwatch
 
 HERE: Final = Path(__file__).parent

@@ -6,11 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.app.scenes import Scene, ToldSource
-from tests.app.stage import Stage
-from tests.journeys.made import handoff, returned
-from tests.unit.decisions.made import QUICK
-
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
@@ -20,6 +15,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
+from tests.app.scenes import Scene, ToldSource
+from tests.app.stage import Stage
+from tests.journeys.made import handoff, returned
+from tests.unit.decisions.made import QUICK
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}
 """A task that failed."""

@@ -5,14 +5,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.unit.contracts import documents as valid
-
 from agentwatch.app.widgets.details.tabs import View
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Return, Severity
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
+from tests.unit.contracts import documents as valid
 
 NOW = 1_700_000_600.0
 STARTED = NOW - 180

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -16,6 +15,7 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
 from agentwatch.sources import Health
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
 
 _DEADLINE = 30.0
 """Seconds until a condition that does not come true fails the test."""

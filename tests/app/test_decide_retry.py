@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.deciding import FAILED, Office, office
-from tests.journeys.made import handoff, returned
 from textual.app import App
 from textual.widgets import Input, TextArea
 
@@ -16,6 +14,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.record import Mitigation
 from agentwatch.sources.files.source import FilesSource
+from tests.app.deciding import FAILED, Office, office
+from tests.journeys.made import handoff, returned
 
 
 def area_of(s: Office) -> TextArea:

@@ -4,11 +4,11 @@ import os
 import re
 
 import pytest
-from tests.app.deciding import Office, office
-from tests.journeys.made import handoff, returned
 
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
+from tests.app.deciding import Office, office
+from tests.journeys.made import handoff, returned
 
 
 @pytest.mark.parametrize("size", [(40, 12), (140, 40)])

@@ -11,14 +11,8 @@ from itertools import cycle, islice
 from typing import Any
 
 import pytest
-from details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.app.scenes import HOSTILE
-from tests.goldens.golden import Golden
-from tests.unit.contracts import documents
-from tests.unit.delegation.asking import request
-from tests.unit.delegation.events import ROOT, decided
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
 from agentwatch.app.widgets.details.pane import head_lines, titles_of
@@ -27,6 +21,12 @@ from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoS
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Message, RunState
 from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
+from tests.app.details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
+from tests.app.scenes import HOSTILE
+from tests.goldens.golden import Golden
+from tests.unit.contracts import documents
+from tests.unit.delegation.asking import request
+from tests.unit.delegation.events import ROOT, decided
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:

@@ -1,12 +1,12 @@
 """The footer at every size: it names what works where the operator is, and what can be decided before all else."""
 
 import pytest
-from tests.app.deciding import Office, office
 
 from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.delegation.events import Claim, Verdict
+from tests.app.deciding import Office, office
 
 SIZES = [(40, 12), (140, 40)]
 

@@ -1,10 +1,9 @@
 """What is alive stands first: groups, headings, chains, the order in a group, and a cursor that stays in its line."""
 
-from tests.app.scenes import NOW, Scene
-from tests.app.stage import Stage, stage
-
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.view.rows import Group
+from tests.app.scenes import NOW, Scene
+from tests.app.stage import Stage, stage
 
 DAY = 86_400
 

@@ -3,8 +3,6 @@
 import pytest
 from rich.segment import Segment
 from rich.style import Style
-from tests.app.scenes import HOSTILE, Scene
-from tests.app.stage import Stage, stage
 from textual.color import Color
 from textual.content import Content
 from textual.widgets import Static
@@ -12,6 +10,8 @@ from textual.widgets import Static
 from agentwatch.app.terminal import TerminalGuard
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.sources import Health
+from tests.app.scenes import HOSTILE, Scene
+from tests.app.stage import Stage, stage
 
 
 def poisoned(*texts: str) -> Scene:

@@ -1,11 +1,11 @@
 """The operator's own keys: which hold, what is said of the others, and that everything on the screen follows them."""
 
 import pytest
-from tests.app.deciding import FAILED, office
 
 from agentwatch.app.actions import COMMANDS, HELP, KEPT, key_of, textual_keymap, with_keys
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Action
+from tests.app.deciding import FAILED, office
 
 
 def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -6,9 +6,6 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from tests.app.scenes import NOW
-from tests.app.stage import Stage, stage
-from tests.unit.sessions.test_transcripts import entries_in as words_in
 
 from agentwatch.app import editor
 from agentwatch.app.app import AgentwatchApp
@@ -16,6 +13,9 @@ from agentwatch.app.widgets.details.pane import LiveLog, line_of
 from agentwatch.delegation.events import Message, Ran, Run, RunState
 from agentwatch.sources.sessions.entries import EntryKind, LinesTranscript, Outcome, Step
 from agentwatch.sources.sessions.fields import digest_of
+from tests.app.scenes import NOW
+from tests.app.stage import Stage, stage
+from tests.unit.sessions.test_transcripts import entries_in as words_in
 
 ROOT = "session"
 

@@ -5,10 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.app.scenes import LIVE, NOW, Scene, ToldSource, busy
-from tests.app.scenes import shop as shop_scene
-from tests.app.stage import Stage
-
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost, Reached
@@ -17,6 +13,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import Health, Problem
 from agentwatch.view.rows import Group
 from agentwatch.workspaces import Place, Workspaces
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, busy
+from tests.app.scenes import shop as shop_scene
+from tests.app.stage import Stage
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
 DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))

@@ -9,10 +9,6 @@ from pathlib import Path
 from unicodedata import category
 
 import pytest
-from tests.app.scenes import NOW, Scene, monitor_of
-from tests.app.stage import Stage
-from tests.unit.delegation.asking import request
-from tests.unit.delegation.events import ROOT, ran
 from textual import events
 
 from agentwatch.app.app import AgentwatchApp
@@ -33,6 +29,10 @@ from agentwatch.delegation.events import RunState, Verdict
 from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.sources import Batch
+from tests.app.scenes import NOW, Scene, monitor_of
+from tests.app.stage import Stage
+from tests.unit.delegation.asking import request
+from tests.unit.delegation.events import ROOT, ran
 
 EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 

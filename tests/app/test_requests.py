@@ -6,15 +6,15 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import Office, box_of, office
-from tests.journeys.made import handoff
-from tests.unit.requests import asked
 
 from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
 from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Given, Option, Query, Request, RequestKind
 from agentwatch.requests.store import Offer
+from tests.app.deciding import Office, box_of, office
+from tests.journeys.made import handoff
+from tests.unit.requests import asked
 
 ASKED: dict[str, object] = {"source": "claude-code", "session_id": "shop.api"}
 WORKING = {"api.handoff.json": handoff()}

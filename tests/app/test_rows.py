@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+
 from tests.app.scenes import Scene, busy, call
 from tests.app.stage import Stage, stage
 

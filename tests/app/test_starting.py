@@ -4,7 +4,6 @@ import asyncio
 import threading
 
 import pytest
-from tests.app.scenes import monitor_of, shop
 from textual import events
 from textual.keys import key_to_character
 
@@ -16,6 +15,7 @@ from agentwatch.delegation.events import Gone
 from agentwatch.errors import ConfigError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
+from tests.app.scenes import monitor_of, shop
 
 
 def words_of(app):

@@ -1,14 +1,14 @@
 """Themes: all shipped ones are valid and readable, an operator's own are checked, and nothing undefined can crash."""
 
 import pytest
-from tests.app.scenes import monitor_of
-from tests.app.stage import stage
 from textual.color import Color
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.words import LOOKS
+from tests.app.scenes import monitor_of
+from tests.app.stage import stage
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
 COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]

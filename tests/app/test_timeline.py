@@ -8,10 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.app.scenes import NOW, Scene
-from tests.unit.delegation.asking import decided, permit, request, requested, session
-from tests.unit.delegation.asking import ran as ran_session
-from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import (
     FOLD,
@@ -30,6 +26,10 @@ from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import RequestStage, Stage
 from agentwatch.delegation.events import Event, StartedBy, Tick
 from agentwatch.delegation.tree import Tree
+from tests.app.scenes import NOW, Scene
+from tests.unit.delegation.asking import decided, permit, request, requested, session
+from tests.unit.delegation.asking import ran as ran_session
+from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

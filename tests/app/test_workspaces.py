@@ -7,11 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import Office
-from tests.app.scenes import Scene, ToldSource
-from tests.journeys.made import handoff, returned
-from tests.unit.requests.asked import request
-from tests.unit.test_worktrees import git
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
@@ -22,6 +17,11 @@ from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import workspace_id
 from agentwatch.view.rows import Group
+from tests.app.deciding import Office
+from tests.app.scenes import Scene, ToldSource
+from tests.journeys.made import handoff, returned
+from tests.unit.requests.asked import request
+from tests.unit.test_worktrees import git
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 from dataclasses import replace
 from hashlib import sha256
 
-from tests.unit.delegation.events import ROOT
-from tests.unit.delegation.events import decided as of_task
-
 from agentwatch.delegation.decision import Action, Option, Permit, Permitter, Query, Request, RequestKind, Stage
 from agentwatch.delegation.events import Decided, Ran, Requested, Run
+from tests.unit.delegation.events import ROOT
+from tests.unit.delegation.events import decided as of_task
 
 
 def digest(command: str) -> str:

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.events import Recorder, child, decided, handoff, ran, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Aside, Decided, Event, Looked, Noted, Put, RunState, Tick, Unreadable
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.tree import Tree
+from tests.unit.delegation.events import Recorder, child, decided, handoff, ran, returned, tree_of
 
 FAILED = returned("failed", task_id="a")
 ASKS, ACKNOWLEDGED, SNOOZED = (True, False, False), (False, True, False), (False, False, True)

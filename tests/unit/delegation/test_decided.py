@@ -1,13 +1,13 @@
 """A decision changes what a task waits for, and binds only the attempt and the return that it was made about."""
 
 import pytest
-from tests.unit.delegation.events import BROKEN, Recorder, decided, handoff, outline, returned, tree_of
 
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Seen, Tick
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from tests.unit.delegation.events import BROKEN, Recorder, decided, handoff, outline, returned, tree_of
 
 READ = (Receipt(Stage.RECORDED, 1_010.0), Receipt(Stage.READ, 1_011.0))
 

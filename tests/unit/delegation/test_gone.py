@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.events import ROOT, child, decided, message, ran, returned, tree_of
 
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
@@ -11,6 +10,7 @@ from agentwatch.delegation.events import Activity, ActivityKind, Aside, Event, N
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.words import question_at
+from tests.unit.delegation.events import ROOT, child, decided, message, ran, returned, tree_of
 
 GONE = "process gone: retry or abort?"
 LEFT = "process gone, and {} below had not ended: resume the session in its own program, or abort?"

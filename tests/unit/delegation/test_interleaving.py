@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
 from agentwatch.delegation.decision import (
@@ -42,6 +41,7 @@ from agentwatch.delegation.standing import queue_rank
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
+from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos, tree_of
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
 LINE = 1_005.0

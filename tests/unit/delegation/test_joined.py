@@ -7,12 +7,12 @@ from functools import cached_property
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.asking import decided, request, requested
-from tests.unit.delegation.events import ROOT, Recorder, child, handoff, outline, ran, returned, tree_of
 
 from agentwatch.delegation.events import Ruled, Rules, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree, Tree
+from tests.unit.delegation.asking import decided, request, requested
+from tests.unit.delegation.events import ROOT, Recorder, child, handoff, outline, ran, returned, tree_of
 
 MARK = "\0mark."
 

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from tests.unit.delegation.events import ROOT, Recorder, child, handoff, meta, outline, ran, returned, todos, tree_of
-
 from agentwatch.app.screens.timeline import Kind, spans_of
 from agentwatch.delegation.events import Activity, ActivityKind, Event, Lost, Reached, RunState, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree
 from agentwatch.view.words import took, why_at
+from tests.unit.delegation.events import ROOT, Recorder, child, handoff, meta, outline, ran, returned, todos, tree_of
 
 LOST = Lost(0, 1_030.0)
 

@@ -3,9 +3,6 @@
 import hashlib
 
 import pytest
-from tests.unit.delegation.asking import decided, permit, ran, request, requested, session
-from tests.unit.delegation.events import decided as decided_about
-from tests.unit.delegation.events import handoff, message, tree_of
 
 from agentwatch.delegation.decision import (
     OF_ATTEMPTS,
@@ -22,6 +19,9 @@ from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
+from tests.unit.delegation.asking import decided, permit, ran, request, requested, session
+from tests.unit.delegation.events import decided as decided_about
+from tests.unit.delegation.events import handoff, message, tree_of
 
 ACTED, ELSEWHERE, DELIVERED = RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.DELIVERED
 OFFERED, UNKNOWN = RequestStage.OFFERED, RequestStage.UNKNOWN

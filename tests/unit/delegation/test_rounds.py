@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.events import BROKEN, ROOT, Recorder, decided, handoff, message, returned, tree_of
-from tests.unit.delegation.events import child as child_of
-from tests.unit.delegation.events import ran as ran_of
 
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Decided, Event, Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.document import tree_document
+from tests.unit.delegation.events import BROKEN, ROOT, Recorder, decided, handoff, message, returned, tree_of
+from tests.unit.delegation.events import child as child_of
+from tests.unit.delegation.events import ran as ran_of
 
 PACKET = message(handoff("a"), at=110.0)
 FAILED = message(returned("failed"), at=115.0)

@@ -4,19 +4,6 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.events import (
-    ROOT,
-    Recorder,
-    child,
-    decided,
-    handoff,
-    message,
-    outline,
-    ran,
-    returned,
-    todos,
-    tree_of,
-)
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.decision import Action
@@ -37,6 +24,19 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.report.account import verdict_of
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import cost_of
+from tests.unit.delegation.events import (
+    ROOT,
+    Recorder,
+    child,
+    decided,
+    handoff,
+    message,
+    outline,
+    ran,
+    returned,
+    todos,
+    tree_of,
+)
 
 IDLE = replace(ROOT, state=RunState.ENDED)
 PACKET, PROSE = message(Handoff("t", "Mend it.")), message(None)

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.asking import request
-from tests.unit.delegation.events import ROOT, child, message, ran, returned, tree_of
 
 from agentwatch.delegation.events import Activity, ActivityKind, Aside, Noted, Put, Requested, Run, RunState, Tick, Turn
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.view.words import a2a_state, held_up, took
+from tests.unit.delegation.asking import request
+from tests.unit.delegation.events import ROOT, child, message, ran, returned, tree_of
 
 NOW = 1_000.0
 CALL = Activity(105.0, ActivityKind.TOOL, "Task", "build")

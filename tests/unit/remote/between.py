@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.unit.remote.seen import Seen
 
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
@@ -15,6 +14,7 @@ from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
+from tests.unit.remote.seen import Seen
 
 KEY = SigningKey(Ed25519PrivateKey.generate())
 NOON = 1_700_000_000.0

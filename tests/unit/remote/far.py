@@ -12,8 +12,6 @@ from typing import Any
 from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.reliability.commands.stage import HANDOFF, returned
-from tests.unit.decisions.made import KIM, NOON, QUICK, at
 
 from agentwatch.config import Settings
 from agentwatch.decisions import keys as keys_module
@@ -43,6 +41,8 @@ from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import workspace_id
+from tests.reliability.commands.stage import HANDOFF, returned
+from tests.unit.decisions.made import KIM, NOON, QUICK, at
 
 ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
 STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tests.broker import Broker, Wire, new_key
-from tests.unit.remote.sshd import Sshd
-
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
 from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd
+from tests.broker import Broker, Wire, new_key
+from tests.unit.remote.sshd import Sshd
 
 SECONDS = 60.0
 

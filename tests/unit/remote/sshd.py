@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.remote.seen import Seen
 
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.pipe import ProcessLink
+from tests.unit.remote.seen import Seen
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN = Path(sys.executable).parent

@@ -11,9 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import KIM, NOON, Quick, at
-from tests.unit.remote.far import ALICE, STRANGER, Host, Line
-from tests.unit.requests.asked import request
 
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import seal
@@ -33,6 +30,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.sources import CombinedSource
+from tests.unit.decisions.made import KIM, NOON, Quick, at
+from tests.unit.remote.far import ALICE, STRANGER, Host, Line
+from tests.unit.requests.asked import request
 
 MINUTE = timedelta(minutes=1)
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from agentwatch.cli import run
+from agentwatch.decisions.keys import Keys
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 from tests.unit.test_everywhere import session
-
-from agentwatch.cli import run
-from agentwatch.decisions.keys import Keys
 
 pytestmark = [needs_sshd, pytest.mark.slow]
 ELSEWHERE = {"host", "workspace", "lost_since"}

@@ -3,11 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.broker import new_key
-from tests.unit.delegation.events import Recorder, handoff, returned
-from tests.unit.delegation.test_interleaving import Running, lived
-from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time, pair
-from tests.unit.remote.test_log import pasts
 
 from agentwatch import __version__
 from agentwatch.delegation.events import Event, RunState, Seen
@@ -15,6 +10,11 @@ from agentwatch.delegation.task import State
 from agentwatch.remote.pipe import LinkState
 from agentwatch.remote.protocol import signed, unpack
 from agentwatch.sources import Health
+from tests.broker import new_key
+from tests.unit.delegation.events import Recorder, handoff, returned
+from tests.unit.delegation.test_interleaving import Running, lived
+from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time, pair
+from tests.unit.remote.test_log import pasts
 
 
 def passes(host: Host, screen: Screen, seconds: float):

@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker import new_key
-from tests.homes import live_in
-from tests.journeys.made import handoff
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys, Role
@@ -17,6 +14,9 @@ from agentwatch.remote.host import Fleet, RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, Receive
 from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace
 from agentwatch.state import workspace_id
+from tests.broker import new_key
+from tests.homes import live_in
+from tests.journeys.made import handoff
 
 ENTER = f"""#!/bin/sh
 export HOME="$BOX" XDG_STATE_HOME="$BOX/state" XDG_CONFIG_HOME="$BOX/config" PATH="{Path(sys.executable).parent}:$PATH"

@@ -9,8 +9,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.unit.delegation.events import BROKEN, handoff
-from tests.unit.remote.between import KEY, pair
 
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.decision import Request, RequestKind
@@ -32,6 +30,8 @@ from agentwatch.remote.protocol import (
     unpack,
 )
 from agentwatch.sources import Batch, Health
+from tests.unit.delegation.events import BROKEN, handoff
+from tests.unit.remote.between import KEY, pair
 
 NOW = 1_700_000_000.0
 SHOP = (Workspace(id="shop", path="/w", name="shop"),)

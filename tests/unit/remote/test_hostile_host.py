@@ -5,12 +5,12 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import Recorder, handoff
-from tests.unit.remote.between import KEY, pair
-from tests.unit.remote.shapes import any_of
 
 from agentwatch.delegation.events import Gone
 from agentwatch.remote.protocol import EARLIEST, LATEST, Beat, Entry, Hello, Observed, Reply, Result, Workspace, signed
+from tests.unit.delegation.events import Recorder, handoff
+from tests.unit.remote.between import KEY, pair
+from tests.unit.remote.shapes import any_of
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
 TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), float("nan")])

@@ -11,11 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.broker import running
-from tests.unit.decisions.made import KIM
-from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
-from tests.unit.remote.seen import Seen, until
-from tests.unit.remote.sshd import Sshd, needs_sshd
 
 from agentwatch.composition import desk_of
 from agentwatch.config import Settings
@@ -27,6 +22,11 @@ from agentwatch.remote.protocol import Outcome
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.view.document import tree_document
+from tests.broker import running
+from tests.unit.decisions.made import KIM
+from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
+from tests.unit.remote.seen import Seen, until
+from tests.unit.remote.sshd import Sshd, needs_sshd
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072

@@ -6,8 +6,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
-from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 from agentwatch.contracts.shapes import Fields
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, Seen, Tick, Unreadable
@@ -16,6 +14,8 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.remote.log import Log
 from agentwatch.remote.protocol import entry_of
 from agentwatch.view.document import tree_document
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 CONTENTS: list[Fields] = [
     handoff("a"),

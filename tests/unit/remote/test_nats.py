@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
-from tests.broker import Broker, new_key, running
-from tests.certificates import DAY, certify, jwts
-from tests.unit.remote.links import Heard, starting
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked
 from agentwatch.remote.nats_accounts import STREAM, store_subject
 from agentwatch.remote.pipe import Link
+from tests.broker import Broker, new_key, running
+from tests.certificates import DAY, certify, jwts
+from tests.unit.remote.links import Heard, starting
 
 started = pytest.fixture(starting)
 

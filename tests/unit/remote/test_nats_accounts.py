@@ -6,11 +6,11 @@ import time
 
 import pytest
 from nats.aio.client import Client
-from tests.broker import Broker, key_of, running
-from tests.unit.remote.links import Heard
 
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, asked, connected
 from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
+from tests.broker import Broker, key_of, running
+from tests.unit.remote.links import Heard
 
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
 SECONDS = 60

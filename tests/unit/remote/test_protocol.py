@@ -8,8 +8,6 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.broker import new_key
-from tests.unit.remote.shapes import any_of
 
 from agentwatch.decisions.envelope import seal
 from agentwatch.delegation.events import Gone
@@ -28,6 +26,8 @@ from agentwatch.remote.protocol import (
     to_bytes,
     unpack,
 )
+from tests.broker import new_key
+from tests.unit.remote.shapes import any_of
 
 KEY, OTHER = new_key(), new_key()
 FRAMES = st.one_of(*map(any_of, get_args(Frame)))

@@ -7,8 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.delegation.asking import ran, session
-from tests.unit.remote.between import KEY
 
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import NoAnswerError
@@ -20,6 +18,8 @@ from agentwatch.remote.protocol import Ask, Reply, signed, unpack
 from agentwatch.remote.texts import Answers, FarTranscript
 from agentwatch.sources.sessions.entries import Entry, EntryKind, LinesTranscript
 from agentwatch.sources.sessions.fields import Fields
+from tests.unit.delegation.asking import ran, session
+from tests.unit.remote.between import KEY
 
 RUN = ran(session()).path
 
