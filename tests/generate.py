@@ -25,17 +25,17 @@ def keys() -> str:
     lines += [
         "",
         *textwrap.wrap(
-            "Behind each stands its name. Under it the settings may give it other keys, in the place of those here:",
+            "Behind each entry stands the name of its command. Under this name, your settings can give the command"
+            " other keys, which replace those here:",
             WIDTH,
         ),
     ]
     lines += ["", "```toml", "[keys]", 'decide.retry = "ctrl+r"', 'timeline = ["t", "f9"]', "```", ""]
     lines += textwrap.wrap(
         "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or `pageup`;"
-        " before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what they are, and"
-        " `ctrl+c` leaves agentwatch, or the dialog that is open, whatever else you set. Two commands cannot have one"
-        " key in one place: then both keep the keys that they had, which agentwatch says when it starts, and so does"
-        " `agentwatch doctor`.",
+        " `ctrl+`, `alt+` or `shift+` may stand before it. Some keys are fixed: `ctrl+s` and `esc` in a decision, and"
+        " `ctrl+c`, which leaves agentwatch or the open dialog. If you give two commands the same key in the same"
+        " place, both keep their old keys. agentwatch says so when it starts, and so does `agentwatch doctor`.",
         WIDTH,
     )
     for heading, sentences in HELP.items():
@@ -51,7 +51,7 @@ def rules() -> str:
     lines += ["wrong example. An error breaks the contract; a warning changes no state."]
     every = every_rule().values()
     for contract in dict.fromkeys(rule.contract for rule in every):
-        lines += ["", f"## {contract or 'Any contract, and what stands between documents'}", ""]
+        lines += ["", f"## {contract or 'All contracts, files, links and decisions'}", ""]
         for rule in (rule for rule in every if rule.contract == contract):
             lines += entry(f"`{rule.id}` {rule.level}: {rule.title}")
     return page(lines)
@@ -60,9 +60,9 @@ def rules() -> str:
 def settings() -> str:
     lines = ["# Settings", ""]
     lines += textwrap.wrap(
-        "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
-        " workspace cannot change them, because agents write there. Each key stands here with its default, or with an"
-        " example if it has none.",
+        "Your settings lie in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
+        " workspace cannot change them, because agents write there. Each key is shown with its default. A key without a"
+        " default is shown with an example, which says so.",
         WIDTH,
     )
     table = None
@@ -72,7 +72,10 @@ def settings() -> str:
             table = key.rpartition(".")[0]
             lines += ["", f"## [{table}]" if table else "## At the top of the file", ""]
         bounds = f" Must be {kind.words}." if kind.words.startswith(("one of", "a number", "a whole number")) else ""
-        lines += entry(f"`{name} = {example(key) or toml(default(key))}`: {MEANINGS[key.replace('.', '_')]}{bounds}")
+        shown = (
+            f"`{name}` (for example `{name} = {example(key)}`)" if example(key) else f"`{name} = {toml(default(key))}`"
+        )
+        lines += entry(f"{shown}: {MEANINGS[key.replace('.', '_')]}{bounds}")
     return page(lines)
 
 
