@@ -123,7 +123,7 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
     await screen.press("U")
     await screen.shows("Nothing is new.")
     await screen.type("/shop.ui", "enter", "n", "w", "A")
-    said = ["Of what the filter shows: nobody needs you now.", "asks nothing that could", "nothing to acknowledge here"]
+    said = ["Inside the filter: nobody needs you now.", "asks nothing that could", "nothing to acknowledge here"]
     await screen.until(lambda: all(one in " ".join(screen.told) for one in said))
 
 

@@ -155,8 +155,8 @@ class Settings(NamedTuple):
         Kind("a table of commands, each with a key or a list of keys", _keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
-    """Other keys for the commands of the screen: the name of a command, with a key or a list of keys. The manual's topic
-    `keys` has all names. If you set `fold`, write a longer name such as `"fold.all"` in quotes."""
+    """Other keys for the commands of the screen: the name of a command, with a key or a list of keys. The manual's
+    topic `keys` has all names. If you set `fold`, write a longer name such as `"fold.all"` in quotes."""
     hosts: Annotated[
         Lists,
         Kind(
@@ -184,7 +184,8 @@ class Settings(NamedTuple):
     hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
     """When a hook waits: only while agentwatch shows the workspace (`watched`), `always`, or `never`."""
     hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
-    """With `hold`, a failed child is sent back until you have decided, at most 8 times in a row. With `let-go`, it may end."""
+    """With `hold`, a failed child is sent back until you have decided, at most 8 times in a row. With
+    `let-go`, it may end."""
     hook_prompt: Annotated[float, _number(0, 600)] = 20.0
     """A child's permission prompt is hidden for so many seconds, while you can answer it in agentwatch. Then it appears
     in its terminal. With 0, it appears at once."""

@@ -244,7 +244,7 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
 
 
 @command(
-    argument("task", "TASK", "the task id; what is below it is put aside, too; with --undo, PATH", nargs="?"),
+    argument("task", "TASK", "the task id; the tasks below it are put aside, too; with --undo, PATH", nargs="?"),
     PATH,
     flag("--undo", "take back what was put aside last, here or on the screen"),
     argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),

@@ -38,7 +38,7 @@ _LARGEST = 64 * 1024 * 1024
 @command(
     argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
     PATH,
-    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+    flag("--set-aside", "move damaged files of the ledger to aside/; look at them first, and try a backup"),
     exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )
 def verify(options: Namespace) -> int:
