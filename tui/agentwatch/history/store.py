@@ -141,7 +141,9 @@ class Database:
                         return self._write(work)
                     except sqlite3.Error as error:
                         if not _is_damage(error):
-                            raise UnusableError(f"{self.path}: {error}; free space or permissions, then start again") from error
+                            raise UnusableError(
+                                f"{self.path}: {error}; free space or permissions, then start again"
+                            ) from error
                         aside = f"history.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.db"
                         # Those beside it go first: a journal that stays would be played into the new file.
                         for suffix in ("-journal", "-wal", "-shm", ""):

@@ -23,10 +23,9 @@ MAX_BYTES = 1024 * 1024
 # Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
 # mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
 # are not in it, nor other dot directories, nor what git ignores: agents write there.
-DEFAULT_PRUNED = frozenset(
-    """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
-__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch""".split()
-)
+_PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
+DEFAULT_PRUNED = frozenset(_PRUNED.split())
 
 _SUFFIXES = (".json", ".md", ".markdown")
 

@@ -298,7 +298,6 @@ class Documents:
 # Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog.
 _SLICE_SECONDS = 0.02
 _RECHECK_SECONDS = 0.1  # Between two reads of what is withheld, for who looks once
-_RESTART_SECONDS = 2.0
 _ROOT_SECONDS = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
 # Between two sweeps: the system says when it has lost events, and they find only what others write over a network.
@@ -390,7 +389,7 @@ class FilesSource(Background[Batch], Documents, Source):
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._problem = f"Watching failed and is tried again ({words_of(error)})"
                 self._tell()
-                self._rest(_RESTART_SECONDS)
+                self._rest(2.0)
                 self._root_inode, self._root_at = None, 0.0
         self._watcher.close()
 
