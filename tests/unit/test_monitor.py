@@ -1,7 +1,6 @@
-"""The monitor joins a source and the tree, and tells the faces what changed."""
+"""The monitor joins a source and the tree, and tells the faces what changed; its worker polls parts in a thread."""
 
 import asyncio
-import json
 import math
 import threading
 import time
@@ -12,15 +11,12 @@ from queue import SimpleQueue
 
 import pytest
 
-from agentwatch import background
 from agentwatch.background import Part, Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Aside, Event, Verdict
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source
 from agentwatch.sources.files.source import FilesSource
-from tests.journeys.made import returned
 from tests.unit.delegation.events import Recorder, handoff
 
 LIVE = Health("live", "")
@@ -104,60 +100,6 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-def workspace_with_a_lie(root: Path, state: str = "SUCCESS") -> Path:
-    (root / "docs").mkdir()
-    (root / "docs" / "api.md").write_text("# Design\n", "utf-8")
-    (root / "api.return.md").write_text(returned(state, more="", created="- src/handler.py"), "utf-8")
-    return root
-
-
-def monitor_of(root: Path, *, remembers: bool = False) -> Monitor:
-    return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
-
-
-async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]):
-    async with asyncio.timeout(20):
-        async for _ in updates:
-            task = monitor.tree.tasks.get("shop.api")
-            if task is not None and holds(task):
-                return
-
-
-async def test_a_lie_turns_true_when_the_file_appears(tmp_path):
-    root = workspace_with_a_lie(tmp_path)
-    monitor = monitor_of(root)
-    updates = monitor.updates()
-    await until(updates, monitor, lambda task: task.contradicted)
-    task = monitor.tree.tasks["shop.api"]
-    assert task.ask is not None
-    assert task.ask.startswith("a claim is false: src/handler.py (missing")
-    (root / "src").mkdir()
-    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
-    await until(updates, monitor, lambda task: task.verdict is Verdict.VERIFIED)
-    assert task.ask is None
-    (root / "src" / "handler.py").unlink()
-    await until(updates, monitor, lambda task: task.contradicted)
-    await updates.aclose()  # type: ignore[attr-defined]
-
-
-async def watch_a_broken_return(root: Path):
-    monitor = monitor_of(root, remembers=True)
-    updates = monitor.updates()
-    await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
-    await updates.aclose()  # type: ignore[attr-defined]
-
-
-async def test_a_return_that_breaks_its_contract_is_an_error_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "shop").mkdir()
-    root = workspace_with_a_lie(tmp_path / "shop", "DONE")
-    await watch_a_broken_return(root)
-    await watch_a_broken_return(root)
-    (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
-    assert (entry["task_id"], entry["rules"]) == ("shop.api", ["RET011"])
-    assert entry["recommendation"] == "Fix code subagent return format"
-
-
 class Counting(Part):
     """Tells how often it was polled; fails in the end."""
 
@@ -180,13 +122,13 @@ class Bell:
     """Waits until it rings."""
 
     def __init__(self):
-        self._rings = SimpleQueue[None]()
+        self.rings = threading.Semaphore(0)
 
     def wait(self, timeout: float):
-        self._rings.get(timeout=timeout)
+        self.rings.acquire(timeout=timeout)
 
     def wake(self):
-        self._rings.put(None)
+        self.rings.release()
 
 
 @pytest.mark.parametrize("waiter", [None, Bell()], ids=["alone", "with a waiter"])
@@ -194,8 +136,8 @@ def test_a_worker_polls_when_woken_and_once_more_at_the_end(monkeypatch, waiter)
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
     sound.waiter = waiter
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    monkeypatch.setattr(background, "_POLL_SECONDS", 1_000.0)
     worker = Worker()
+    worker.poll_seconds = 1_000.0
     worker.add(broken)
     worker.add(sound)
     worker.start(told.put)

@@ -106,7 +106,8 @@ def test_workspaces_are_called_so_that_names_tell_them_apart(paths, names):
 
 def session(home: Path, cwd: Path, session_id: str):
     project = home / ".claude" / "projects" / slug(str(cwd))
-    project.mkdir(parents=True)
+    for place in (project, cwd):
+        place.mkdir(parents=True, exist_ok=True)
     common = {"sessionId": session_id, "cwd": str(cwd), "version": "2.1.0", "timestamp": "2026-03-01T12:00:00.000Z"}
     asked = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Do it."}, **common}
     (project / f"{session_id}.jsonl").write_text(json.dumps(asked) + "\n")
@@ -138,7 +139,6 @@ def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
 
 def test_what_is_damaged_hides_nothing(home, tmp_path):
     work = tmp_path / "work"
-    work.mkdir()
     session(home, work, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
     for name in (".codex/sessions/2027/rollout-x.jsonl", ".local/share/opencode/opencode.db"):
         (home / name).parent.mkdir(parents=True)
@@ -155,21 +155,13 @@ def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
     shop, src = tmp_path / "shop", tmp_path / "shop/src"
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
-    alive = {
-        str(shop): 1.0,
-        str(tmp_path / "link"): 3.0,
-        str(src): 2.0,
-        str(tmp_path / "gone"): 2.0,
-        "relative": 2.0,
-        "/nul\0": 2.0,
-    }
-    assert workspaces_in(alive, holds) == {shop: 3.0}
+    others = dict.fromkeys([str(src), str(tmp_path / "gone"), "relative", "/nul\0"], 2.0)
+    assert workspaces_in({str(shop): 1.0, str(tmp_path / "link"): 3.0, **others}, holds) == {shop: 3.0}
 
 
-def test_nobody_works_in_a_whole_home_and_of_many_the_latest_are_shown(home):
+def test_no_whole_home_is_shown_and_of_many_the_latest(home):
     some = [home / f"w{number}" for number in range(41)]
     for at, place in enumerate([home.parent, home, *some]):
-        place.mkdir(exist_ok=True)
         session(home, place, "s")
         os.utime(home / ".claude/projects" / slug(str(place)) / "s.jsonl", (time.time() - 1_000 + at,) * 2)
     find = Everywhere()
@@ -182,13 +174,12 @@ def test_nobody_works_in_a_whole_home_and_of_many_the_latest_are_shown(home):
     assert [one.workspace for one in find().places] == some[39::-1]
 
 
-async def test_all_of_them_are_one_tree_and_new_ones_come(home, monkeypatch):
-    monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
+async def test_all_of_them_are_one_tree_and_new_ones_come(home):
     one, two = home / "one", home / "two"
-    one.mkdir()
     two.mkdir()
     session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
     monitor = watched([], NO_PROGRAMS._replace(sessions=True), everywhere=True)
+    monitor.pause = 0.05
     assert monitor.title == "every workspace"
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.totals.tasks == 1)
