@@ -151,7 +151,7 @@ PLACES = argument(
 TASK = argument("task", "TASK", "the task id")
 YES = flag("--yes", "do not ask")
 SESSION = argument("--session", "ID", "show only the session whose id begins with this")
-CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)")
+CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or this nkey seed (default: your key)")
 
 
 class Parser(argparse.ArgumentParser):

@@ -42,7 +42,7 @@ def _option(action: Action) -> Argument:
     TASK,
     PLACE,
     *one_of(*map(_option, OF_ATTEMPTS), required=True),
-    argument("--mitigation", None, "what is materially different in this retry", choices=[*map(str, Mitigation)]),
+    argument("--mitigation", None, "the material change in this retry", choices=[*map(str, Mitigation)]),
     argument("--note", "TEXT", "your words to the agent; they also go into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "sha256 of the return that you looked at, or `none`; refused if it differs"),
@@ -52,7 +52,7 @@ def _option(action: Action) -> Argument:
     " was recorded before, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )
 def decide(options: Namespace) -> int:
-    """Decide about the latest attempt of a task, after one more question."""
+    """Decide about the latest attempt of a task. Asks you once more before it records."""
     with deciding_in(options) as look:
         action, note = _action(options), options.note
         value, takes = getattr(options, action), SPECS[action].takes
@@ -182,7 +182,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
 
 
 @command(
-    argument("request", "REQUEST", "its id, or the first 8 digits of it"),
+    argument("request", "REQUEST", "the id of the request, or its first 8 digits"),
     PLACE,
     *one_of(
         flag("--allow", "allow it, once"),
@@ -191,7 +191,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
             "--option",
             "TEXT",
             "answer a question, with one of its options or your own words; once for each question; several choices"
-            " on one line each",
+            " each on a line of its own",
             action="append",
         ),
         required=True,
@@ -202,7 +202,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     " answer any more, 6 another answer was recorded before, 2 wrong usage, or the key or the disk refused",
 )
 def answer(options: Namespace) -> int:
-    """Answer a permission or a question of a program that waits for it, after one more question."""
+    """Answer a request of a program that waits: a permission or a question. Asks you once more before it records."""
     if options.rule and not options.allow:
         raise UsageError("--rule belongs to --allow: it allows other calls, too")
     with deciding_in(options) as look:

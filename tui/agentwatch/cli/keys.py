@@ -41,7 +41,7 @@ _SSH_SECONDS = 120.0  # Somebody may have to type a password
         nargs="*",
     ),
     argument("--name", "NAME", "with trust: your name for the owner of the key; with send: the hosts' name for you"),
-    flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
+    flag("--host", "with trust and distrust: the key belongs to a host that you watch from here"),
     exit_codes="exit codes: 0 done, 1 a host was not reached, 2 wrong usage, or the key or the disk refused",
 )
 def keys(options: Namespace) -> int:

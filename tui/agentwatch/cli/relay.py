@@ -61,8 +61,8 @@ jetstream {{ store_dir: "./agentwatch-nats" }}
     argument("--name", "NAME", "another name for this host (default: its own)", default=""),
 )
 def relay(options: Namespace) -> int:
-    """Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
-    the operator's key.
+    """Show workspaces of this machine on other machines, and record the decisions of operators whose keys are trusted
+    here.
     """
     gc.enable()
     if options.stdio == bool(options.nats):
