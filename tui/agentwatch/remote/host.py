@@ -397,7 +397,7 @@ class RemoteSource(Source):
         self._pause = 1.0  # seconds until the whole log is requested again, doubled if nothing arrived
         self._ask_at = 0.0  # when to request it (monotonic)
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []  # to be emitted besides the earlier ones
+        self._new: list[Observation] = []  # to be emitted in addition
         self._news_size = 0  # bytes emitted, or to be emitted, since the whole log was emitted
         self._has_begun = False  # something was emitted
         # Since when the whole log has to be emitted (monotonic); None if it has not.
