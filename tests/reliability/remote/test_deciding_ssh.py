@@ -16,8 +16,8 @@ from agentwatch.delegation.decision import Action
 from agentwatch.remote import host as module
 from tests.reliability.remote.test_deciding import ROUNDS
 from tests.unit.decisions.made import KIM
+from tests.unit.remote.between import until
 from tests.unit.remote.far import ALICE, Host, Said, desk_of, told_the_truth
-from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import BIN, SeenBySsh, Sshd, needs_sshd
 from tests.wrong_clock import WrongClock
 

@@ -22,8 +22,8 @@ from agentwatch.remote.nats_accounts import accounts, host_of, host_subject, scr
 from agentwatch.remote.protocol import Observed, signed
 from tests.broker import Broker, Wire, new_key
 from tests.unit.decisions.made import KIM
+from tests.unit.remote.between import Seen, until
 from tests.unit.remote.far import ALICE, Host, Said, desk_of, told_the_truth
-from tests.unit.remote.seen import Seen, until
 from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))

@@ -1,5 +1,8 @@
 """A host and a screen in one process, and nothing between them but what the test lets pass."""
 
+import json
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -7,14 +10,15 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.config import Settings
-from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.events import Event, Tick
+from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.delegation.events import Event, Lost, Reached, Tick
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
+from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
-from tests.unit.remote.seen import Seen
 
 KEY = SigningKey(Ed25519PrivateKey.generate())
 NOON = 1_700_000_000.0
@@ -179,3 +183,53 @@ def pair(**more: Any) -> tuple[Host, Screen]:
     screen.link.connect()
     screen.exchange()
     return host, screen
+
+
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, seconds: float = 90.0):
+    """Wait until something is so, and say `what` there is instead."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, what()
+        time.sleep(0.02)
+
+
+class Seen:
+    """A tree that takes what is told through a link."""
+
+    def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any):
+        self.tree = Tree()
+        self.health = Health("starting", "")
+        self.told: list[str] = []
+        """The news of the way to the host."""
+        self.lock = threading.Lock()
+        self.clock = clock
+        self.host = RemoteHost(link, "build1", key=key, clock=clock, **more)
+        # Whoever decides on the host itself is the operator here, so that both sides say the same.
+        self.source = RemoteSource(self.host, own_keys=lambda: [""])
+
+    def look(self):
+        self.source.start(self.receive)
+
+    def receive(self, batch: Batch):
+        with self.lock:
+            tree = Tree() if batch.anew else self.tree
+            for one in batch.events:
+                tree.add([one])
+                if isinstance(one, Lost | Reached):
+                    self.told.append(type(one).__name__)
+            tree.apply(Tick(0, self.clock()))
+            self.tree, self.health = tree, batch.health
+
+    def until(self, is_so: Callable[[], bool]):
+        until(is_so, lambda: (self.health, [*self.tree.tasks], self.told))
+
+    @property
+    def is_live(self) -> bool:
+        return self.health.mode == "live" and self.tree.lost_since is None
+
+    def document(self, workspace: str) -> dict[str, Any]:
+        """The document of `tree --json`, as it is seen here."""
+        with self.lock:
+            self.tree.apply(Tick(0, self.clock()))
+            problems = [tuple(one) for one in self.health.problems]
+            return json.loads(json.dumps(tree_document(self.tree, workspace, problems)))  # type: ignore[no-any-return]

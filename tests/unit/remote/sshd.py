@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.pipe import ProcessLink
-from tests.unit.remote.seen import Seen
+from tests.unit.remote.between import Seen
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN = Path(sys.executable).parent

@@ -11,7 +11,7 @@ from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
-from tests.unit.remote.seen import until
+from tests.unit.remote.between import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 from tests.unit.test_everywhere import session
 

@@ -1,16 +1,46 @@
 """A host whose key is trusted, and that says whatever it likes: the screen goes on, and believes of others nothing."""
 
+import os
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.events import Gone
-from agentwatch.remote.protocol import EARLIEST, LATEST, Beat, Entry, Hello, Observed, Reply, Result, Workspace, signed
-from tests.unit.delegation.events import Recorder, handoff
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.decision import Request, RequestKind
+from agentwatch.delegation.events import Event, Gone, Ran, Requested, Run, RunState, Seen, Unreadable
+from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
+from agentwatch.remote.log import MOST, weight
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive
+from agentwatch.remote.protocol import (
+    EARLIEST,
+    LATEST,
+    PROTOCOL,
+    Beat,
+    Entry,
+    Frame,
+    Hello,
+    Observed,
+    Reply,
+    Result,
+    Standing,
+    Watch,
+    Workspace,
+    entry_of,
+    signed,
+    unpack,
+)
+from agentwatch.sources import Batch, Health
+from tests.unit.delegation.events import BROKEN, Recorder, handoff
 from tests.unit.remote.between import KEY, pair
-from tests.unit.remote.shapes import any_of
+from tests.unit.remote.test_protocol import any_of
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
 TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), float("nan")])
@@ -64,3 +94,137 @@ def test_a_greeting_that_takes_much_memory_is_not_heard():
     assert [task["task_id"] for task in before["tasks"]] == ["a"]
     assert screen.document() == before
     assert screen.host._epoch == host.epoch
+
+
+NOW = 1_700_000_000.0
+SHOP = (Workspace(id="shop", path="/w", name="shop"),)
+Make = Callable[[int], Event]
+
+
+def task(seq: int) -> Event:
+    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", handoff(f"t{seq}"))
+
+
+def version(seq: int) -> Event:
+    """Of one file, again and again another document."""
+    return Seen(seq, NOW, "a.json", f"{seq:064x}", handoff("a"))
+
+
+def large(seq: int) -> Event:
+    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", Handoff(f"t{seq}", "x" * (4 << 20)))
+
+
+def run(seq: int) -> Event:
+    place = f"/{seq}.jsonl"
+    who: dict[str, Any] = {"source": "s", "session_id": str(seq), "parent_session": None, "place": place}
+    return Ran(seq, NOW, f"s:{place}", Run(**who, state=RunState.ENDED, started_at=NOW, updated_at=NOW))
+
+
+def request(seq: int) -> Event:
+    name = f"{seq:032x}"
+    what: dict[str, Any] = {"tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "ls", "nonce": "n"}
+    who: dict[str, Any] = {"request_id": name, "source": "s", "session_id": "1", "asked_at": NOW}
+    return Requested(seq, NOW, name, Request(kind=RequestKind.PERMISSION, **who, **what))
+
+
+def hello(epoch: str, **more: Any) -> Hello:
+    who: dict[str, Any] = {"protocol": PROTOCOL, "agentwatch": "1", "host": "b", "host_key": KEY.public.text}
+    return Hello(**who, epoch=epoch, began_at=NOW, now=time.time(), **more)
+
+
+class Flood(Link):
+    """A host that says who it is, lives, and says `more` without an end."""
+
+    def __init__(self, more: Callable[[int], bytes | Frame]):
+        self.more, self.over = more, threading.Event()
+        self.echo: dict[str, float] = {}
+
+    def start(self, receive: Receive, change: Change):
+        self.receive = receive
+        change(LinkState(up=True))
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def send(self, message: bytes, to: str = ""):
+        if isinstance(frame := unpack(message), Watch):
+            self.echo = {frame.screen: frame.sent}
+
+    def run(self):
+        for number in count():
+            if self.over.wait(0.001):
+                return
+            alive = hello("e", workspaces=SHOP, echo=self.echo), Beat(epoch="e", now=time.time(), echo=self.echo)
+            for said in (*(alive if number % 8 == 0 else ()), self.more(number)):
+                self.receive(said if isinstance(said, bytes) else signed(said, KEY))
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
+
+
+def scanned(more: Callable[[int], bytes | Frame], *, hurry: float) -> tuple[Batch, RemoteSource]:
+    """The news that a command gets of this host, by a clock that hurries."""
+    host = RemoteHost(Flood(more), "build1", key=KEY.public, steady=lambda: time.monotonic() * hurry)
+    source = RemoteSource(host)
+    try:
+        return source.scan(), source
+    finally:
+        source.stop()
+
+
+def telling(make: Make, each: int, parts: int = 1 << 40) -> Callable[[int], Frame]:
+    """So many parts of everything, with so many entries each; the last one says that this is all."""
+
+    def more(number: int) -> Frame:
+        if number >= parts:
+            return Beat(epoch="e", now=time.time())
+        made: list[Event | Standing] = [make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each)]
+        made += [Standing(Health("live", ""), settled=True)] * (number == parts - 1)
+        entries = tuple(filter(None, map(entry_of, made)))
+        return Observed(workspace="shop", epoch="e", after=0, upto=9, part=number, parts=parts, entries=entries)
+
+    return more
+
+
+@pytest.mark.parametrize(
+    ("make", "each", "kind"), [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")]
+)
+def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
+    most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
+    batch, source = scanned(telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
+    assert source.log.held[kind] <= MOST[kind]
+    assert len(batch.events) <= MOST["runs"] + 1
+    assert batch.health.mode == "degraded"
+    assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda _: os.urandom(1 << 16),
+        lambda number: Beat(epoch="e", now=time.time(), echo={str(one): NOW for one in range(number % 1_000)}),
+        lambda number: hello(f"e{number}"),
+        telling(version, 100),
+    ],
+)
+def test_a_command_ends_in_its_time_while_more_comes(more):
+    batch, source = scanned(more, hurry=20)
+    assert len(batch.events) < 1_000
+    assert len(source.log.events()) < 1_000
+
+
+def test_after_a_flood_of_news_the_tree_is_made_anew():
+    """Of what is gone again, a tree that remembers would hold everything."""
+    host, screen = pair()
+    host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
+    screen.exchange()
+    for seq in range(2, 200):
+        # In the log each takes the place of the one before.
+        host.see([Unreadable(seq, NOW + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
+        screen.exchange()
+    held = [0]
+    for batch in screen.batches:
+        size = sum(weight(one) for one in batch.events if isinstance(one, Unreadable))
+        held.append(size if batch.anew else held[-1] + size)
+    assert max(held) < 1.1 * MOST_NEWS
+    assert any(batch.anew for batch in screen.batches)

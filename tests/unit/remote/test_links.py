@@ -24,8 +24,8 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.view.document import tree_document
 from tests.broker import running
 from tests.unit.decisions.made import KIM
+from tests.unit.remote.between import Seen, until
 from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
-from tests.unit.remote.seen import Seen, until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
