@@ -56,11 +56,9 @@ WATCH_SECONDS = 5.0
 _GRACE_SECONDS = 2.0  # A link that is down for less is not told: it may be up again at once
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-ANSWER_SECONDS = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
-AGAIN_SECONDS = 2.0
 _LARGEST_RESULT = 4 * MEBIBYTE  # Bytes that the result of a decision takes: more than the largest envelope that is read
 # Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much.
-LARGEST_ANSWER = 16 * MEBIBYTE
+_LARGEST_ANSWER = 16 * MEBIBYTE
 _MOST_PARTS = 1_024
 _CONNECT_SECONDS = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
 SCAN_SECONDS = 30.0  # A command waits no longer for a host
@@ -68,7 +66,6 @@ SCAN_SECONDS = 30.0  # A command waits no longer for a host
 MOST_NEWS = 256 * MEBIBYTE
 # Seconds after which what is known takes the place of what was shown, though the relay has not seen everything.
 _PATIENCE = 10.0
-_LONGEST = 600  # Characters of how well a host sees, where there is no room for more
 _MOST_WORKSPACES = 1_000  # Each has a place in every beat; people work in dozens
 _LARGEST_HELLO = 8 * 1024 * 1024  # Bytes that a hello takes here: 8 KiB for the names and paths of each workspace
 
@@ -84,6 +81,9 @@ def _is_whole(replies: Sequence[Reply]) -> bool:
 
 class RemoteHost:
     """One host behind a link, for any thread; `key` and `accept` are as `Verifier` has them."""
+
+    answer_seconds = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
+    again_seconds = 2.0
 
     def __init__(
         self,
@@ -188,8 +188,8 @@ class RemoteHost:
     def why(self) -> str:
         """Why nothing is known of it, and what to do, in a sentence that begins with its name, without that and the
         full stop; may quote foreign text."""
-        known = self._state.words or self._clock_trouble
-        known = known or ("it does not answer" if self._state.up else "the connection is being made")
+        silent = "it does not answer" if self._state.up else "the connection is being made"
+        known = self._state.words or self._clock_trouble or silent
         return self._verifier.why or f"{UNREACHED}{known}"
 
     @property
@@ -232,11 +232,11 @@ class RemoteHost:
     def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
         """Say something again and again until its answers are there, or nobody answers; gives those that there are."""
         answers = self._answers[key] = []
-        end = time.monotonic() + ANSWER_SECONDS
+        end = time.monotonic() + self.answer_seconds
         with self._news:
             while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
                 self._link.send(pack(frame))
-                self._news.wait_for(partial(is_over, answers), min(AGAIN_SECONDS, end - now))
+                self._news.wait_for(partial(is_over, answers), min(self.again_seconds, end - now))
             del self._answers[key]
         return answers
 
@@ -248,7 +248,7 @@ class RemoteHost:
             if replies is None or not is_sane or any(one.parts != reply.parts for one in replies):
                 return
             size = sum(len(one.data) for one in replies) + len(reply.data)
-            if size <= LARGEST_ANSWER and all(one.part != reply.part for one in replies):
+            if size <= _LARGEST_ANSWER and all(one.part != reply.part for one in replies):
                 replies.append(reply)
                 if _is_whole(replies):
                     self._news.notify_all()
@@ -524,7 +524,8 @@ class RemoteSource(Source):
                     self.log.remove_last(added)
                     self._dropped.update(over)
                     if isinstance(added, Standing):
-                        short = Health(added.health.mode, added.health.detail[:_LONGEST])
+                        # There is no room for more.
+                        short = Health(added.health.mode, added.health.detail[:600])
                         self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
