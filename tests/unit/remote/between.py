@@ -1,9 +1,9 @@
-"""A host and a screen in one process, and nothing between them but what the test lets pass."""
+"""Both ends of a link in the hand of a test: what each hears, and a host and a screen with nothing between them."""
 
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,6 +36,41 @@ def document_of(tree: Tree, now: float) -> dict[str, Any]:
     """The document of `tree --json`, as it is printed then."""
     tree.apply(Tick(0, now))
     return json.loads(json.dumps(tree_document(tree, "/w")))  # type: ignore[no-any-return]
+
+
+class Heard:
+    """The messages that one end has heard, and the states of its link."""
+
+    def __init__(self):
+        self.messages: list[bytes] = []
+        self.states: list[LinkState] = []
+
+    def until(self, is_so: Callable[[], bool]):
+        until(is_so, lambda: ([one[:80] for one in self.messages[-5:]], self.states))
+
+    def has(self, message: bytes):
+        self.until(lambda: message in self.messages)
+
+    def is_up(self):
+        self.until(lambda: bool(self.states) and self.states[-1].up)
+
+
+Start = Callable[[Link], Heard]
+
+
+def starting() -> Iterator[Start]:
+    """Starts ends, and stops them when the test is over."""
+    ends: list[Link] = []
+
+    def start(end: Link) -> Heard:
+        heard = Heard()
+        end.start(heard.messages.append, heard.states.append)
+        ends.append(end)
+        return heard
+
+    yield start
+    for end in ends:
+        end.stop()
 
 
 class Seen:

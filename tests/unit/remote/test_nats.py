@@ -19,7 +19,7 @@ from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked,
 from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
 from agentwatch.remote.pipe import Link
 from tests.broker import DAY, Broker, certify, jwts, key_of, new_key, running
-from tests.unit.remote.links import Heard, starting
+from tests.unit.remote.between import Heard, starting
 
 started = pytest.fixture(starting)
 
