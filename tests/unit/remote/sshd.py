@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 from agentwatch.remote.address import Address, parse
-from agentwatch.remote.pipe import ProcessLink
-from tests.unit.remote.between import Seen
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN = Path(sys.executable).parent
@@ -58,14 +56,10 @@ class Sshd:
         ]
         (place / "ssh_config").write_text("\n".join(config) + "\n")
         self.program = ("ssh", "-F", str(place / "ssh_config"))
-        self.process: subprocess.Popen[bytes]
-        self.begin()
-
-    def begin(self):
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        with (self.place / "sshd.log").open("ab") as log:
-            command = [SSHD, "-D", "-e", "-f", str(self.place / "sshd_config")]
+        with (place / "sshd.log").open("ab") as log:
+            command = [SSHD, "-D", "-e", "-f", str(place / "sshd_config")]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         until = time.monotonic() + 20
         while time.monotonic() < until:
@@ -73,7 +67,7 @@ class Sshd:
                 if one.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.02)
-        raise AssertionError((self.place / "sshd.log").read_text())
+        raise AssertionError((place / "sshd.log").read_text())
 
     def address(self, path: Path | str) -> Address:
         return parse(f"ssh://127.0.0.1:{self.port}{path}", "build1")
@@ -90,13 +84,16 @@ class Sshd:
 
     def relays(self) -> list[int]:
         """The relays that run there, by their process ids."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                home = f"HOME={self.home}".encode() in (place / "environ").read_bytes().split(b"\0")
-                words = (place / "cmdline").read_bytes().split(b"\0")
-                found += [int(place.name)] * (home and b"relay" in words and b"python" in words[0])
-        return found
+        return [
+            pid
+            for pid, words in _processes(f"HOME={self.home}".encode()).items()
+            if b"relay" in words and b"python" in words[0]
+        ]
+
+    def clients(self) -> list[int]:
+        """Each `ssh` that is connected, by its process id."""
+        config = os.fsencode(self.program[2])
+        return [pid for pid, words in _processes().items() if words[0].endswith(b"ssh") and config in words]
 
     def stop(self):
         self.process.kill()
@@ -109,13 +106,14 @@ class Sshd:
             )
 
 
-class SeenBySsh(Seen):
-    """The view of one workspace behind a real ssh."""
-
-    def __init__(self, sshd: Sshd, path: Path | str):
-        self.link = ProcessLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
-        super().__init__(self.link)
-        self.look()
+def _processes(variable: bytes = b"") -> dict[int, list[bytes]]:
+    """The words of all processes that have this in their environment, by their ids."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable in (place / "environ").read_bytes().split(b"\0"):
+                found[int(place.name)] = (place / "cmdline").read_bytes().split(b"\0")
+    return found
 
 
 def _free_port() -> int:

@@ -14,6 +14,7 @@ from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, RunSt
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
+from agentwatch.remote.host import RemoteSource
 from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import LinkState
 from agentwatch.remote.protocol import entry_of, signed, unpack
@@ -331,6 +332,18 @@ def test_another_key_than_before_is_not_believed():
         " then start again"
     )
     assert screen.host.hello is None
+
+
+def test_stopping_a_source_ends_no_connection_of_another():
+    _, screen = pair()
+    second, never = RemoteSource(screen.host), RemoteSource(screen.host)
+    second.start(lambda _: None)
+    never.stop()
+    for _ in range(2):
+        screen.source.stop()
+    assert screen.link.is_up
+    second.stop()
+    assert not screen.link.is_up
 
 
 def test_the_way_to_a_host_and_its_trust_are_told():

@@ -1,6 +1,5 @@
-"""A host and the screens of a fleet hear each other over a real NATS server: with
-many hosts, after a crash, over TLS, with files of credentials; and what is told where one of these is not as it has to
-be."""
+"""Hosts and screens hear each other over a real NATS server; with the accounts that `fleet config` prints, a host says
+only what is its own, and reads only what is for it; and it is told where something is not as it has to be."""
 
 import asyncio
 import json
@@ -14,12 +13,16 @@ import pytest
 from nats.aio.client import Client
 
 from agentwatch.cli import run
-from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.keys import Keys, Role
+from agentwatch.remote.address import parse
+from agentwatch.remote.host import Fleet
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked, connected
 from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
 from agentwatch.remote.pipe import Link
+from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace, signed
+from agentwatch.state import workspace_id
 from tests.broker import DAY, Broker, certify, jwts, key_of, new_key, running
-from tests.unit.remote.between import Heard, starting
+from tests.unit.remote.between import Heard, starting, until
 
 started = pytest.fixture(starting)
 
@@ -27,6 +30,15 @@ started = pytest.fixture(starting)
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
     yield from running(tmp_path_factory.mktemp("broker"))
+
+
+def kept(broker: Broker, login: Login | None = None) -> dict[str, int]:
+    """How many messages are kept, by their subjects."""
+
+    async def look(client: Client) -> dict[str, int]:
+        return (await client.jetstream().stream_info(STREAM, subjects_filter=">")).state.subjects or {}
+
+    return asked(broker.url, login or Login(), look)
 
 
 def said_in(hears: Heard, end: Link, shown: Heard, link: Link):
@@ -47,12 +59,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
         for number in range(3):
             end.keep(b"kept %d of " % number + end.host.encode())
     links = [hub.link(key.public) for key in keys]
-
-    async def is_kept(client: Client) -> int:
-        return sum(((await client.jetstream().stream_info(STREAM, store_subject("*"))).state.subjects or {}).values())
-
-    while asked(broker.url, Login(), is_kept) < len(keys):
-        time.sleep(0.01)
+    until(lambda: {store_subject(link.host) for link in links} <= kept(broker).keys())
     for end in ends[1:]:
         # Of a host that is off, the last word is known.
         end.stop()
@@ -63,10 +70,27 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
     other = NatsHub(broker.url, Login()).link(keys[0].public)
     here, there = started(other), Heard()
     here.is_up()
-    links[0].receive = there.receive
+    links[0].receive = there.messages.append
     ends[0].send(b"only for one", hub.screen)
     there.has(b"only for one")
     assert b"only for one" not in here.messages
+
+
+def test_names_of_workspaces_lead_to_no_directory_here(broker, tmp_path, monkeypatch, started):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    Keys().create()
+    key, own = new_key(), workspace_id(tmp_path)
+    Keys().trust_other(Role.HOST, key.public, "box")
+    known = [Workspace(id=name, path="/w", name="shop") for name in ("../../etc", "/etc", "", "..", own)]
+    who = {"protocol": PROTOCOL, "agentwatch": "1.0", "host": "box", "host_key": key.public.text, "epoch": "e"}
+    hello = Hello(**who, began_at=0.0, now=0.0, workspaces=tuple(known))
+    end = NatsEnd(broker.url, key)
+    started(end).is_up()
+    end.keep(signed(hello, key))
+    until(lambda: store_subject(end.host) in kept(broker))
+    fleet = Fleet([parse(f"{broker.url}/box")])
+    assert [place.workspace for place in fleet.found().places] == [Path(f"/nats:box/{own}")]
+    fleet.close()
 
 
 def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path, started):
@@ -160,8 +184,9 @@ def test_no_encryption_and_broken_credentials_are_named(broker, tmp_path):
         assert why_not(broker.url, Login(creds=str(file))).startswith(f"{file} is neither a .creds file")
 
 
+# With accounts
+
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
-SECONDS = 60
 BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 
 
@@ -170,22 +195,42 @@ def spoken(tmp_path_factory):
     """A server on which everybody is somebody, and each host has told one thing."""
     text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
     for broker in running(tmp_path_factory.mktemp("broker"), text, Login(KIM)):
-        for count, key in enumerate((BOX, OTHER), 1):
-            end, heard = NatsEnd(broker.url, key), Heard()
-            end.start(heard.receive, heard.change)
-            heard.is_up()
-            end.keep(b"mine")
-            while len(subjects(broker)) < count:
+        for started in starting():
+            for key in (BOX, OTHER):
+                end = NatsEnd(broker.url, key)
+                started(end).is_up()
+                end.keep(b"mine")
+            while len(kept(broker, Login(KIM))) < 2:
                 time.sleep(0.01)
-            end.stop()
         yield broker
 
 
-def subjects(broker: Broker) -> dict[str, int]:
-    async def look(client: Client) -> dict[str, int]:
-        return (await client.jetstream().stream_info(STREAM, subjects_filter=">")).state.subjects or {}
+async def hear(client: Client, *subjects: str) -> list[str]:
+    """The subjects of all that is said from now on, as they come."""
+    heard: list[str] = []
 
-    return asked(broker.url, Login(KIM), look)
+    async def note(message: object):
+        heard.append(message.subject)
+
+    for subject in subjects:
+        await client.subscribe(subject, cb=note)
+    await client.flush()
+    return heard
+
+
+async def say(broker: Broker, login: Login, *subjects: str):
+    async with connected(broker.url, login, "evil") as client:
+        for subject in subjects:
+            await client.publish(subject, b'{"batch": 1}', reply="stolen")
+        await client.flush()
+
+
+async def has_come(client: Client, heard: list[str], subject: str) -> list[str]:
+    """Wait until it is heard; all that was said before it is heard then, too."""
+    async with asyncio.timeout(60):
+        while subject not in heard:
+            await client.flush()
+    return heard
 
 
 @pytest.mark.parametrize(
@@ -201,27 +246,15 @@ def subjects(broker: Broker) -> dict[str, int]:
     ],
 )
 def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken, subject):
-    before = subjects(spoken)
-    heard: list[str] = []
+    before, end = kept(spoken, Login(KIM)), screen_subject(BOX_ID, "end")
 
-    async def listen(client: Client):
-        async def hear(message: object):
-            heard.append(message.subject)
+    async def listen(client: Client) -> list[str]:
+        heard = await hear(client, "agentwatch.>")
+        await say(spoken, Login(BOX), subject, end)
+        return await has_come(client, heard, end)
 
-        await client.subscribe("agentwatch.>", cb=hear)
-        await client.flush()
-        async with connected(spoken.url, Login(BOX), "evil") as evil:
-            await evil.publish(subject, b'{"batch": 1}', reply="stolen")
-            # Whatever the first did was done before this is heard.
-            await evil.publish(screen_subject(BOX_ID, "end"), b"end")
-            await evil.flush()
-        async with asyncio.timeout(SECONDS):
-            while screen_subject(BOX_ID, "end") not in heard:
-                await client.flush()
-
-    asked(spoken.url, Login(KIM), listen)
-    assert heard == [screen_subject(BOX_ID, "end")]
-    assert subjects(spoken) == before
+    assert asked(spoken.url, Login(KIM), listen) == [end]
+    assert kept(spoken, Login(KIM)) == before
 
 
 @pytest.mark.parametrize(
@@ -244,54 +277,34 @@ def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
 
 
 def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
+    own, other = host_subject(BOX_ID), host_subject(OTHER_ID)
+
     async def spy(client: Client) -> list[str]:
-        heard: list[str] = []
+        heard = await hear(client, ">", "agentwatch.>", other, "$KV.>", "_INBOX.>", "$JS.>")
+        await say(spoken, Login(KIM), other, screen_subject(OTHER_ID, "x"), own)
+        return await has_come(client, heard, own)
 
-        async def hear(message: object):
-            heard.append(message.subject)
-
-        for subject in (">", "agentwatch.>", host_subject(OTHER_ID), "$KV.>", "_INBOX.>", "$JS.>"):
-            await client.subscribe(subject, cb=hear)
-        await client.flush()
-        async with connected(spoken.url, Login(KIM), "kim") as kim:
-            for subject in (host_subject(OTHER_ID), screen_subject(OTHER_ID, "x"), host_subject(BOX_ID)):
-                await kim.publish(subject, b"x")
-            await kim.flush()
-        async with asyncio.timeout(SECONDS):
-            while host_subject(BOX_ID) not in heard:
-                await client.flush()
-        return heard
-
-    assert set(asked(spoken.url, Login(BOX), spy)) == {host_subject(BOX_ID)}
+    assert set(asked(spoken.url, Login(BOX), spy)) == {own}
 
 
 def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
     async def wipe(client: Client) -> bytes:
         return (await client.request(store_subject(BOX_ID), b"", timeout=5, headers={"Nats-Rollup": "all"})).data
 
-    before = subjects(spoken)
+    before = kept(spoken, Login(KIM))
     assert "rollup" in json.loads(asked(spoken.url, Login(BOX), wipe))["error"]["description"]
-    assert subjects(spoken) == before
+    assert kept(spoken, Login(KIM)) == before
 
 
-def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken):
-    for login in (Login(EVE), Login()):
-        link, shown = NatsHub(spoken.url, login).link(BOX.public), Heard()
-        link.start(shown.receive, shown.change)
-        shown.until(lambda shown=shown: bool(shown.states))
-        link.stop()
-        assert "does not know this key" in shown.states[0].words
+@pytest.mark.parametrize("login", [Login(EVE), Login()])
+def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken, started, login):
+    shown = started(NatsHub(spoken.url, login).link(BOX.public))
+    shown.until(lambda: bool(shown.states))
+    assert "does not know this key" in shown.states[0].words
 
 
-def test_a_host_that_is_not_in_the_configuration_has_never_spoken(spoken):
-    links = {key: NatsHub(spoken.url, Login(KIM)).link(key.public) for key in (EVE, BOX)}
-    heard = {key: Heard() for key in links}
-    for key, link in links.items():
-        link.start(heard[key].receive, heard[key].change)
-    heard[EVE].until(
-        lambda: "has never spoken on nats://127.0.0.1" in heard[EVE].states[-1].words if heard[EVE].states else False
-    )
-    heard[BOX].until(lambda: bool(heard[BOX].messages))
-    assert {state.words for state in heard[BOX].states} == {""}
-    for link in links.values():
-        link.stop()
+def test_a_host_that_is_not_in_the_configuration_has_never_spoken(spoken, started):
+    eve, box = (started(NatsHub(spoken.url, Login(KIM)).link(key.public)) for key in (EVE, BOX))
+    eve.until(lambda: any("has never spoken on nats://127.0.0.1" in state.words for state in eve.states))
+    box.until(lambda: bool(box.messages))
+    assert {state.words for state in box.states} == {""}
