@@ -21,9 +21,8 @@ from agentwatch.remote.nats import Login, NatsHub, asked
 from agentwatch.remote.nats_accounts import accounts, host_of, host_subject, screen_subject, store_subject
 from agentwatch.remote.protocol import Observed, signed
 from tests.broker import Broker, Wire, new_key
-from tests.unit.decisions.made import KIM
 from tests.unit.remote.between import Seen, until
-from tests.unit.remote.far import ALICE, Host, Said, desk_of, told_the_truth
+from tests.unit.remote.far import OPERATORS, Host, Said, told_the_truth
 from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
@@ -63,12 +62,12 @@ class Machine(Host):
 class Operator:
     """Somebody on another machine, and what their screen shows."""
 
-    def __init__(self, root: Path, url: str, machine: Machine, key: SigningKey):
-        self.machine, self.ahead = machine, 0.0
+    def __init__(self, url: str, machine: Machine, name: str):
+        self.ahead, key = 0.0, machine.keys[name]
         link = NatsHub(url, Login(key)).link(machine.key.public)
         clock, own_key = lambda: time.time() + self.ahead, lambda: key.public.text
         self.seen = Seen(link, machine.key.public, clock=clock, own_key=own_key)
-        self.desk = desk_of(self.seen.host, lambda: self.seen.source.workspace_id, root, key)
+        self.desk = machine.operator(self.seen.host, lambda: self.seen.source.workspace_id, name)
         self.seen.look()
 
     def has(self, task: str) -> bool:
@@ -88,7 +87,7 @@ class Operator:
 
     def differences(self, there: list[dict[str, Any]]) -> list[object]:
         """All that the screen shows otherwise: the task, the key, what it says and what the host says."""
-        here = [task | {"host": None} for task in self.seen.document("/w")["tasks"]]
+        here = [task | {"host": None} for task in self.seen.document()["tasks"]]
         found: list[object] = [len(here)] * (len(here) != len(there))
         for one, task in zip(here, there, strict=False):
             found += [(one["task_id"], key, one[key], task[key]) for key in one if one[key] != task[key]]
@@ -113,15 +112,15 @@ class Fleet:
 
     def __init__(self, root: Path, ahead: float):
         self.machine, self.eve = Machine(root / "build1", ahead), new_key()
-        names = [("kim", KIM.public), ("alice", ALICE.public)]
+        names = [(name, self.machine.keys[name].public) for name in OPERATORS]
         text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
-        self.broker = Broker(root / "broker", text).start().make_store(Login(KIM))
+        self.kim = self.machine.keys["kim"]
+        self.broker = Broker(root / "broker", text).start().make_store(Login(self.kim))
         self.wire, self.there = Wire(self.broker), Wire(self.broker)
         self.machine.url = self.there.url
         self.machine.start()
-        keys = {"kim": KIM, "alice": ALICE}
-        self.operators = [Operator(root / name, self.wire.url, self.machine, key) for name, key in keys.items()]
-        self.spy = Spy(self.broker.url, Login(KIM))
+        self.operators = [Operator(self.wire.url, self.machine, name) for name in OPERATORS]
+        self.spy = Spy(self.broker.url, Login(self.kim))
 
     def stop(self):
         for one in self.operators:
@@ -143,7 +142,7 @@ class Fleet:
         self.broker.kill()
         shutil.rmtree(self.broker.store)
         self.broker.start()
-        self.broker.make_store(Login(KIM))
+        self.broker.make_store(Login(self.kim))
 
     def kill_relay(self):
         self.machine.kill()
@@ -158,7 +157,7 @@ class Fleet:
     def replay(self):
         """All that was said lately is delivered again, doubled and in any order, requests for decisions, too."""
         heard = list(self.spy.heard)
-        self.publish(KIM, random.sample(heard, len(heard)) * 2)
+        self.publish(self.kim, random.sample(heard, len(heard)) * 2)
 
     def forge(self):
         """Frames and decisions of somebody with another key, and true ones that were changed."""
@@ -173,7 +172,7 @@ class Fleet:
             changed = bytearray(data)
             changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
             lies.append((subject, bytes(changed)))
-        self.publish(ALICE, lies)
+        self.publish(self.machine.keys["alice"], lies)
         # A sandbox with a key of its own says something for the host.
         self.publish(self.eve, [(subject, b"evil") for subject in (*screens, store_subject(host), host_subject(host))])
 
@@ -224,7 +223,7 @@ def test_whatever_fails_each_decision_counts_once(fleet, start):
         getattr(fleet, fault)()
         for one in deciding:
             one.join()
-        told_the_truth([record for record in machine.records() if record.task_id == task], said)
+        told_the_truth(machine, task, said)
         # The decision of one may be in sight of the other before that one sends its own.
         words = {"otherwise" if "already decided" in one.word else one.word for one in said}
         assert words == {"recorded", "otherwise"}, (fault, [one.word for one in said])
