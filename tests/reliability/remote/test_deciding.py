@@ -1,6 +1,7 @@
 """Decisions over a network that loses, doubles, delays, reorders, replays and forges, and over ssh, to relays and from
 screens that are killed: one is recorded or none, and what everybody is told is so."""
 
+import errno
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -17,12 +19,11 @@ import pytest
 
 from agentwatch.decisions.record import Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.disk import Disk
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.pipe import ProcessLink
 from agentwatch.remote.protocol import Outcome, Result
-from tests.unit.decisions.made import NOON, Quick
+from tests.unit.decisions.made import NOON, QUICK, Quick
 from tests.unit.remote.between import Seen, until
 from tests.unit.remote.far import OPERATORS, Host, Line, Said, told_the_truth
 from tests.unit.remote.sshd import BIN, Sshd, needs_sshd
@@ -37,9 +38,8 @@ HOUR = timedelta(hours=1)
 def decide_all(desks: list[RemoteDesk], subjects: list[Subject], dice: random.Random) -> tuple[list[Said], Any]:
     """Each operator decides, at the same time; gives what they are told, and what waits for it."""
     said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in desks]
-    threads = [
-        threading.Thread(target=one.decide, args=given) for one, *given in zip(said, desks, subjects, strict=True)
-    ]
+    deciding = zip(said, desks, subjects, strict=True)
+    threads = [threading.Thread(target=one.decide, args=given) for one, *given in deciding]
     for thread in threads:
         thread.start()
     return said, lambda: [thread.join() for thread in threads]
@@ -160,71 +160,35 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
 # Killed at each step
 
 
-class Deadly(Quick):
-    """Ends its process, as kill -9 does, before call number `at` to the system, or right behind it."""
+class Dead(Quick):
+    """From call number `at` on, none changes anything any more: as if its process was killed with -9 there."""
 
-    def __init__(self, at: int, *, behind: bool):
-        self.left, self.behind = at, behind
+    def __init__(self, at: int):
+        self.left = at
+        for name in ("write", "link", "rename", "unlink", "mkdir", "fsync", "flock"):
+            setattr(self, name, partial(self.do, getattr(QUICK, name)))
 
-    def __getattribute__(self, name: str) -> Any:
-        call = super().__getattribute__(name)
-        if name not in _DEADLY:
-            return call
-
-        def counted(*given: Any, **more: Any) -> Any:
-            self.left -= 1
-            if self.left == 0 and not self.behind:
-                os.kill(os.getpid(), signal.SIGKILL)
-            done = call(*given, **more)
-            if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done
-
-        return counted
+    def do(self, call: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        self.left -= 1
+        if self.left <= 0:
+            raise OSError(errno.EIO, "dead")
+        return call(*given, **more)
 
 
-_DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flock"})
-"""These change something, or let others do so."""
-
-
-_PATIENCE = 60
-"""Seconds in which a process has been killed or has ended."""
-
-
-def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
-    """Whether doing this in a process of its own was cut off there."""
-    child = os.fork()
-    if child == 0:
-        # What a thread of another test holds, nobody gives back here.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_PATIENCE)
-        try:
-            do(Deadly(at, behind=behind))
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFSIGNALED(status) or os.WTERMSIG(status) == signal.SIGKILL, "it was held up"
-    return os.WIFSIGNALED(status)
-
-
-@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("outcome", [Outcome.RECORDED, Outcome.DECIDED_OTHERWISE])
-def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, behind, outcome):
-    at, cut = 0, True
-    while cut:
+def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, outcome):
+    at, disk = 0, Dead(0)
+    while disk.left <= 0:
         at += 1
         host = Host(tmp_path / f"{at}")
         host.fail()
         if outcome is Outcome.DECIDED_OTHERWISE:
             host.record(host.signed(by="alice"))
         text = host.signed(action=Action.ABORT)
-
-        def record(disk: Disk, host: Host = host, text: str = text):
-            host.disk = disk
-            host.forget()
-            host.record(text)
-
-        cut = killed(record, at, behind=behind)
+        host.disk = disk = Dead(at)
+        host.forget()
+        host.record(text)
+        host.disk = QUICK
         host.forget()
         assert [host.record(text).outcome for _ in range(2)] == [outcome] * 2, at
         (made,) = host.records()

@@ -1,4 +1,5 @@
-"""A host whose key is trusted, and that says whatever it likes: the screen goes on, and believes of others nothing."""
+"""A host whose key is trusted, and that says whatever it likes, as much as it likes: the screen goes on, and believes
+of others nothing; a command ends in its time, and says what is missing."""
 
 import os
 import threading
@@ -13,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.decision import Request, RequestKind
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Run, RunState, Seen, Unreadable
+from agentwatch.contracts.shapes import Fields, Handoff
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
 from agentwatch.remote.log import MOST, weight
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
@@ -38,8 +38,9 @@ from agentwatch.remote.protocol import (
     unpack,
 )
 from agentwatch.sources import Batch, Health
-from tests.unit.delegation.events import BROKEN, Recorder, handoff
-from tests.unit.remote.between import KEY, pair
+from tests.unit.delegation.asking import ran, request, requested, session
+from tests.unit.delegation.events import BROKEN, handoff
+from tests.unit.remote.between import KEY, NOON, pair
 from tests.unit.remote.test_protocol import any_of
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
@@ -65,71 +66,45 @@ def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
 @given(st.data())
 def test_whatever_a_host_says_the_screen_goes_on(data):
     host, screen = pair()
-    screen.exchange()
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
         # Only the echo of what was just said counts.
         echo = {screen.host.screen: screen.host.steady()}
         said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
-        screen.host._receive(signed(said, KEY))
+        screen.link.receive(signed(said, KEY))
         host.time.at += 1
         screen.host.tick()
     assert isinstance(screen.document()["tasks"], list)
     assert screen.host.why
 
 
+def seen(seq: int, document: Fields, name: object = "a") -> Seen:
+    return Seen(seq, NOON, f"{name}.json", f"{seq:064x}", document)
+
+
 def test_a_greeting_that_takes_much_memory_is_not_heard():
     host, screen = pair()
-    host.see([Recorder().seen("a.json", handoff("a"))])
+    host.see([seen(1, handoff("a"))])
     screen.exchange()
     before = screen.document()
-    sent = screen.host.steady()
-    for count, name in ((30_000, "x"), (2, "x" * (5 << 20))):
-        many = tuple(Workspace(id=f"{number:x}", path="", name=name) for number in range(count))
-        hello = host._hello().model_copy(
-            update={"epoch": "flood", "workspaces": many, "echo": {screen.host.screen: sent}}
-        )
+    echo = {screen.host.screen: screen.host.steady()}
+    for number, name in ((30_000, "x"), (2, "x" * (5 << 20))):
+        many = tuple(Workspace(id=f"{one:x}", path="", name=name) for one in range(number))
+        flood = host.hello().model_copy(update={"epoch": "flood", "workspaces": many, "echo": echo})
         with suppress(ValueError):
-            screen.host._receive(signed(hello, KEY))
+            screen.link.receive(signed(flood, KEY))
         screen.exchange()
     assert [task["task_id"] for task in before["tasks"]] == ["a"]
     assert screen.document() == before
-    assert screen.host._epoch == host.epoch
+    assert screen.host.hello is not None
+    assert screen.host.hello.epoch == host.epoch
 
 
-NOW = 1_700_000_000.0
-SHOP = (Workspace(id="shop", path="/w", name="shop"),)
-Make = Callable[[int], Event]
-
-
-def task(seq: int) -> Event:
-    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", handoff(f"t{seq}"))
-
-
-def version(seq: int) -> Event:
-    """Of one file, again and again another document."""
-    return Seen(seq, NOW, "a.json", f"{seq:064x}", handoff("a"))
-
-
-def large(seq: int) -> Event:
-    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", Handoff(f"t{seq}", "x" * (4 << 20)))
-
-
-def run(seq: int) -> Event:
-    place = f"/{seq}.jsonl"
-    who: dict[str, Any] = {"source": "s", "session_id": str(seq), "parent_session": None, "place": place}
-    return Ran(seq, NOW, f"s:{place}", Run(**who, state=RunState.ENDED, started_at=NOW, updated_at=NOW))
-
-
-def request(seq: int) -> Event:
-    name = f"{seq:032x}"
-    what: dict[str, Any] = {"tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "ls", "nonce": "n"}
-    who: dict[str, Any] = {"request_id": name, "source": "s", "session_id": "1", "asked_at": NOW}
-    return Requested(seq, NOW, name, Request(kind=RequestKind.PERMISSION, **who, **what))
+# Without an end
 
 
 def hello(epoch: str, **more: Any) -> Hello:
     who: dict[str, Any] = {"protocol": PROTOCOL, "agentwatch": "1", "host": "b", "host_key": KEY.public.text}
-    return Hello(**who, epoch=epoch, began_at=NOW, now=time.time(), **more)
+    return Hello(**who, epoch=epoch, began_at=NOON, now=time.time(), **more)
 
 
 class Flood(Link):
@@ -150,10 +125,11 @@ class Flood(Link):
             self.echo = {frame.screen: frame.sent}
 
     def run(self):
+        shop = (Workspace(id="shop", path="/w", name="shop"),)
         for number in count():
             if self.over.wait(0.001):
                 return
-            alive = hello("e", workspaces=SHOP, echo=self.echo), Beat(epoch="e", now=time.time(), echo=self.echo)
+            alive = hello("e", workspaces=shop, echo=self.echo), Beat(epoch="e", now=time.time(), echo=self.echo)
             for said in (*(alive if number % 8 == 0 else ()), self.more(number)):
                 self.receive(said if isinstance(said, bytes) else signed(said, KEY))
 
@@ -172,7 +148,7 @@ def scanned(more: Callable[[int], bytes | Frame], *, hurry: float) -> tuple[Batc
         source.stop()
 
 
-def telling(make: Make, each: int, parts: int = 1 << 40) -> Callable[[int], Frame]:
+def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Callable[[int], Frame]:
     """So many parts of everything, with so many entries each; the last one says that this is all."""
 
     def more(number: int) -> Frame:
@@ -187,7 +163,13 @@ def telling(make: Make, each: int, parts: int = 1 << 40) -> Callable[[int], Fram
 
 
 @pytest.mark.parametrize(
-    ("make", "each", "kind"), [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")]
+    ("make", "each", "kind"),
+    [
+        (lambda seq: seen(seq, handoff(f"t{seq}"), seq), 500, "tasks"),
+        (lambda seq: ran(session(session_id=f"{seq}", place=f"/{seq}.jsonl"), seq), 1_500, "runs"),
+        (lambda seq: requested(request(seq), seq), 20, "requests"),
+        (lambda seq: seen(seq, Handoff(f"t{seq}", "x" * (4 << 20)), seq), 1, "MiB"),
+    ],
 )
 def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
@@ -202,9 +184,9 @@ def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
     "more",
     [
         lambda _: os.urandom(1 << 16),
-        lambda number: Beat(epoch="e", now=time.time(), echo={str(one): NOW for one in range(number % 1_000)}),
+        lambda number: Beat(epoch="e", now=time.time(), echo={str(one): NOON for one in range(number % 1_000)}),
         lambda number: hello(f"e{number}"),
-        telling(version, 100),
+        telling(lambda seq: seen(seq, handoff("a")), 100),
     ],
 )
 def test_a_command_ends_in_its_time_while_more_comes(more):
@@ -216,11 +198,11 @@ def test_a_command_ends_in_its_time_while_more_comes(more):
 def test_after_a_flood_of_news_the_tree_is_made_anew():
     """Of what is gone again, a tree that remembers would hold everything."""
     host, screen = pair()
-    host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
+    host.see([seen(1, handoff("a"))])
     screen.exchange()
     for seq in range(2, 200):
         # In the log each takes the place of the one before.
-        host.see([Unreadable(seq, NOW + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
+        host.see([Unreadable(seq, NOON + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
         screen.exchange()
     held = [0]
     for batch in screen.batches:
