@@ -53,7 +53,7 @@ def needed() -> str:
     return PROGRAM
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that the system gives to no other program meanwhile: the server is killed, and started there again."""
     while True:
         with socket.socket() as found, suppress(OSError):
@@ -69,7 +69,7 @@ class Broker:
         self.place, self.more = place, more
         self.store = place / "store"
         self._jetstream = jetstream
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 

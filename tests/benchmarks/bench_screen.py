@@ -38,7 +38,7 @@ def _run(*words: str):
 
 def _until(pattern: bytes, program: Program):
     with program:
-        program.shows(pattern)
+        program.wait_until_written(pattern)
 
 
 def start() -> Iterator[Row]:
@@ -78,7 +78,7 @@ def _pixel(root: Path, tasks: int, program: Program) -> tuple[list[float], list[
     file = place(root, number) / "return.md"
     shown, read = [], []
     with tempfile.TemporaryDirectory() as directory, bare_reader(Path(directory)) as reader:
-        reader.shows(b"reading")
+        reader.wait_until_written(b"reading")
         other = Path(directory, "return.md")
         for change in range(_CHANGES):
             for target, watcher, pattern, taken in (
@@ -86,10 +86,10 @@ def _pixel(root: Path, tasks: int, program: Program) -> tuple[list[float], list[
                 (other, reader, b"seen", read),
             ):
                 watcher.idle(0.15)
-                watcher.forget()
+                watcher.written.clear()
                 begin = time.perf_counter()
                 target.write_text(result(number, f"mark{change}x"), "utf-8")
-                watcher.shows(pattern)
+                watcher.wait_until_written(pattern)
                 taken.append((time.perf_counter() - begin) * 1_000)
     return shown, read
 
@@ -112,27 +112,18 @@ def at(tasks: int) -> list[Row]:
     ]
 
 
-def idle() -> list[Row]:
-    """Processor and wake-ups while nothing happens."""
-    with tempfile.TemporaryDirectory() as directory:
-        write(Path(directory, "plain"), TASKS, age=_HOURS)
-        programs = [empty_app(), watching(Path(directory, "plain"))]
-        with ExitStack() as stack:
-            for program in programs:
-                stack.enter_context(_settled(program))
-            before = [(one.busy, one.woken) for one in programs]
-            for _ in range(int(_SECONDS)):
-                for one in programs:
-                    one.idle(1.0 / len(programs))
-            spent = [
-                ((one.busy - busy) / _SECONDS, (one.woken - woken) / _SECONDS)
-                for one, (busy, woken) in zip(programs, before, strict=True)
-            ]
-    (empty, few), (busy, woken) = spent
-    return [
-        Row(f"idle, {TASKS:,} tasks: processor", EMPTY, empty * 100, busy * 100, 2.0, "%"),
-        Row(f"idle, {TASKS:,} tasks: wake-ups a second", EMPTY, few, woken, None, "/s"),
-    ]
+def idle() -> Row:
+    """Processor while nothing happens."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        root = Path(directory, "plain")
+        write(root, TASKS, age=_HOURS)
+        programs = [stack.enter_context(_settled(one)) for one in (empty_app(), watching(root))]
+        before = [one.busy for one in programs]
+        for _ in range(int(_SECONDS)):
+            for one in programs:
+                one.idle(1.0 / len(programs))
+        spent = [(one.busy - busy) / _SECONDS * 100 for one, busy in zip(programs, before, strict=True)]
+    return Row(f"idle, {TASKS:,} tasks: processor", EMPTY, *spent, 2.0, "%")
 
 
 def storm() -> list[Row]:
@@ -177,5 +168,5 @@ def run() -> Iterator[Row]:
     yield from start()
     for size in SIZES:
         yield from at(size)
-    yield from idle()
+    yield idle()
     yield from storm()

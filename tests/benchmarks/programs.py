@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -34,34 +32,14 @@ while os.read(events, 4096):
 """
 """Writes a line for every file that was written and closed, or moved here. No program that says more can be faster."""
 
-PATIENCE = 600.0
-
 
 class Program(Terminal):
     """A command in a pty, with nothing between it and the figures: no emulator makes a screen of what it writes."""
-
-    def __init__(self, *command: str):
-        super().__init__(command, columns=140, lines=40)
-        self._from = 0
-        """Before it, nothing is looked at any more."""
 
     def __enter__(self) -> Program:
         super().__enter__()
         self._stream.feed = lambda data: None  # type: ignore[method-assign]
         return self
-
-    def forget(self):
-        """Look only at what is written from now on."""
-        self.idle(0.0)
-        self._from = len(self.written)
-
-    def shows(self, pattern: bytes):
-        """Wait until it has written this."""
-        end = time.perf_counter() + PATIENCE
-        while not re.search(pattern, memoryview(self.written)[self._from :]):
-            if time.perf_counter() > end:
-                raise TimeoutError(f"never wrote {pattern!r}")
-            self._read(1.0)
 
     def idle(self, seconds: float):
         """Read what it writes for so long."""
@@ -71,28 +49,15 @@ class Program(Terminal):
 
     def settle(self):
         """Wait until it does nothing but wait, for two seconds."""
-        end = time.perf_counter() + PATIENCE
-        while True:
+        before = float("-inf")
+        while self.busy - before >= 0.1:
             before = self.busy
             self.idle(2.0)
-            if self.busy - before < 0.1:
-                return
-            if time.perf_counter() > end:
-                raise TimeoutError("never came to rest")
 
     @property
     def busy(self) -> float:
         """Seconds of processor that it has taken, to the microsecond."""
         return time.clock_gettime(~self.pid << 3 | 2)  # the clock of another process, as clock_getcpuclockid has it
-
-    @property
-    def woken(self) -> int:
-        """How often the threads that it has now have begun to run."""
-        woken = 0
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # it has ended
-                woken += int((task / "schedstat").read_text("ascii").split()[2])
-        return woken
 
     @property
     def memory(self) -> float:
@@ -101,19 +66,23 @@ class Program(Terminal):
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
+def program(*words: str) -> Program:
+    return Program(words, columns=140, lines=40)
+
+
 def watching(root: Path) -> Program:
     """This package's command, at a workspace."""
-    return Program(*agentwatch(root))
+    return program(*agentwatch(root))
 
 
 def empty_app() -> Program:
     """An app of Textual that shows two words."""
-    return Program(sys.executable, "-c", _EMPTY_APP)
+    return program(sys.executable, "-c", _EMPTY_APP)
 
 
 def bare_reader(directory: Path) -> Program:
     """A reader of the events of one directory."""
-    return Program(sys.executable, "-c", _BARE_READER, os.fspath(directory))
+    return program(sys.executable, "-c", _BARE_READER, os.fspath(directory))
 
 
 # Workspaces

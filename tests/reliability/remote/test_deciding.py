@@ -74,14 +74,16 @@ class Network(Line):
     def send(self, request: str, said: Queue[Result]):
         with self._guard:
             self.sent.append(request)
-            texts = [request] * (1 if self.calm else self.dice.choice((0, 1, 1, 2, 3)))
-            if not self.calm and self.dice.random() < 0.3:
+            if self.calm:
+                self.carry(request, 0.0, 1, said)
+                return
+            texts = [request] * self.dice.choice((0, 1, 1, 2, 3))
+            if self.dice.random() < 0.3:
                 texts.append(self.dice.choice(self.sent))
-            if not self.calm and self.dice.random() < 0.3:
+            if self.dice.random() < 0.3:
                 texts.append(self.forged(request))
             for text in texts:
-                late = 0.0 if self.calm else self.dice.random() * 0.05
-                answers = 1 if self.calm else self.dice.choice((0, 1, 1, 2))
+                late, answers = self.dice.random() * 0.05, self.dice.choice((0, 1, 1, 2))
                 to = said if text == request else Queue[Result]()
                 self._air.append(threading.Thread(target=self.carry, args=(text, late, answers, to), daemon=True))
                 self._air[-1].start()

@@ -85,48 +85,29 @@ class Operator:
                 return
             time.sleep(0.2)
 
-    def differences(self, there: list[dict[str, Any]]) -> list[object]:
-        """All that the screen shows otherwise: the task, the key, what it says and what the host says."""
-        here = [task | {"host": None} for task in self.seen.document()["tasks"]]
-        found: list[object] = [len(here)] * (len(here) != len(there))
-        for one, task in zip(here, there, strict=False):
-            found += [(one["task_id"], key, one[key], task[key]) for key in one if one[key] != task[key]]
-        return found[:8]
-
-
-class Spy(NatsHub):
-    """Somebody who hears what everybody says to everybody."""
-
-    def __init__(self, url: str, login: Login):
-        super().__init__(url, login)
-        self._subject = "agentwatch.>"
-        self.heard = deque[tuple[str, bytes]](maxlen=400)
-        self._thread.start()
-
-    async def _hear(self, message: Any):
-        self.heard.append((message.subject, message.data))
+    def sees(self, there: list[dict[str, Any]]) -> bool:
+        """Whether the screen shows all as the host does."""
+        return [task | {"host": None} for task in self.seen.document()["tasks"]] == there
 
 
 class Fleet:
     """The machine, two operators, and a server between them with the accounts that are printed."""
 
     def __init__(self, root: Path, ahead: float):
-        self.machine, self.eve = Machine(root / "build1", ahead), new_key()
+        self.machine = Machine(root / "build1", ahead)
         names = [(name, self.machine.keys[name].public) for name in OPERATORS]
-        text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
-        self.kim = self.machine.keys["kim"]
-        self.broker = Broker(root / "broker", text).start().make_store(Login(self.kim))
+        text = accounts(names, [("build1", self.machine.key.public)])
+        self.kim = Login(self.machine.keys["kim"])
+        self.broker = Broker(root / "broker", text).start().make_store(self.kim)
         self.wire, self.there = Wire(self.broker), Wire(self.broker)
         self.machine.url = self.there.url
         self.machine.start()
         self.operators = [Operator(self.wire.url, self.machine, name) for name in OPERATORS]
-        self.spy = Spy(self.broker.url, Login(self.kim))
 
     def stop(self):
         for one in self.operators:
             one.seen.source.stop()
         self.machine.kill()
-        self.spy.link(self.machine.key.public).stop()
         self.wire.stop()
         self.there.stop()
         self.broker.stop()
@@ -142,7 +123,7 @@ class Fleet:
         self.broker.kill()
         shutil.rmtree(self.broker.store)
         self.broker.start()
-        self.broker.make_store(Login(self.kim))
+        self.broker.make_store(self.kim)
 
     def kill_relay(self):
         self.machine.kill()
@@ -154,36 +135,6 @@ class Fleet:
             wire.cut()
             time.sleep(random.uniform(0, 0.3))
 
-    def replay(self):
-        """All that was said lately is delivered again, doubled and in any order, requests for decisions, too."""
-        heard = list(self.spy.heard)
-        self.publish(self.kim, random.sample(heard, len(heard)) * 2)
-
-    def forge(self):
-        """Frames and decisions of somebody with another key, and true ones that were changed."""
-        host, name = host_of(self.machine.key.public), self.operators[0].seen.source.workspace_id
-        reset = signed(Observed(workspace=name, epoch="0" * 16, after=0, upto=99, parts=1), self.eve)
-        screens = [screen_subject(host, one.seen.host.screen) for one in self.operators]
-        lies = [(subject, reset) for subject in (*screens, store_subject(host))]
-        lies += [
-            (host_subject(host), b'={"kind":"decide","screen":"s","workspace":"%s","request":"x"}' % name.encode())
-        ]
-        for subject, data in list(self.spy.heard)[-50:]:
-            changed = bytearray(data)
-            changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
-            lies.append((subject, bytes(changed)))
-        self.publish(self.machine.keys["alice"], lies)
-        # A sandbox with a key of its own says something for the host.
-        self.publish(self.eve, [(subject, b"evil") for subject in (*screens, store_subject(host), host_subject(host))])
-
-    def publish(self, key: SigningKey, said: list[tuple[str, bytes]]):
-        async def say(client: Client):
-            for subject, data in said:
-                await client.publish(subject, data)
-            await client.flush()
-
-        asked(self.broker.url, Login(key), say)
-
     def set_the_screens_clocks(self):
         for one in self.operators:
             one.ahead = random.choice((-HOUR, 0, HOUR))
@@ -192,10 +143,7 @@ class Fleet:
         """All goes well."""
 
 
-FAULTS = (
-    *("nothing", "kill_broker", "wipe_broker", "kill_relay", "set_the_screens_clocks"),
-    *("cut", "replay", "forge"),
-)
+FAULTS = ("nothing", "kill_broker", "wipe_broker", "kill_relay", "set_the_screens_clocks", "cut")
 
 
 @pytest.fixture
@@ -228,8 +176,7 @@ def test_whatever_fails_each_decision_counts_once(fleet, start):
         words = {"otherwise" if "already decided" in one.word else one.word for one in said}
         assert words == {"recorded", "otherwise"}, (fault, [one.word for one in said])
     # Nothing was recorded besides, and all see what the host sees, once the clocks agree on what time it is.
-    for operator in operators:
-        operator.ahead = machine.ahead
     assert len(machine.records()) == len(machine.tree()) == len(faults)
     for operator in operators:
-        until(lambda: not operator.differences(machine.tree()), lambda: operator.differences(machine.tree()))  # noqa: B023
+        operator.ahead = machine.ahead
+        until(lambda: operator.sees(machine.tree()), lambda: (operator.seen.document(), machine.tree()))  # noqa: B023

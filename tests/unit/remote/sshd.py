@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.remote.address import Address, parse
+from tests.broker import free_port
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN = Path(sys.executable).parent
@@ -30,7 +31,7 @@ class Sshd:
         self.home = place / "home"
         self.home.mkdir(parents=True)
         self._keys()
-        self.port = _free_port()
+        self.port = free_port()
         environment = self.environment | ({} if path is None else {"PATH": path})
         lines = [
             f"Port {self.port}",
@@ -114,10 +115,3 @@ def _processes(variable: bytes = b"") -> dict[int, list[bytes]]:
             if variable in (place / "environ").read_bytes().split(b"\0"):
                 found[int(place.name)] = (place / "cmdline").read_bytes().split(b"\0")
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -103,13 +103,6 @@ def test_as_much_is_kept_as_the_tree_remembers():
     assert +log.held == Counter(tasks=1, MiB=log.held["MiB"])
 
 
-@pytest.mark.parametrize(("document", "count"), [(returned("failed"), 2), (handoff("a"), 1)])
-def test_of_equal_versions_only_a_return_is_sent_on_again(document, count):
-    see = Recorder().seen
-    _, counts = log_of([see("a.json", document)._replace(digest="0" * 64) for _ in range(2)])
-    assert len(counts) == count
-
-
 # What happens on the way
 
 

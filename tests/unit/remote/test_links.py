@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -45,52 +46,46 @@ while data := there.recv(65536):
 
 
 class Ends(Link):
-    """The ends on all connections to a port, as one: on pipes each screen has a relay of its own."""
+    """The ends on the connections to a port, one after the other, as one: on pipes each screen has its own relay."""
 
     def __init__(self):
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
-        self._open: dict[StdioEnd, socket.socket] = {}
-        self._lock = threading.Lock()
+        self._end: StdioEnd | None = None
 
     def start(self, receive: Receive, change: Change):
-        self._receive = receive
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, args=[receive])
+        self._thread.start()
 
     def send(self, message: bytes, to: str = ""):
-        with self._lock:
-            for end in self._open:
-                end.send(message, to)
+        if self._end:
+            self._end.send(message, to)
 
     def cut(self):
-        with self._lock:
-            for one in self._open.values():
-                with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            if self._end:
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def stop(self):
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self.cut()
-        until(lambda: not self._open)
+        self._thread.join()
 
-    def _accept(self):
+    def _accept(self, receive: Receive):
         with suppress(OSError):
             while True:
-                one, _ = self._listening.accept()
-                end = StdioEnd(one.fileno(), one.fileno())
-                with self._lock:
-                    # Who is heard is told what is said from then on.
-                    end.start(self._receive, partial(self._ended, end))
-                    self._open[end] = one
-
-    def _ended(self, end: StdioEnd, state: LinkState):
-        """A screen has gone; others may come."""
-        assert state.fatal
-        end.stop()
-        with self._lock:
-            self._open.pop(end).close()
+                self._socket, _ = self._listening.accept()
+                states = Queue[LinkState]()
+                end = StdioEnd(self._socket.fileno(), self._socket.fileno())
+                end.start(receive, states.put)
+                self._end = end
+                # The screen goes; it may come again.
+                assert states.get().fatal
+                self._end = None
+                end.stop()
+                self._socket.close()
 
 
 class Pipes:

@@ -1,4 +1,5 @@
-"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before."""
+"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before; and the
+words that ssh is given, and says."""
 
 import os
 import shlex

@@ -70,9 +70,9 @@ def test_a_text_comes_in_parts_in_any_order():
     assert there.asked == ["a", "a", "a", "b", "empty"]
 
 
-@pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 1_000) for n in range(1_000)]])
+@pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 140) for n in range(140)]])
 def test_an_answer_that_contradicts_itself_or_is_too_large_is_none(lies):
-    there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 20_000) for part, parts in lies])
+    there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 130_000) for part, parts in lies])
     with pytest.raises(NoAnswerError):
         there.ask("a")
 
