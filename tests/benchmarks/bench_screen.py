@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -64,13 +64,6 @@ def start() -> Iterator[Row]:
     yield Row(what, "walk, read and json.loads", load, task - 1.15 * empty, 2.5)
 
 
-@contextmanager
-def _settled(program: Program) -> Iterator[Program]:
-    with program:
-        program.settle()
-        yield program
-
-
 def _pixel(root: Path, tasks: int, program: Program) -> tuple[list[float], list[float]]:
     """Milliseconds from a file that is written to what it says on screen, and to a bare reader's line."""
     # In sight, and not under the cursor: those that failed stand on top, and fill a screen of many.
@@ -99,8 +92,8 @@ def at(tasks: int) -> list[Row]:
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write(root, tasks)
-        empty = stack.enter_context(_settled(empty_app())).memory
-        program = stack.enter_context(_settled(watching(root)))
+        empty = stack.enter_context(empty_app()).settle().memory
+        program = stack.enter_context(watching(root)).settle()
         memory = program.memory
         shown, read = _pixel(root, tasks, program)
     what, reference = f"file written -> pixel, {tasks:,} tasks", "a bare reader of inotify"
@@ -117,7 +110,7 @@ def idle() -> Row:
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         root = Path(directory, "plain")
         write(root, TASKS, age=_HOURS)
-        programs = [stack.enter_context(_settled(one)) for one in (empty_app(), watching(root))]
+        programs = [stack.enter_context(one).settle() for one in (empty_app(), watching(root))]
         before = [one.busy for one in programs]
         for _ in range(int(_SECONDS)):
             for one in programs:
@@ -132,7 +125,8 @@ def storm() -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         write(root, TASKS)
-        with _settled(watching(root)) as program:
+        with watching(root) as program:
+            program.settle()
             stopping, written = threading.Event(), itertools.count()
             writer = threading.Thread(target=_write, args=(root, written, stopping))
             writer.start()

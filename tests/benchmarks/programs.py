@@ -47,12 +47,13 @@ class Program(Terminal):
         while self._read(max(end - time.perf_counter(), 0.0)) or time.perf_counter() < end:
             pass
 
-    def settle(self):
+    def settle(self) -> Program:
         """Wait until it does nothing but wait, for two seconds."""
         before = float("-inf")
         while self.busy - before >= 0.1:
             before = self.busy
             self.idle(2.0)
+        return self
 
     @property
     def busy(self) -> float:

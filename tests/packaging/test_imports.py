@@ -40,15 +40,15 @@ BARE: dict[str, tuple[str, tuple[str, ...]]] = {
     "the first frame": (
         "import agentwatch.app.app" + NO_JSON,
         (
-            *(".app.notifying", ".app.screens", ".composition", ".monitor", ".view.words", ".contracts", ".delegation"),
-            *(".evidence", ".history", ".sources", "sqlite3", "pydantic"),
+            ".app.notifying", ".app.screens", ".composition", ".monitor", ".view.words", ".contracts", ".delegation",
+            ".evidence", ".history", ".sources", "sqlite3", "pydantic",
         ),
     ),
     "behind the first frame": (
         "import agentwatch.monitor, agentwatch.app.app, agentwatch.app.screens.main" + NO_JSON,
         (
-            *(".contracts.json_returns", ".contracts.reading", ".sources.sessions.reader", ".history.store"),
-            *(".decisions.ledger", "sqlite3", "pydantic"),
+            ".contracts.json_returns", ".contracts.reading", ".sources.sessions.reader", ".history.store",
+            ".decisions.ledger", "sqlite3", "pydantic",
         ),
     ),
     "what a screen watches": (
@@ -67,8 +67,8 @@ BARE: dict[str, tuple[str, tuple[str, ...]]] = {
     "before a request is offered": (
         "import agentwatch.cli.agents, agentwatch.agents.hook.requests",
         (
-            *(*HEAVY, "pydantic_core", ".contracts", ".decisions.record", ".decisions.ledger", ".delegation.events"),
-            *(".requests.holding", ".sources.files"),
+            *HEAVY, "pydantic_core", ".contracts", ".decisions.record", ".decisions.ledger", ".delegation.events",
+            ".requests.holding", ".sources.files",
         ),
     ),
     "the tree": ("import agentwatch.delegation.tree, agentwatch.cli.tree", HEAVY),
@@ -76,7 +76,7 @@ BARE: dict[str, tuple[str, tuple[str, ...]]] = {
         "import agentwatch.decisions.service, agentwatch.decisions.reader, agentwatch.decisions.policy",
         ("cryptography", *SCREEN, "inotify_simple", "websockets"),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BARE)
@@ -93,13 +93,13 @@ def test_a_hook_about_a_good_return_loads_nothing_of_decisions(tmp_path, event):
     claude.write_transcript()
     payload = claude.stop("Mended it.") if event == "SubagentStop" else claude.came_back("Mended it.")
     run = (
-        "import io, os\n"
+        "import io, os, sys\n"
         f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(payload).encode()!r}))\n"
         "from agentwatch.cli import run\nassert run(['hook']) == 0"
     )
     names = (
-        *(".cli.wait", ".decisions.ledger", ".decisions.reader", ".delegation.tree", ".evidence.inspector"),
-        *(".sources.claude_code.claude_code_reader", ".sources.files.source"),
-    )
+        ".cli.wait", ".decisions.ledger", ".decisions.reader", ".delegation.tree", ".evidence.inspector",
+        ".sources.claude_code.claude_code_reader", ".sources.files.source",
+    )  # fmt: skip
     assert loaded(run, *HEAVY, *names) == []

@@ -24,9 +24,9 @@ KEY = new_key()
 NOON = 1_700_000_000.0
 
 
-def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, seconds: float = 90.0):
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None):
     """Wait until something is so, and say `what` there is instead."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 90.0
     while not is_so():
         assert time.monotonic() < end, what()
         time.sleep(0.02)

@@ -95,12 +95,11 @@ class Host:
     def monitor(self) -> Monitor:
         """One that has looked at what is there now."""
         if self._monitor is None:
-            source = FilesSource(self.workspace)
             given: dict[str, Any] = {
                 "open_desk": self.open_desk,
                 "open_inbox": lambda: Inbox(RequestStore(self.workspace, state=self.state, disk=QUICK)),
             }
-            self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)
+            self._monitor = Monitor(self.workspace, Settings(), FilesSource(self.workspace), time.time, **given)
             self._monitor.scan()
             for part in (self._monitor.clerk, self._monitor.inbox):
                 assert part is not None
@@ -117,10 +116,9 @@ class Host:
     def signed(self, task_id: str = "a", action: Action = Action.RETRY, by: str = "kim", **changes: Any) -> str:
         """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
         at: datetime = changes.pop("at", self.now)
-        host: str = changes.pop("host", self.key.public.keyid)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
         values: dict[str, Any] = {
-            "subject": changes.pop("subject", None) or self.subject(task_id),
+            "subject": changes.get("subject") or self.subject(task_id),
             "action": action,
             "params": Params(),
             "note": "once more" if action is Action.RETRY else "",
@@ -128,7 +126,8 @@ class Host:
             "created_at": at,
             "expires_at": at + LIFETIME,
         }
-        return sign(SignedRequest(host, written(record_by), draft_of(**(values | changes))), self.keys[by])
+        request = SignedRequest(self.key.public.keyid, written(record_by), draft_of(**(values | changes)))
+        return sign(request, self.keys[by])
 
     def record(self, text: str) -> Result:
         """As the relay does it."""

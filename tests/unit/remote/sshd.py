@@ -23,6 +23,29 @@ needs_sshd = pytest.mark.skipif(
 )
 
 
+_SSHD_CONFIG = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {place}/host
+AuthorizedKeysFile {place}/user.pub
+PidFile {place}/sshd.pid
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin yes
+MaxStartups 100:30:200
+SetEnv {variables}
+"""
+_SSH_CONFIG = """
+Host *
+IdentityFile {place}/user
+IdentitiesOnly yes
+UserKnownHostsFile {place}/known
+StrictHostKeyChecking accept-new
+User {user}
+"""
+
+
 class Sshd:
     """It runs until `stop`. What runs there has a home below `place`, and finds the agentwatch of these tests."""
 
@@ -30,32 +53,14 @@ class Sshd:
         self.place = place
         self.home = place / "home"
         self.home.mkdir(parents=True)
-        self._keys()
+        for name in ("host", "user"):
+            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
+            subprocess.run(words, check=True, timeout=30)
         self.port = free_port()
         environment = self.environment | ({} if path is None else {"PATH": path})
-        lines = [
-            f"Port {self.port}",
-            "ListenAddress 127.0.0.1",
-            f"HostKey {place / 'host'}",
-            f"AuthorizedKeysFile {place / 'user.pub'}",
-            f"PidFile {place / 'sshd.pid'}",
-            "StrictModes no",
-            "UsePAM no",
-            "PasswordAuthentication no",
-            "PermitRootLogin yes",
-            "MaxStartups 100:30:200",
-            "SetEnv " + " ".join(f'"{name}={value}"' for name, value in environment.items()),
-        ]
-        (place / "sshd_config").write_text("\n".join(lines) + "\n")
-        config = [
-            "Host *",
-            f"IdentityFile {place / 'user'}",
-            "IdentitiesOnly yes",
-            f"UserKnownHostsFile {place / 'known'}",
-            "StrictHostKeyChecking accept-new",
-            f"User {getpass.getuser()}",
-        ]
-        (place / "ssh_config").write_text("\n".join(config) + "\n")
+        variables = " ".join(f'"{name}={value}"' for name, value in environment.items())
+        (place / "sshd_config").write_text(_SSHD_CONFIG.format(port=self.port, place=place, variables=variables))
+        (place / "ssh_config").write_text(_SSH_CONFIG.format(place=place, user=getpass.getuser()))
         self.program = ("ssh", "-F", str(place / "ssh_config"))
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
@@ -99,12 +104,6 @@ class Sshd:
     def stop(self):
         self.process.kill()
         self.process.wait()
-
-    def _keys(self):
-        for name in ("host", "user"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name)], check=True, timeout=30
-            )
 
 
 def _processes(variable: bytes = b"") -> dict[int, list[bytes]]:

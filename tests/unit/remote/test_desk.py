@@ -54,9 +54,8 @@ def kim(line):
     return line.desk()
 
 
-def decide(of: RemoteDesk, host: Host, action: Action = Action.RETRY, note: str = "once more") -> DecisionMade:
-    task = host.monitor().tree.tasks["a"]
-    return of.decide(of.subject(task), action, note=note, returned=lambda: "whatever")
+def decide(of: RemoteDesk, host: Host, action: Action = Action.RETRY) -> DecisionMade:
+    return of.decide(host.subject(), action, note="once more", returned=lambda: "whatever")
 
 
 def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
@@ -72,7 +71,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
     again = decide(line.desk("alice"), host)
     assert (again.fresh, again.record) == (False, made.record)
     with pytest.raises(AlreadyDecidedError) as error:
-        decide(kim, host, Action.ABORT, "")
+        decide(kim, host, Action.ABORT)
     assert error.value.existing == made.record
 
 
@@ -345,9 +344,9 @@ def test_what_another_relay_records_meanwhile_is_recorded(host):
 # Answers to requests of programs
 
 
-def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
+def asked_now(host: Host, **changes: Any) -> Any:
     host.now = datetime.now(UTC).replace(microsecond=0)
-    return request(host.workspace, command, asked_at=time.time(), **changes)
+    return request(host.workspace, asked_at=time.time(), **changes)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatc
     assert far["workspace"] == shop
     assert on_host(sshd, monkeypatch, "tree", "--json", shop) == 0
     here = json.loads(capsys.readouterr().out)
-    assert [task | {"host": None} for task in far["tasks"]] == here["tasks"]
+    elsewhere = {name: far["tasks"][0][name] for name in ("host", "workspace")}
+    assert far["tasks"] == [task | elsewhere for task in here["tasks"]]
     assert run(["pending", address]) == 0
     assert f"-- shop.api {address}" in capsys.readouterr().out.replace("'", "")
 

@@ -252,15 +252,24 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkey
     seen.source.stop()
 
 
-def test_who_asks_for_it_connects_without_a_pause():
-    stopped, again, tries = threading.Event(), threading.Event(), list[float]()
+class Again(threading.Event):
+    """Is not waited for; somebody asks in the third pause."""
 
-    def connect() -> LinkState:
-        tries.append(time.monotonic())
-        again.set()
-        if len(tries) == 4:
-            stopped.set()
-        return LinkState(up=False)
+    def __init__(self, stopped: threading.Event):
+        super().__init__()
+        self.stopped, self.pauses = stopped, list[float]()
 
-    stay_connected(connect, lambda _: None, stopped, again)
-    assert tries[-1] - tries[0] < 1.0
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout or 0.0)
+        if len(self.pauses) == 5:
+            self.stopped.set()
+        return len(self.pauses) == 3
+
+
+def test_pauses_grow_until_somebody_asks():
+    again = Again(threading.Event())
+    stay_connected(lambda: LinkState(up=False), lambda _: None, again.stopped, again)
+    first, second, third, asked, after = again.pauses
+    assert first < second < third
+    assert asked < second
+    assert asked < after

@@ -5,8 +5,6 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from agentwatch.remote.address import parse
 from agentwatch.remote.host import Fleet
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked, connected
 from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
-from agentwatch.remote.pipe import Link
 from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace, signed
 from agentwatch.state import workspace_id
 from tests.broker import DAY, Broker, certify, jwts, key_of, new_key, running
@@ -39,16 +36,6 @@ def kept(broker: Broker, login: Login | None = None) -> dict[str, int]:
         return (await client.jetstream().stream_info(STREAM, subjects_filter=">")).state.subjects or {}
 
     return asked(broker.url, login or Login(), look)
-
-
-def said_in(hears: Heard, end: Link, shown: Heard, link: Link):
-    hears.is_up()
-    shown.is_up()
-    large = random.Random(len(shown.messages)).randbytes(1 << 19)
-    end.send(large, link.screen)
-    link.send(large)
-    shown.has(large)
-    hears.has(large)
 
 
 def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
@@ -93,26 +80,6 @@ def test_names_of_workspaces_lead_to_no_directory_here(broker, tmp_path, monkeyp
     fleet.close()
 
 
-def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path, started):
-    broker, host = Broker(tmp_path, jetstream=False), new_key()
-    end, link = NatsEnd(broker.url, host), NatsHub(broker.url, Login()).link(host.public)
-    hears, shown = started(end), started(link)
-    shown.until(lambda: bool(shown.states))
-    assert "cannot be reached (Connection refused)" in shown.states[-1].words
-    broker.start()
-    try:
-        said_in(hears, end, shown, link)
-        broker.kill()
-        for one in (hears, shown):
-            one.until(lambda one=one: not one.states[-1].up)  # type: ignore[misc]
-        end.send(b"nobody hears this", link.screen)
-        broker.start()
-        said_in(hears, end, shown, link)
-        assert b"nobody hears this" not in shown.messages
-    finally:
-        broker.stop()
-
-
 # Encryption and credentials
 
 
@@ -122,15 +89,6 @@ def file(tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path / "server.pem"
-
-
-@contextmanager
-def serving(place: Path, more: str) -> Iterator[Broker]:
-    broker = Broker(place / "broker", more).start()
-    try:
-        yield broker
-    finally:
-        broker.stop()
 
 
 def why_not(server: str, login: Login | None = None) -> str:
@@ -145,11 +103,17 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
     creds.write_text(text)
     creds.chmod(0o600)
     login = Login(creds=str(creds))
-    with serving(tmp_path, certify(file) + known) as broker:
+    with Broker(tmp_path / "broker", certify(file) + known) as broker:
         broker.make_store(login)
         host = new_key()
         end, link = NatsEnd(broker.url, host, login=login), NatsHub(broker.url, login).link(host.public)
-        said_in(started(end), end, started(link), link)
+        hears, shown, large = started(end), started(link), random.randbytes(1 << 19)
+        hears.is_up()
+        shown.is_up()
+        end.send(large, link.screen)
+        link.send(large)
+        shown.has(large)
+        hears.has(large)
         Keys().create()
         run(["doctor", "--nats", broker.url, "--creds", str(creds)])
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
@@ -168,7 +132,7 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
     ],
 )
 def test_a_certificate_that_is_not_right_is_told_with_what_to_do(file, tmp_path, wishes, why):
-    with serving(tmp_path, certify(file, **wishes)) as broker:
+    with Broker(tmp_path / "broker", certify(file, **wishes)) as broker:
         told = why_not(broker.url)
         assert f"TLS with {broker.url} fails ({why}" in told
         assert "look at its certificate" in told
@@ -187,6 +151,7 @@ def test_no_encryption_and_broken_credentials_are_named(broker, tmp_path):
 # With accounts
 
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
+AS_KIM, AS_BOX = Login(KIM), Login(BOX)
 BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 
 
@@ -194,13 +159,13 @@ BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 def spoken(tmp_path_factory):
     """A server on which everybody is somebody, and each host has told one thing."""
     text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
-    for broker in running(tmp_path_factory.mktemp("broker"), text, Login(KIM)):
+    for broker in running(tmp_path_factory.mktemp("broker"), text, AS_KIM):
         for started in starting():
             for key in (BOX, OTHER):
                 end = NatsEnd(broker.url, key)
                 started(end).is_up()
                 end.keep(b"mine")
-            while len(kept(broker, Login(KIM))) < 2:
+            while len(kept(broker, AS_KIM)) < 2:
                 time.sleep(0.01)
         yield broker
 
@@ -218,10 +183,10 @@ async def hear(client: Client, *subjects: str) -> list[str]:
     return heard
 
 
-async def say(broker: Broker, login: Login, *subjects: str):
+async def say(broker: Broker, login: Login, *subjects: str, body: bytes = b'{"batch": 1}', reply: str = "stolen"):
     async with connected(broker.url, login, "evil") as client:
         for subject in subjects:
-            await client.publish(subject, b'{"batch": 1}', reply="stolen")
+            await client.publish(subject, body, reply=reply)
         await client.flush()
 
 
@@ -246,15 +211,15 @@ async def has_come(client: Client, heard: list[str], subject: str) -> list[str]:
     ],
 )
 def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken, subject):
-    before, end = kept(spoken, Login(KIM)), screen_subject(BOX_ID, "end")
+    before, end = kept(spoken, AS_KIM), screen_subject(BOX_ID, "end")
 
     async def listen(client: Client) -> list[str]:
         heard = await hear(client, "agentwatch.>")
-        await say(spoken, Login(BOX), subject, end)
+        await say(spoken, AS_BOX, subject, end)
         return await has_come(client, heard, end)
 
-    assert asked(spoken.url, Login(KIM), listen) == [end]
-    assert kept(spoken, Login(KIM)) == before
+    assert asked(spoken.url, AS_KIM, listen) == [end]
+    assert kept(spoken, AS_KIM) == before
 
 
 @pytest.mark.parametrize(
@@ -263,17 +228,12 @@ def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken, subject):
 def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
     target = store_subject(OTHER_ID)
 
-    async def aim(client: Client):
-        for _ in range(5):
-            await client.publish(subject, body, reply=target)
-        await client.flush()
-        await asyncio.sleep(0.1)
-
     async def read(client: Client) -> bytes:
+        await say(spoken, AS_BOX, *[subject] * 5, body=body, reply=target)
+        await asyncio.sleep(0.1)
         return (await client.jetstream().get_last_msg(STREAM, target)).data or b""
 
-    asked(spoken.url, Login(BOX), aim)
-    assert asked(spoken.url, Login(KIM), read) == b"mine"
+    assert asked(spoken.url, AS_KIM, read) == b"mine"
 
 
 def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
@@ -281,19 +241,19 @@ def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
 
     async def spy(client: Client) -> list[str]:
         heard = await hear(client, ">", "agentwatch.>", other, "$KV.>", "_INBOX.>", "$JS.>")
-        await say(spoken, Login(KIM), other, screen_subject(OTHER_ID, "x"), own)
+        await say(spoken, AS_KIM, other, screen_subject(OTHER_ID, "x"), own)
         return await has_come(client, heard, own)
 
-    assert set(asked(spoken.url, Login(BOX), spy)) == {own}
+    assert set(asked(spoken.url, AS_BOX, spy)) == {own}
 
 
 def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
     async def wipe(client: Client) -> bytes:
         return (await client.request(store_subject(BOX_ID), b"", timeout=5, headers={"Nats-Rollup": "all"})).data
 
-    before = kept(spoken, Login(KIM))
-    assert "rollup" in json.loads(asked(spoken.url, Login(BOX), wipe))["error"]["description"]
-    assert kept(spoken, Login(KIM)) == before
+    before = kept(spoken, AS_KIM)
+    assert "rollup" in json.loads(asked(spoken.url, AS_BOX, wipe))["error"]["description"]
+    assert kept(spoken, AS_KIM) == before
 
 
 @pytest.mark.parametrize("login", [Login(EVE), Login()])
@@ -304,7 +264,7 @@ def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken, started, log
 
 
 def test_a_host_that_is_not_in_the_configuration_has_never_spoken(spoken, started):
-    eve, box = (started(NatsHub(spoken.url, Login(KIM)).link(key.public)) for key in (EVE, BOX))
+    eve, box = (started(NatsHub(spoken.url, AS_KIM).link(key.public)) for key in (EVE, BOX))
     eve.until(lambda: any("has never spoken on nats://127.0.0.1" in state.words for state in eve.states))
     box.until(lambda: bool(box.messages))
     assert {state.words for state in box.states} == {""}

@@ -6,14 +6,13 @@ import shlex
 import struct
 import threading
 from contextlib import suppress
-from queue import Queue
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentwatch.remote.address import parse
-from agentwatch.remote.pipe import GREETING, LinkState, StdioEnd, Writer, command, messages, reason
+from agentwatch.remote.pipe import GREETING, Writer, command, messages, reason
 
 
 def framed(message: bytes) -> bytes:
@@ -56,22 +55,6 @@ def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent, noise, cut):
 )
 def test_what_is_no_relay_is_not_listened_to_for_long(data, why):
     assert arrived(data) == ([], why)
-
-
-def test_the_end_of_a_relay_ends_with_its_screen():
-    (there_in, here_out), (here_in, there_out) = os.pipe(), os.pipe()
-    states = Queue[LinkState]()
-    end = StdioEnd(there_in, there_out)
-    end.start(lambda _: None, states.put)
-    for _ in range(200):
-        end.send(bytes(1_000_000), "")
-    Writer(here_out).stop()
-    os.close(here_out)
-    assert states.get(timeout=60) == LinkState(up=False, words="the connection has ended", fatal=True)
-    os.close(here_in)
-    end.stop()
-    for one in (there_in, there_out):
-        os.close(one)
 
 
 def test_what_waits_at_the_end_gets_into_no_other_file():

@@ -33,8 +33,11 @@ from agentwatch.remote.protocol import (
 from tests.broker import new_key
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
-NUMBERS = st.floats(-1e9, 2e11) | st.sampled_from([0.0, -0.0, 1.0])
-WHOLE = st.integers(-(1 << 40), 1 << 40)
+PLAIN = {
+    str: TEXTS,
+    float: st.floats(-1e9, 2e11) | st.sampled_from([0.0, -0.0, 1.0]),
+    int: st.integers(-(1 << 40), 1 << 40),
+}
 
 
 def any_of(shape: Any) -> st.SearchStrategy[Any]:
@@ -60,7 +63,7 @@ def any_of(shape: Any) -> st.SearchStrategy[Any]:
     if dataclasses.is_dataclass(shape) or hasattr(shape, "_fields"):
         names = getattr(shape, "_fields", None) or [one.name for one in dataclasses.fields(shape)]
         return st.deferred(lambda: st.builds(shape, **{name: any_of(get_type_hints(shape)[name]) for name in names}))
-    return {str: TEXTS, float: NUMBERS, int: WHOLE}.get(shape, st.from_type(shape))
+    return PLAIN.get(shape, st.from_type(shape))
 
 
 KEY, OTHER = new_key(), new_key()
