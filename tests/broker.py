@@ -56,8 +56,7 @@ def free_port() -> int:
     while True:
         with socket.socket() as found, suppress(OSError):
             found.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
-            port: int = found.getsockname()[1]
-            return port
+            return found.getsockname()[1]
 
 
 class Broker:

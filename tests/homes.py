@@ -25,7 +25,7 @@ def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def state_in(environment: dict[str, str], workspace: Path):
-    """What agentwatch keeps of a workspace for a user with this environment."""
+    """The state of a workspace, for a user with this environment."""
     return Path(environment["XDG_STATE_HOME"]) / "agentwatch" / workspace_id(workspace)
 
 

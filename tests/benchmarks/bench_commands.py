@@ -43,7 +43,7 @@ def _processor() -> float:
 
 
 def files(root: Path, home: Path) -> Iterator[Row]:
-    """What they take in a workspace of 5,000 tasks, of the processor, too."""
+    """Each in a workspace of 5,000 tasks: time, and processor."""
     write(root, 5_000)
     claude = Claude(home / ".claude", root, packet("t7"))
     claude.write_transcript()

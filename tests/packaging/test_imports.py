@@ -34,7 +34,7 @@ READERS = (
     *(f".sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 )
 FACES = ("agents", "log", "sources", "tree", "check", "decide", "doctor", "keys", "pending")
-BARE: dict[str, tuple[str, tuple[str, ...]]] = {
+BARE = {
     "--version": (called("--version"), (*HEAVY, "dataclasses", "pathlib", "shutil", "argparse")),
     "--help": (called("--help"), (*HEAVY, "dataclasses", "pathlib")),
     "the first frame": (

@@ -78,7 +78,7 @@ class Host:
 
     def operator(self, line: Any, workspace_id: Callable[[], str], name: str = "kim") -> RemoteDesk:
         """The desk of an operator, to whom this line leads."""
-        own: dict[str, Any] = {"state": self.root / name / "state", "configuration": self.root / name, "disk": QUICK}
+        own = {"state": self.root / name / "state", "configuration": self.root / name, "disk": QUICK}
         return RemoteDesk(line, workspace_id, Path("/ssh:build1:/shop"), **own)
 
     def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke."):
@@ -95,7 +95,7 @@ class Host:
     def monitor(self) -> Monitor:
         """One that has looked at what is there now."""
         if self._monitor is None:
-            given: dict[str, Any] = {
+            given = {
                 "open_desk": self.open_desk,
                 "open_inbox": lambda: Inbox(RequestStore(self.workspace, state=self.state, disk=QUICK)),
             }
@@ -117,7 +117,7 @@ class Host:
         """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
         at: datetime = changes.pop("at", self.now)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
-        values: dict[str, Any] = {
+        values = {
             "subject": changes.get("subject") or self.subject(task_id),
             "action": action,
             "params": Params(),

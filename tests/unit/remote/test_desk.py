@@ -143,7 +143,7 @@ def test_a_record_that_the_host_does_not_show_is_uncertain(host, line, kim, name
 def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     asked = asked_now(host)
     holder = host.holder()
-    where: dict[str, Any] = {"task_id": "a", "attempt": 1, "gone": lambda: None}
+    where = {"task_id": "a", "attempt": 1, "gone": lambda: None}
     with holder.store.offer(asked) as offer:
         assert holder.look(offer) is None
         with pytest.raises(NotAllowedError, match="none of the rules"):

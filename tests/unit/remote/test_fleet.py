@@ -3,6 +3,7 @@ believed as long as its key is trusted."""
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -137,8 +138,7 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd, capsys):
     assert run(["tree", "--fail", address]) == 3
     said = capsys.readouterr()
     assert said.out.startswith("127.0.0.1 was not read. ")
-    assert "127.0.0.1 cannot be reached: " in said.err
-    assert "refused" in said.err
+    assert re.search("127.0.0.1 cannot be reached: .*refused", said.err)
     assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2
     assert not (Path(os.environ["HOME"]) / "state" / "agentwatch").exists()
 

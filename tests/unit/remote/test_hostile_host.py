@@ -50,7 +50,7 @@ TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), floa
 def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
     """All that it may say."""
     names, epochs = st.sampled_from([workspace, "another", "../../etc", ""]), st.sampled_from([epoch, "another"])
-    about: Any = {"workspace": names, "epoch": epochs, "after": NUMBERS, "upto": NUMBERS}
+    about = {"workspace": names, "epoch": epochs, "after": NUMBERS, "upto": NUMBERS}
     entries = st.lists(any_of(Entry), max_size=3).map(tuple)
     parts = st.sampled_from([0, 1, 2, 1 << 62])
     return st.one_of(
@@ -103,7 +103,7 @@ def test_a_greeting_that_takes_much_memory_is_not_heard():
 
 
 def hello(epoch: str, **more: Any) -> Hello:
-    who: dict[str, Any] = {"protocol": PROTOCOL, "agentwatch": "1", "host": "b", "host_key": KEY.public.text}
+    who = {"protocol": PROTOCOL, "agentwatch": "1", "host": "b", "host_key": KEY.public.text}
     return Hello(**who, epoch=epoch, began_at=NOON, now=time.time(), **more)
 
 
@@ -154,7 +154,7 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
     def more(number: int) -> Frame:
         if number >= parts:
             return Beat(epoch="e", now=time.time())
-        made: list[Event | Standing] = [make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each)]
+        made = [make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each)]
         made += [Standing(Health("live", ""), settled=True)] * (number == parts - 1)
         entries = tuple(filter(None, map(entry_of, made)))
         return Observed(workspace="shop", epoch="e", after=0, upto=9, part=number, parts=parts, entries=entries)

@@ -263,7 +263,7 @@ def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken, started, log
     assert "does not know this key" in shown.states[0].words
 
 
-def test_a_host_that_is_not_in_the_configuration_has_never_spoken(spoken, started):
+def test_a_host_outside_the_configuration_has_never_spoken(spoken, started):
     eve, box = (started(NatsHub(spoken.url, AS_KIM).link(key.public)) for key in (EVE, BOX))
     eve.until(lambda: any("has never spoken on nats://127.0.0.1" in state.words for state in eve.states))
     box.until(lambda: bool(box.messages))

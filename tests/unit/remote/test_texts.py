@@ -71,7 +71,7 @@ def test_a_text_comes_in_parts_in_any_order():
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 140) for n in range(140)]])
-def test_an_answer_that_contradicts_itself_or_is_too_large_is_none(lies):
+def test_an_answer_of_contradictions_or_without_end_is_none(lies):
     there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 130_000) for part, parts in lies])
     with pytest.raises(NoAnswerError):
         there.ask("a")
@@ -89,7 +89,7 @@ class Log:
         tree = Tree()
         tree.apply(ran(session()))
         self.local = LinesTranscript(path, lambda: entries_in)
-        there: Any = SimpleNamespace(tree=tree, transcript=lambda _run: LinesTranscript(path, lambda: entries_in))
+        there = SimpleNamespace(tree=tree, transcript=lambda _run: LinesTranscript(path, lambda: entries_in))
         self.answers = Answers(there)
         self.far = FarTranscript(self.ask, lambda: self.now)
 
