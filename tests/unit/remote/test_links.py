@@ -91,7 +91,7 @@ class Ends(Link):
 class Pipes:
     """Through the pipes of a process."""
 
-    def __init__(self, broker: Broker):
+    def __init__(self):
         self.end = Ends()
 
     def link(self) -> Link:
@@ -134,9 +134,9 @@ def broker(tmp_path_factory):
     yield from running(tmp_path_factory.mktemp("broker"))
 
 
-@pytest.fixture(params=[Pipes, Nats])
-def way(request, broker):
-    made = request.param(broker)
+@pytest.fixture(params=["pipes", "nats"])
+def way(request):
+    made = Pipes() if request.param == "pipes" else Nats(request.getfixturevalue("broker"))
     yield made
     made.stop()
 
