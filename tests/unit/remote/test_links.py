@@ -54,7 +54,7 @@ class Ends(Link):
         self._end: StdioEnd | None = None
 
     def start(self, receive: Receive, change: Change):
-        self._thread = threading.Thread(target=self._accept, args=[receive])
+        self._thread = threading.Thread(target=self._accept, args=[receive], daemon=True)
         self._thread.start()
 
     def send(self, message: bytes, to: str = ""):
@@ -71,7 +71,7 @@ class Ends(Link):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self.cut()
-        self._thread.join()
+        self._thread.join(10)
 
     def _accept(self, receive: Receive):
         with suppress(OSError):
