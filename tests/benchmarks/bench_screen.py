@@ -147,7 +147,7 @@ def storm() -> list[Row]:
     ]
 
 
-def _write(root: Path, written: itertools.count[int], stopping: threading.Event):
+def _write(root: Path, written: Iterator[int], stopping: threading.Event):
     """Rewrite the returns, one after the other."""
     at = time.perf_counter()
     while not stopping.is_set():
