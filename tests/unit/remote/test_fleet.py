@@ -18,7 +18,7 @@ from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.remote.between import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
-from tests.unit.test_everywhere import session
+from tests.unit.test_workspaces import session
 
 ENTER = f"""#!/bin/sh
 export HOME="$BOX" XDG_STATE_HOME="$BOX/state" XDG_CONFIG_HOME="$BOX/config" PATH="{Path(sys.executable).parent}:$PATH"

@@ -100,8 +100,6 @@ SCHEMA_VERSION = len(MIGRATIONS)
 
 _NEWEST = 50  # no version has a larger number: that is damage
 _BUSY_SECONDS = 5.0
-_TRIES = 3
-_WAY_OUT = "free space or permissions"
 # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
 # no files in a directory that is shared.
 _SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
@@ -138,12 +136,14 @@ class Database:
         try:
             # Two that find the same damage at once: the second would set the first one's new file aside.
             with Directory.make(self.directory) as directory, directory.locked():
-                for _ in range(_TRIES):
+                for _ in range(3):
                     try:
                         return self._write(work)
                     except sqlite3.Error as error:
                         if not _is_damage(error):
-                            raise UnusableError(f"{self.path}: {error}; {_WAY_OUT}, then start again") from error
+                            raise UnusableError(
+                                f"{self.path}: {error}; free space or permissions, then start again"
+                            ) from error
                         aside = f"history.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.db"
                         # Those beside it go first: a journal that stays would be played into the new file.
                         for suffix in ("-journal", "-wal", "-shm", ""):
