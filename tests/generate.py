@@ -77,8 +77,8 @@ def settings() -> str:
     return page(
         "# Settings",
         wrapped(
-            "Your settings lie in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`."
-            " A workspace cannot change them, because agents write there. Each key is shown with its default. A key"
+            "Your settings lie in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`"
+            ". A workspace cannot change them, because agents write there. Each key is shown with its default. A key"
             " without a default is shown with an example, which says so."
         ),
         *(
