@@ -29,7 +29,7 @@ from agentwatch.delegation.tree import Tree
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.asking import decided, permit, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
-from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
+from tests.unit.delegation.test_attempts import DONE, FAILED, child, decision, ran
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

@@ -1,7 +1,9 @@
 """Keys: the own one private, whole, and replaced without losing the past; those of others trusted from a moment on."""
 
 import os
+import time
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -174,7 +176,7 @@ def test_a_key_directory_that_cannot_be_used_is_told(keys, monkeypatch):
     for ask in (broken.create, broken.load, broken.trust):
         with pytest.raises(KeyProblemError, match="Not a directory; check the disk"):
             ask()
-    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(time, "monotonic", count(0, 60).__next__)
     locked = pytest.raises(KeyProblemError, match="another process holds the lock; end it")
     with Directory.open(keys.directory) as directory, directory.locked(), locked:
         keys.rotate()

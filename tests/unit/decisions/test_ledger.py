@@ -3,7 +3,9 @@
 import errno
 import os
 import threading
+import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +124,7 @@ def test_a_ledger_that_is_open_to_others_is_refused(operator, mode):
 
 def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
     operator.decide("a")
-    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(time, "monotonic", count(0, 60).__next__)
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
         with pytest.raises(NotRecordedError, match=r"not recorded: .* another process holds the lock; end it"):
             operator.decide("b")

@@ -72,11 +72,6 @@ def test_what_was_written_is_read_again(note, task_id, answers):
         expires_at="2030-01-08T12:00:00Z",
     )
     assert parse(made.to_bytes()) == made
-    assert made.to_bytes() == record(**values(made)).to_bytes()
-
-
-def values(made: Any) -> dict[str, Any]:
-    return {name: getattr(made, name) for name in KEYS}
 
 
 @pytest.mark.parametrize(
@@ -215,18 +210,13 @@ def kept(host: Operator, **changes: Any) -> Record:
     return record(**{one.name: getattr(made, one.name) for one in fields(made)} | changes)
 
 
-def about(host: Operator, **changes: Any) -> dict[str, Any]:
-    """A request of kim about something else."""
-    return {"signed_request": host.signed(subject=host.subject()._replace(**changes))}
-
-
-def judged(host: Operator, made: Record, key: SigningKey | None = None) -> ChainEntry | ChainProblem:
+def judged(host: Operator, made: Record) -> ChainEntry | ChainProblem:
     """As the next file of the ledger of the host."""
-    host.ledger.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return read(host, name_of(made), seal(made.to_bytes(), key or host.key), host.trust)
+    return read(host, name_of(made), seal(made.to_bytes(), host.key), host.trust)
 
 
 def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | ChainProblem:
+    host.ledger.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (host.ledger.directory / name).write_bytes(data)
     with Directory.open(host.ledger.directory) as directory:
         return read_signed(directory, name, trust, host.workspace_id)
@@ -276,26 +266,17 @@ def test_nothing_is_signed_that_a_host_would_not_read(host):
 # The record of the host
 
 
-def test_a_record_holds_what_was_signed(host):
-    made = host.decide_from_afar().record
-    document = json.loads(made.to_bytes())
-    assert list(document) == [*KEYS, "signed_request"]
-    assert document["version"] == 3
-    assert document["signed_request"] == host.signed()
-    assert parse(made.to_bytes()) == made
-    assert [entry.record for entry in host.chain().entries] == [made]
-
-
 INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]] = {
-    "nobody trusts": (lambda host: {"signed_request": host.signed(key=ATTACKER)}, ProblemKind.UNTRUSTED, "not one"),
     "an attacker in kim's name": (
         lambda host: {"signed_request": host.signed(key=ATTACKER).replace(ATTACKER.public.keyid, KIM.public.keyid)},
         ProblemKind.FORGED,
         "does not hold",
     ),
-    "no envelope": (lambda _: {"signed_request": "größe"}, ProblemKind.DAMAGED, "form"),
-    "another return": (lambda host: about(host, return_sha256=None), OTHER, "something else"),
-    "a handoff of its own": (lambda _: {"params": Params(handoff="")}, OTHER, "something else"),
+    "another return": (
+        lambda host: {"signed_request": host.signed(subject=host.subject()._replace(return_sha256=None))},
+        OTHER,
+        "something else",
+    ),
     "too early": (lambda _: {"created_at": written(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
 }
 
@@ -331,17 +312,15 @@ def test_what_was_signed_cannot_be_left_out(host, version):
 # Trust that is taken back
 
 
-def test_what_was_recorded_before_a_key_was_distrusted_stays(host):
+def test_a_distrusted_key_decides_nothing_until_it_is_trusted_again(host):
     made = host.decide_from_afar()
     with at(NOON):
         host.keys.distrust_other(Role.OPERATOR, KIM.public)
     assert host.chain().problems == ()
-    following = {"seq": 2, "prev_sha256": made.entry.sha256}
-    signed = host.signed("later")
-    later = host.draft("later", operator="kim", signed_request=signed, created_at=NOON + timedelta(seconds=1))
-    found = judged(host, replace(later, **following))
+    later = host.draft("later", operator="kim", signed_request=host.signed("later"), created_at=NOON + SECOND)
+    later = replace(later, seq=2, prev_sha256=made.entry.sha256)
+    found = judged(host, later)
     assert isinstance(found, ChainProblem)
-    assert found.kind is ProblemKind.UNTRUSTED
-    assert "not trusted any more" in found.message
+    assert (found.kind, "not trusted any more" in found.message) == (ProblemKind.UNTRUSTED, True)
     host.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
-    assert isinstance(judged(host, replace(later, **following)), ChainEntry)
+    assert isinstance(judged(host, later), ChainEntry)

@@ -81,7 +81,7 @@ def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, expected
     assert task.why.startswith(why)
 
 
-def test_an_ask_names_what_is_given_besides_before_a_long_command():
+def test_an_ask_names_the_rest_before_a_long_command():
     beside = (Given("cwd", '"/x"'), Given('"a\u202e"', "1"))
     task = task_of(ran(session()), requested(request(command="x" * 500, beside=beside)))
     assert (task.ask or "").startswith('allow? Bash + cwd, "a<U+202E>"  xxx')
@@ -152,7 +152,7 @@ LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
         (ALLOW, Stage.RECORDED, permit(by=Permitter.PERSON), ELSEWHERE, LOST),
     ],
 )
-def test_the_records_of_the_program_tell_if_our_answer_was_carried_out(action, stage, recorded, expected, later):
+def test_the_records_of_the_program_tell_what_it_carried_out(action, stage, recorded, expected, later):
     events: list[Event] = [ran(session(recorded)), requested(request())]
     if action is not None:
         events.append(decided(request(), action, stage, note="Use build/." if action is DENY else ""))
@@ -213,7 +213,7 @@ def test_an_open_request_is_no_history_however_old_its_session():
 # Ids
 
 
-def test_equal_inputs_have_one_spelling_whatever_the_order_of_keys():
+def test_equal_inputs_have_one_spelling():
     one, two = input_text({"b": 1, "a": "ä"}), input_text({"a": "ä", "b": 1})
     assert one == two == ('{"a":"ä","b":1}', hashlib.sha256('{"a":"ä","b":1}'.encode()).hexdigest())
     assert input_text({"a": "1"}) != input_text({"a": 1})
