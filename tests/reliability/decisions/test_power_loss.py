@@ -1,16 +1,186 @@
 """A power failure at any moment: what was said to be recorded is there, whole, and the ledger goes on."""
 
-import itertools
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import Ledger
-from tests.reliability.decisions.disks import Forgetful, Tree
+from agentwatch.disk import Disk
 from tests.unit.decisions.made import RETURN, Operator
 
 TASKS = ("first", "second", "third")
+_MOST_STEPS = 5
+
+
+@dataclass
+class Node:
+    """A file with its content, or a directory with its names: as it is now, and as it was synced last."""
+
+    data: bytes = b""
+    names: dict[str, Node] | None = None
+    synced_data: bytes = b""
+    synced_names: dict[str, Node] = field(default_factory=dict)
+    unsynced: list[dict[str, Node | None]] = field(default_factory=list)
+    """Changes of names since the last sync: each is one atomic step."""
+
+    def change(self, **step: Node | None):
+        assert self.names is not None
+        self.unsynced.append(step)
+        apply(self.names, step)
+
+    def chosen(self, mask: int) -> list[dict[str, Node | None]]:
+        """Those unsynced steps whose bit is set."""
+        return [step for bit, step in enumerate(self.unsynced) if mask >> bit & 1]
+
+    def sync(self):
+        self.synced_data = self.data
+        self.synced_names = dict(self.names or {})
+        self.unsynced = []
+
+
+def apply(names: dict[str, Node], step: dict[str, Node | None]):
+    for name, node in step.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+class Forgetful(Disk):
+    """Works on a real directory, and keeps a model beside it of what has to survive a power failure.
+
+    `after` is called behind each call that changes something. A mutant leaves out the syncs of files or directories.
+    """
+
+    def __init__(self, root: Path, *, syncs_files: bool = True, syncs_directories: bool = True):
+        self.root = Node(names={})
+        self.after: Callable[[], None] = lambda: None
+        self._path = root
+        self._syncs = {False: syncs_files, True: syncs_directories}
+        self._open: dict[int, Node] = {}
+
+    def _node(self, path: Any, dir_fd: int | None) -> tuple[Node, str]:
+        """The directory node that holds a path, and the name in it."""
+        if dir_fd is not None:
+            return self._open[dir_fd], os.fspath(path)
+        node, parts = self.root, Path(path).relative_to(self._path).parts
+        for part in parts[:-1]:
+            assert node.names is not None
+            node = node.names[part]
+        return node, parts[-1] if parts else ""
+
+    def _found(self, path: Any, dir_fd: int | None) -> Node | None:
+        parent, name = self._node(path, dir_fd)
+        assert parent.names is not None
+        return parent.names.get(name) if name else parent
+
+    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+        descriptor = os.open(path, flags, mode, dir_fd=dir_fd)
+        if dir_fd is None and self._path not in (Path(path), *Path(path).parents):
+            return descriptor
+        node = self._found(path, dir_fd)
+        if node is None:
+            parent, name = self._node(path, dir_fd)
+            node = Node()
+            parent.change(**{name: node})
+            self.after()
+        self._open[descriptor] = node
+        return descriptor
+
+    def close(self, descriptor: int):  # type: ignore[override]
+        self._open.pop(descriptor, None)
+        os.close(descriptor)
+
+    def write(self, descriptor: int, data: Any) -> int:  # type: ignore[override]
+        count = os.write(descriptor, data)
+        self._open[descriptor].data += bytes(data[:count])
+        self.after()
+        return count
+
+    def fsync(self, descriptor: int):  # type: ignore[override]
+        node = self._open.get(descriptor)
+        if node is not None and self._syncs[node.names is not None]:
+            node.sync()
+            self.after()
+
+    def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None):  # type: ignore[override]
+        os.mkdir(path, mode, dir_fd=dir_fd)
+        parent, name = self._node(path, dir_fd)
+        parent.change(**{name: Node(names={})})
+        self.after()
+
+    def link(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool):  # type: ignore[override]
+        os.link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
+        self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd)})
+        self.after()
+
+    def rename(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int):  # type: ignore[override]
+        os.rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        assert src_dir_fd == dst_dir_fd, "the model knows renames within one directory only"
+        self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd), source: None})
+        self.after()
+
+    def unlink(self, path: Any, *, dir_fd: int):  # type: ignore[override]
+        os.unlink(path, dir_fd=dir_fd)
+        self._open[dir_fd].change(**{path: None})
+        self.after()
+
+    def _nodes(self, node: Node) -> Iterator[Node]:
+        yield node
+        for child in (node.names or {}).values():
+            yield from self._nodes(child)
+
+    def states(self) -> list[Tree]:
+        """The states that a power failure could leave now: what was synced, and more or less of what was not."""
+        longest = max(len(node.unsynced) for node in self._nodes(self.root))
+        # The system may write later names before earlier ones, and names before what is in the files.
+        kinds = [
+            Tree.of(self.root, lambda node, mask=mask: node.chosen(mask), kept)
+            for mask in range(2 ** min(longest, _MOST_STEPS))
+            for kept in (0, 0.5, 1)
+        ]
+        return list(dict.fromkeys(kinds))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Directories and files of one state, by their paths; None is a directory."""
+
+    paths: tuple[tuple[str, bytes | None], ...]
+
+    @classmethod
+    def of(cls, root: Node, steps: Callable[[Node], list[dict[str, Node | None]]], kept: float) -> Tree:
+        found: list[tuple[str, bytes | None]] = []
+
+        def walk(node: Node, path: str):
+            names = dict(node.synced_names)
+            for step in steps(node):
+                apply(names, step)
+            for name, child in sorted(names.items()):
+                if child.names is None:
+                    rest = child.data[len(child.synced_data) :]
+                    found.append((f"{path}{name}", child.synced_data + rest[: int(len(rest) * kept)]))
+                else:
+                    found.append((f"{path}{name}/", None))
+                    walk(child, f"{path}{name}/")
+
+        walk(root, "")
+        return cls(tuple(found))
+
+    def make(self, root: Path):
+        root.mkdir(parents=True)
+        for path, data in self.paths:
+            if data is None:
+                (root / path).mkdir(mode=0o700)
+            else:
+                (root / path).write_bytes(data)
 
 
 def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[Tree, frozenset[str]]]:
@@ -57,8 +227,7 @@ def is_bad(operator: Operator, root: Path, tree: Tree, said: frozenset[str]) -> 
 def bad_states(root: Path, **mutation: bool) -> tuple[int, int]:
     """(bad states, all states)."""
     operator, found = remembered(root / "made", **mutation)
-    numbers = itertools.count()
-    bad = sum(is_bad(operator, root / f"{next(numbers)}", tree, said) for tree, said in found.items())
+    bad = sum(is_bad(operator, root / f"{number}", *state) for number, state in enumerate(found.items()))
     return bad, len(found)
 
 

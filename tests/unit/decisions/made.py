@@ -42,6 +42,18 @@ class Quick(Disk):
         os.fstat(descriptor)
 
 
+class Closed(Quick):
+    """A disk on which nothing in a place can be opened."""
+
+    def __init__(self, place: Path, number: int):
+        self._place, self._number = place, number
+
+    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+        if dir_fd is None and Path(path).is_relative_to(self._place):
+            raise OSError(self._number, os.strerror(self._number))
+        return os.open(path, flags, mode, dir_fd=dir_fd)
+
+
 QUICK = Quick()
 
 

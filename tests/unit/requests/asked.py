@@ -12,6 +12,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action, Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, workspace_id
@@ -81,9 +82,8 @@ class Place:
     def desk(self) -> DecisionService:
         return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
 
-    def holder(self, name: str = "test") -> Holder:
-        given = {"state": self.state, "configuration": self.configuration, "disk": QUICK}
-        return Holder(self.workspace, name=name, **given)  # type: ignore[arg-type]
+    def holder(self, name: str = "test", disk: Disk = QUICK, kind: type[Holder] = Holder) -> Holder:
+        return kind(self.workspace, name=name, state=self.state, configuration=self.configuration, disk=disk)
 
     def answer(
         self,

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Claim
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.goldens.verdicts.claude import returned
@@ -12,6 +11,7 @@ from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
 from tests.unit.evidence.repository import HANDED_OFF, Repository
 
 GREEN = "412 passed in 3.21s"
+CLAIMED = returned(evidence=["`pytest -q` \u2014 412 passed"])
 
 
 def store_of(root: Path) -> tuple[Store, Log]:
@@ -43,8 +43,10 @@ def monitor_of(store: Store) -> Monitor:
     return monitor
 
 
-def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
-    return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
+def verdict_of(store: Store, task: str = "shop.cart") -> tuple[str, str]:
+    """That of the only claim, and the end of the reason."""
+    (claim,) = monitor_of(store).tree.tasks[task].claims
+    return claim.verdict, claim.detail.rpartition("; ")[2].rpartition(", but ")[2]
 
 
 def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path):
@@ -52,7 +54,7 @@ def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path):
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "ls", "src")
     ran(agent, "t2", "pytest -q", GREEN)
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    agent.said(CLAIMED)
     monitor = monitor_of(store)
     (claim,) = monitor.tree.tasks["shop.cart"].claims
     assert claim.verdict == "verified"
@@ -68,12 +70,8 @@ def test_a_log_that_may_lack_something_verifies_nothing(tmp_path):
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
     agent.delegated("call_b1", packet("shop.deep"))
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
-    (claim,) = claims_of(monitor_of(store)).values()
-    assert (claim.verdict, claim.detail.rpartition(", but ")[2]) == (
-        "unverifiable",
-        "an agent that it asked has no transcript",
-    )
+    agent.said(CLAIMED)
+    assert verdict_of(store) == ("unverifiable", "an agent that it asked has no transcript")
 
 
 def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
@@ -83,14 +81,12 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     ran(below, "t1", "pytest -q", GREEN)
     below.said(returned())
     first.returned("call_a2", "a2", returned())
-    first.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    first.said(CLAIMED)
     main.returned("call_a1", "a1", returned())
     other = child(store, main, "a3", "shop.pay")
-    other.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
-    monitor = monitor_of(store)
-    assert [claim.verdict for claim in monitor.tree.tasks["shop.cart"].claims] == ["verified"]
-    (claim,) = monitor.tree.tasks["shop.pay"].claims
-    assert (claim.verdict, claim.detail) == ("contradicted", "never run")
+    other.said(CLAIMED)
+    assert verdict_of(store)[0] == "verified"
+    assert verdict_of(store, "shop.pay") == ("contradicted", "never run")
 
 
 def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
@@ -105,10 +101,10 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
     agent.said(failed)
     main.returned("call_a1", "a1", failed)
     agent.asked(packet("shop.cart"), isMeta=True, origin={"kind": "coordinator"})
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    agent.said(CLAIMED)
     monitor = monitor_of(store)
     assert len(monitor.tree.tasks["shop.cart"].attempts) == 2
-    assert claims_of(monitor)["`pytest -q` \u2014 412 passed"].verdict == "contradicted"
+    assert verdict_of(store)[0] == "contradicted"
 
 
 def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
@@ -118,11 +114,10 @@ def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
     changed = datetime.fromisoformat(store.now()).timestamp() - HANDED_OFF
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    agent.said(CLAIMED)
     repository = Repository(store.workspace, tmp_path / "home")
     repository.init()
     repository.commit(at=changed - 1_000)
     repository.write("NOTES.md", at=changed)
     repository.write("cart.py", at=changed)
-    (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
-    assert (claim.verdict, claim.detail.rpartition("; ")[2]) == ("unverifiable", "after that cart.py was changed")
+    assert verdict_of(store) == ("unverifiable", "after that cart.py was changed")
