@@ -17,26 +17,14 @@ from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.sources.files.read import read_file
 from tests.homes import state_in
+from tests.unit.agents import documents
 
 TASK = "shop.api"
-HANDOFF = {
-    "handoff_schema": "handoff-v1",
-    "task_id": TASK,
-    "objective": "Build the API.",
-    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
-    "success_criteria": ["The tests pass"],
-    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
-}
+HANDOFF = json.loads(documents.packet(TASK))
 
 
-def returned(summary: str = "The migration timed out.", state: str = "ERROR") -> str:
-    error = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
-    return (
-        f"## Status\nstate: {state}\ntask_id: {TASK}\nsummary: {summary}\n{error if state == 'ERROR' else ''}\n"
-        "## Deliverables\n- (none)\n\n## Evidence\n- docs/api.md - read\n\n"
-        "## Runtime Attestation\nruntime_model_reported: some/model\nruntime_mode_reported: code\n"
-        "files_created:\n- (none)\nfiles_modified:\n- (none)\n"
-    )
+def returned(summary: str = "The migration timed out.") -> str:
+    return documents.returned("ERROR", summary, f"task_id: {TASK}\n")
 
 
 @dataclass

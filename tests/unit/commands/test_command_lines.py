@@ -27,8 +27,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
 from tests.homes import live_in
-from tests.unit.agents.documents import packet
-from tests.unit.decisions.test_policy import returned
+from tests.unit.agents.documents import packet, returned
 from tests.unit.history.recorded import Workspace
 from tests.unit.requests.asked import ANSWERED, question, request
 
@@ -65,8 +64,7 @@ TYPED = [["", ""], ["\0"], ["decide", "\ud800"], ["--", "--", "--"], ["tree", "'
 
 def test_an_id_that_no_shell_could_take_is_not_offered(workspace, capsys):
     for number, task_id in enumerate([*HOSTILE, "shop.api"]):
-        document = {**json.loads(packet()), "task_id": task_id}
-        (workspace / f"t{number}.handoff.json").write_text(json.dumps(document), "utf-8")
+        (workspace / f"t{number}.handoff.json").write_text(packet(task_id), "utf-8")
     for shell in ("bash", "zsh", "fish"):
         assert run(["completion", shell, "--", "wait", ""]) == 0
         assert capsys.readouterr().out.partition("\t")[0] == "shop.api"
@@ -98,17 +96,9 @@ def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dic
     """Lines that decide about tasks, each with what it means."""
     seen, tree, desk = Workspace(), Tree(), DecisionService(workspace, read_only=True)
     for number in range(LINES):
-        packet = {
-            "handoff_schema": "handoff-v1",
-            "task_id": name(random, root),
-            "objective": name(random, root),
-            "evidence": [{"path": "a", "purpose": name(random, root), "required": True}],
-            "success_criteria": [name(random, root)],
-            "risks": [{"risk": "r", "mitigation": "m"}],
-        }
-        said = returned(random.choice(("ERROR", "BLOCKED", "PARTIAL")))
-        said = said.replace("It is so.", " ".join(name(random, root).split()))
-        for path, text in ((f"{number}.handoff.json", json.dumps(packet)), (f"{number}.return.md", said)):
+        asked = packet(name(random, root), objective=name(random, root), success_criteria=[name(random, root)])
+        said = returned(random.choice(("ERROR", "BLOCKED", "PARTIAL")), " ".join(name(random, root).split()))
+        for path, text in ((f"{number}.handoff.json", asked), (f"{number}.return.md", said)):
             tree.apply(seen.seen(path, text))
     lines = []
     for task in tree.tasks.values():

@@ -251,30 +251,38 @@ def test_trust_ends_once_and_can_begin_again(keys):
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    ("old", "new"),
     [
-        lambda path: path.write_bytes(b"\xff" * 100),
-        lambda path: path.write_text(f"{KIMS.text}\n"),
-        lambda path: path.write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n"),
-        lambda path: path.write_text(path.read_text().replace("ed25519:", "ed25519:A")),
-        lambda path: path.write_text(path.read_text().replace("name kim", "name k\x1bm")),
-        lambda path: path.write_text(path.read_text().replace("trusted 2030", "trusted 2O30")),
-        lambda path: path.write_text(path.read_text() + "distrusted never\n"),
-        lambda path: path.rename(path.with_name("kim.pub")),
-        lambda path: path.rename(path.with_suffix(".old")),
+        ("e", "\xff"),
+        ("name kim\ntrusted 2030-01-01T12:00:00Z\n", ""),
+        ("name kim\ntrusted", "retired"),
+        ("ed25519:", "ed25519:A"),
+        ("name kim", "name k\x1bm"),
+        ("trusted 2030", "trusted 2O30"),
+        ("Z\n", "Z\ndistrusted never\n"),
+        (None, "kim.pub"),
+        (None, f"{KIMS.keyid}.old"),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_no_key(keys, spoil):
+def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
+    """Another text in it, or another name."""
     keys.create()
     place = trust_kim(keys)
     good = place.read_text()
-    spoil(place)
+    if old is None:
+        place.rename(place.with_name(new))
+    else:
+        place.write_text(good.replace(old, new), "latin-1")
+        assert place.read_text("latin-1") != good
     assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
-    # Nor is the key of somebody else one that was replaced here.
-    place.parent.rename(keys.directory / RETIRED)
-    (keys.directory / RETIRED / place.name).write_text(good)
+
+
+def test_the_key_of_another_is_none_that_was_replaced_here(keys):
+    keys.create()
+    place = trust_kim(keys)
+    retired = place.parent.rename(keys.directory / RETIRED)
     assert KIMS.keyid not in keys.trust().signing
-    (keys.directory / RETIRED / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
+    (retired / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
     assert KIMS.keyid in keys.trust().signing
 
 

@@ -17,23 +17,13 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.events import Checked, Claim, Event, Tick, Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from tests.unit.agents.documents import returned
 from tests.unit.contracts.documents import PACKET, TODOS, text_of
 from tests.unit.delegation.events import child, decided, ran
 from tests.unit.history.recorded import Workspace, meta, packet
 
 RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = OF_ATTEMPTS
 MITIGATION = Mitigation.CHANGED_INPUTS
-
-
-def returned(state: str = "ERROR", code: str = "E_X", recommended: str = "yes", hint: str = "Again.") -> str:
-    error = f"error_code: {code}\nretry_recommended: {recommended}\nretry_hint: {hint}\n" if state == "ERROR" else ""
-    limits = "limitations:\n- half\n" if state == "PARTIAL" else ""
-    return (
-        f"## Status\nstate: {state}\nsummary: It is so.\n{error}\n"
-        "## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n"
-        "## Runtime Attestation\nruntime_model_reported: m\nruntime_mode_reported: coder\nfiles_created:\n- (none)\n"
-        f"files_modified:\n- (none)\n{limits}"
-    )
 
 
 class Told:
@@ -55,10 +45,11 @@ class Told:
         return task
 
 
-def failed(times: int = 1, **said: str) -> Task:
+def failed(times: int = 1, code: str = "E_X", advised: str = "yes") -> Task:
     told = Told()
     for number in range(1, times + 1):
-        task = told.attempt(number, returned(**said))
+        text = returned(code=code).replace("retry_recommended: yes", f"retry_recommended: {advised}")
+        task = told.attempt(number, text)
     return task
 
 
@@ -94,7 +85,7 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
     "handed off": (Told().attempt(1), {ABORT}),
     "failed": (failed(), {RETRY, ESCALATE, ABORT, RESPOND}),
     "failed twice": (failed(2), {ESCALATE, ABORT}),
-    "partial": (Told().attempt(1, returned("PARTIAL")), {RETRY, ESCALATE, ACCEPT}),
+    "partial": (Told().attempt(1, returned("PARTIAL", limits=["half"])), {RETRY, ESCALATE, ACCEPT}),
     "completed": (Told().attempt(1, returned("SUCCESS")), set()),
     "invalid": (Told().attempt(1, "## Status\nstate: SUCCESS\n"), {RETRY, ESCALATE, ABORT, RESPOND, ACCEPT}),
     "blocked": (blocked(), {RETRY, ESCALATE, ABORT, RESPOND}),
@@ -138,7 +129,7 @@ def test_a_station_gets_one_retry_once_its_fitter_has_ended():
 
 
 def test_advice_and_repeated_failures_warn_and_do_not_forbid():
-    advised, same, told = failed(recommended="no"), failed(2), Told()
+    advised, same, told = failed(advised="no"), failed(2), Told()
     assert [*warnings(advised, RETRY)] == ["the child advises against a retry"]
     assert [*warnings(advised, ESCALATE)] == []
     alike = "the last two attempts failed in the same way: escalating is more likely to help"
@@ -153,7 +144,7 @@ def test_advice_and_repeated_failures_warn_and_do_not_forbid():
     ("action", "params", "note", "words"),
     [
         (ESCALATE, Params(), "", "say which mode"),
-        (ESCALATE, Params(mode="coder"), "", "it ran in the mode “coder” already"),
+        (ESCALATE, Params(mode="code"), "", "it ran in the mode “code” already"),
         (RESPOND, Params(), "", "say what the answer is"),
         (RESPOND, Params(answers=(Answer(None, " \n"),)), "", "say what the answer is"),
         (RESPOND, Params(answers=(Answer("Who?", "Ada."), Answer("When?", ""))), "", "say what the answer is"),
@@ -161,7 +152,7 @@ def test_advice_and_repeated_failures_warn_and_do_not_forbid():
     ],
 )
 def test_what_must_come_along_is_asked_for(action, params, note, words):
-    task = Told().attempt(1, returned("SUCCESS").replace("summary: It is so.\n", ""))
+    task = Told().attempt(1, returned("SUCCESS").replace("summary: The migration timed out.\n", ""))
     assert words in (refusal(task, action, params, note) or "")
 
 

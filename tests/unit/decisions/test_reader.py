@@ -17,7 +17,7 @@ from agentwatch.decisions.record import Params, Record, written
 from agentwatch.delegation.decision import Action, Receipt, Stage
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Closed, Operator, at, record
-from tests.unit.decisions.test_ledger import failing
+from tests.unit.decisions.test_ledger import disk, error
 
 PLACE = Path(".agentwatch") / "decisions"
 PUBLIC = "AGENTWATCH_PUBLIC_KEY"
@@ -310,7 +310,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(book, workspace):
 
 
 def test_where_nothing_can_be_written_it_is_said(workspace):
-    book = ReceiptBook(workspace, workspace.parent / "state", failing(mkdir=errno.EROFS))
+    book = ReceiptBook(workspace, workspace.parent / "state", disk(mkdir=error(errno.EROFS)))
     for stage in (Stage.READ, CLAIM):
         with pytest.raises(ReceiptError, match=r"the decision holds.*make it writable"):
             book.mark(ID, stage, "agent", since=NOW)
