@@ -195,8 +195,6 @@ def test_every_face_says_what_it_could_not_see(submitted, capsys, source, path, 
 
     for words in (["tree", "--fail"], ["pending"], ["report"]):
         assert asked(*words)[::2] == (0, "")
-    assert asked("pending")[1] == "nothing needs you\n"
-    assert "Nothing needs a human" in asked("report")[1]
     place = submitted.parent / path.replace("STATE", str(state_directory(submitted)))
     place.parent.mkdir(parents=True, exist_ok=True)
     if is_closed:
@@ -208,15 +206,11 @@ def test_every_face_says_what_it_could_not_see(submitted, capsys, source, path, 
             code, out, err = asked(*words)
             assert (code, "not all can be seen: " in err) == (expected, True), words
         assert out == "nothing that can be seen needs you\n"
-        for words, expected in (["tree", "--json"], 0), (["pending", "--json"], 1):
+        for words, expected in (["tree", "--json"], 0), (["pending", "--json"], 1), (["report", "--format", "json"], 1):
             code, out, _ = asked(*words)
             told = json.loads(out)
-            assert (code, told["complete"]) == (expected, False)
+            assert (code, told["complete"], "verdict" in told) == (expected, False, "report" in words)
             assert source in {problem["source"] for problem in told["problems"]}
-            assert all(problem.keys() == {"source", "place", "message"} for problem in told["problems"])
-        code, out, _ = asked("report", "--format", "json")
-        told = json.loads(out)
-        assert (code, told["complete"], bool(told["problems"])) == (1, False, True)
         assert "could not be read" in told["verdict"]
         for format_ in ("md", "html"):
             assert "Could not be read" in asked("report", "--format", format_)[1]

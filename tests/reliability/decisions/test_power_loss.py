@@ -35,10 +35,6 @@ class Node:
         self.unsynced.append(step)
         apply(self.names, step)
 
-    def chosen(self, mask: int) -> list[dict[str, Node | None]]:
-        """Those unsynced steps whose bit is set."""
-        return [step for bit, step in enumerate(self.unsynced) if mask >> bit & 1]
-
     def sync(self):
         self.synced_data = self.data
         self.synced_names = dict(self.names or {})
@@ -137,53 +133,35 @@ class Forgetful(Disk):
         for child in (node.names or {}).values():
             yield from self._nodes(child)
 
-    def states(self) -> list[Tree]:
+    def states(self) -> list[State]:
         """The states that a power failure could leave now: what was synced, and more or less of what was not."""
         longest = max(len(node.unsynced) for node in self._nodes(self.root))
         # The system may write later names before earlier ones, and names before what is in the files.
-        kinds = [
-            Tree.of(self.root, lambda node, mask=mask: node.chosen(mask), kept)
-            for mask in range(2 ** min(longest, _MOST_STEPS))
-            for kept in (0, 0.5, 1)
+        return [
+            tuple(left(self.root, mask, kept)) for mask in range(2 ** min(longest, _MOST_STEPS)) for kept in (0, 0.5, 1)
         ]
-        return list(dict.fromkeys(kinds))
 
 
-@dataclass(frozen=True)
-class Tree:
-    """Directories and files of one state, by their paths; None is a directory."""
-
-    paths: tuple[tuple[str, bytes | None], ...]
-
-    @classmethod
-    def of(cls, root: Node, steps: Callable[[Node], list[dict[str, Node | None]]], kept: float) -> Tree:
-        found: list[tuple[str, bytes | None]] = []
-
-        def walk(node: Node, path: str):
-            names = dict(node.synced_names)
-            for step in steps(node):
-                apply(names, step)
-            for name, child in sorted(names.items()):
-                if child.names is None:
-                    rest = child.data[len(child.synced_data) :]
-                    found.append((f"{path}{name}", child.synced_data + rest[: int(len(rest) * kept)]))
-                else:
-                    found.append((f"{path}{name}/", None))
-                    walk(child, f"{path}{name}/")
-
-        walk(root, "")
-        return cls(tuple(found))
-
-    def make(self, root: Path):
-        root.mkdir(parents=True)
-        for path, data in self.paths:
-            if data is None:
-                (root / path).mkdir(mode=0o700)
-            else:
-                (root / path).write_bytes(data)
+State = tuple[tuple[str, bytes | None], ...]
+"""Directories and files by their paths; None is a directory."""
 
 
-def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[Tree, frozenset[str]]]:
+def left(node: Node, mask: int, kept: float, path: str = "") -> Iterator[tuple[str, bytes | None]]:
+    """What is left of a directory, with those unsynced steps whose bit is set, and this part of unsynced data."""
+    names = dict(node.synced_names)
+    for bit, step in enumerate(node.unsynced):
+        if mask >> bit & 1:
+            apply(names, step)
+    for name, child in sorted(names.items()):
+        if child.names is None:
+            rest = child.data[len(child.synced_data) :]
+            yield f"{path}{name}", child.synced_data + rest[: int(len(rest) * kept)]
+        else:
+            yield f"{path}{name}/", None
+            yield from left(child, mask, kept, f"{path}{name}/")
+
+
+def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[State, frozenset[str]]]:
     """Every state that a power failure could leave while three decisions are made, and what had been said by then.
 
     Where one state can be left at several moments, the latest counts: most had been said.
@@ -191,7 +169,7 @@ def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[Tree, froze
     (root / "state").mkdir(parents=True)
     disk = Forgetful(root / "state", **mutation)
     operator = Operator(root, disk)
-    found: dict[Tree, frozenset[str]] = {}
+    found: dict[State, frozenset[str]] = {}
     said: set[str] = set()
 
     def look():
@@ -207,9 +185,11 @@ def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[Tree, froze
     return operator, found
 
 
-def is_bad(operator: Operator, root: Path, tree: Tree, said: frozenset[str]) -> bool:
+def is_bad(operator: Operator, root: Path, state: State, said: frozenset[str]) -> bool:
     """Whether something is lost, broken or doubled in the state that is found after the failure."""
-    tree.make(root)
+    root.mkdir(parents=True)
+    for path, data in state:
+        (root / path).mkdir(mode=0o700) if data is None else (root / path).write_bytes(data)
     ledger = Ledger(root / operator.state.relative_to(operator.root / "state"), operator.workspace_id)
     chain = ledger.read(operator.trust)
     there = [entry.record.task_id for entry in chain.entries]

@@ -27,7 +27,7 @@ from agentwatch.delegation.decision import Action, Request
 from agentwatch.requests.codex import CodexClient, Wire
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer
-from tests.unit.decisions.made import QUICK
+from tests.unit.decisions.made import QUICK, answer
 from tests.unit.requests.asked import ANSWERED, Place, place, question, request
 from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
 
@@ -52,6 +52,11 @@ class Round:
     @property
     def offered(self) -> Path:
         return self.place.store.directory / f"{self.held.request_id}.json"
+
+    def write_next(self, data: bytes, record: Record | None = None):
+        """As the next file of the ledger."""
+        self.disturbed = True
+        self.write(self.place.state / "decisions" / name_of(record or self.record()), data)
 
     def answer(self):
         """The operator answers what is held."""
@@ -92,42 +97,27 @@ class Round:
     def record(self, **changes: object) -> Record:
         entries = self.place.desk().read().entries
         now = datetime.now(UTC)
-        values: dict[str, object] = {
-            "version": 2,
+        values = {
             "workspace_id": self.place.store.workspace_id,
             "seq": len(entries) + 1,
             "prev_sha256": entries[-1].sha256 if entries else None,
-            "decision_id": self.held.request_id,
-            "task_id": "a.b",
-            "attempt": 1,
-            "handoff_sha256": None,
-            "return_sha256": None,
-            "action": Action.DENY,
-            "params": Params(),
-            "note": "",
             "operator": "mallory",
             "created_at": written(now),
             "expires_at": written(now + timedelta(minutes=1)),
             "request": asked_of(self.held),
         }
-        return Record(**(values | changes))  # type: ignore[arg-type]
+        return answer(**(values | {"action": Action.DENY} | changes))
 
     def forge(self, record: Record, key: SigningKey):
-        self.disturbed = True
-        self.write(self.place.state / "decisions" / name_of(record), seal(record.to_bytes(), key))
+        self.write_next(seal(record.to_bytes(), key), record)
 
     def replay(self):
-        """A genuine decision of before, as it is or under the name of the next."""
-        self.disturbed = True
+        """A genuine decision of before under the name of the next."""
         if self.old:
-            name = (
-                name_of(self.record()) if self.random.random() < 0.8 else f"{self.random.randrange(10**6):06d}-x.json"
-            )
-            self.write(self.place.state / "decisions" / name, self.random.choice(self.old))
+            self.write_next(self.random.choice(self.old))
 
     def spoil_ledger(self):
-        self.disturbed = True
-        self.write(self.place.state / "decisions" / name_of(self.record()), self.random.choice(GARBAGE))
+        self.write_next(self.random.choice(GARBAGE))
 
     def spoil_box(self):
         """Another file in the box: whoever holds something is not concerned."""

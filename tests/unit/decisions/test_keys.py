@@ -217,6 +217,9 @@ def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
 def test_a_name_is_a_word_or_two(keys, name):
     with pytest.raises(KeyProblemError, match="a word or two"):
         keys.trust_other(Role.OPERATOR, KIMS, name)
+
+
+def test_a_key_is_introduced_by_its_name():
     assert introduced(f"kim={KIMS.text}") == ("kim", KIMS)
     with pytest.raises(KeyProblemError, match="write NAME=KEY"):
         introduced("kim")

@@ -25,7 +25,6 @@ from agentwatch.decisions.record import (
     LARGEST,
     LARGEST_SIGNED,
     Answer,
-    Asked,
     Mitigation,
     Params,
     Record,
@@ -37,10 +36,10 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.decisions.service import DecisionWatcher
-from agentwatch.delegation.decision import Action, Decision, RequestKind, Stage
+from agentwatch.delegation.decision import Action, Decision, Stage
 from agentwatch.delegation.events import Decided, Gone, Unreadable
 from agentwatch.disk import Directory
-from tests.unit.decisions.made import HANDOFF, KIM, NOON, RETURN, Operator, at, record
+from tests.unit.decisions.made import ASKED, HANDOFF, KIM, NOON, RETURN, Operator, answer, at, record
 from tests.unit.requests.asked import ANSWERED, place, question, request
 
 KEYS = [
@@ -101,8 +100,9 @@ def test_a_parameter_that_does_not_fit_the_action_is_refused(action, params, wor
         record(action=action, params=params).to_bytes()
 
 
+PARAMS = record().document()["params"]
 WRONG: dict[str, tuple[object, ...]] = {
-    "version": (0, 2, True, 1.0, "1"),
+    "version": (0, True, 1.0, "1"),
     "workspace_id": ("", 1),
     "seq": (0, 2.0, 2**53),
     "prev_sha256": (None, "A" * 64),
@@ -111,12 +111,12 @@ WRONG: dict[str, tuple[object, ...]] = {
     "attempt": (0, "1"),
     "handoff_sha256": ("0" * 63,),
     "return_sha256": (5, "٠" * 64),
-    "action": ("approve", None),
+    "action": ("approve",),
     "note": (None,),
-    "operator": ("", 1),
-    "created_at": (None, 5, "2030-01-01T12:00:00+00:00", "2030-02-30T12:00:00Z", "2030-1-01T12:00:00Z"),
+    "operator": ("",),
+    "created_at": (None, "2030-01-01T12:00:00+00:00", "2030-02-30T12:00:00Z", "2030-1-01T12:00:00Z"),
     "expires_at": ("soon",),
-    "params": (None, {}, *(record().document()["params"] | one for one in ({"answers": None}, {"mitigation": "hope"}))),
+    "params": (None, {}, PARAMS | {"answers": None}, PARAMS | {"mitigation": "hope"}),
 }
 
 
@@ -142,11 +142,6 @@ def test_a_record_that_is_too_large_is_neither_written_nor_read():
         record(params=Params(handoff="x" * LARGEST)).to_bytes()
     with pytest.raises(RecordError, match="larger"):
         parse(b" " * (LARGEST_SIGNED + 1))
-
-
-def test_half_a_character_in_a_task_id_is_refused_in_words():
-    with pytest.raises(RecordError, match="half a character"):
-        _ = Subject("w", "\ud800", 1, None, None).decision_id
 
 
 def test_a_record_holds_until_it_expires():
@@ -199,7 +194,6 @@ def test_a_record_of_before_is_the_same_to_the_byte(digest):
 
 ATTACKER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"a" * 32))
 OTHER, SECOND = ProblemKind.MALFORMED, timedelta(seconds=1)
-ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)
 
 
 @pytest.fixture
@@ -333,11 +327,6 @@ def test_a_distrusted_key_decides_nothing_until_it_is_trusted_again(host):
 
 
 __all__ = ["place"]
-
-
-def answer(**changes: Any) -> Record:
-    values = {"version": 2, "action": Action.ALLOW, "note": "", "expires_at": "2030-01-01T12:10:00Z", "request": ASKED}
-    return record(**(values | {"handoff_sha256": None, "return_sha256": None} | changes))
 
 
 @pytest.mark.parametrize(
@@ -480,3 +469,8 @@ def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
     told = clerk.look()
     forged.unlink()
     assert [type(one) for one in (*told, *clerk.look(), *clerk.look())] == [Unreadable, Gone]
+
+
+def test_half_a_character_in_a_task_id_is_refused_in_words():
+    with pytest.raises(RecordError, match="half a character"):
+        record(task_id="\ud800")

@@ -1,4 +1,4 @@
-"""A decision changes what a task waits for, and binds only the attempt and the return that it was made about."""
+"""Attempts: what decisions bind, what returns and rounds of sessions begin the next one, and what ends it."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Message, Run, RunState, Seen, StartedBy, Tick, Turn
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.events import BROKEN, ROOT, Recorder, decided, handoff, message, outline, returned, tree_of
 from tests.unit.delegation.events import child as child_of
@@ -42,26 +41,19 @@ def stages(task: Task) -> list[Stage | None]:
     return [one.decision.receipt.stage if one.decision else None for one in task.attempts]
 
 
-def test_a_decision_may_be_known_before_the_files_are():
-    made = Failed()
-    assert tree_of([made.decided(), *made.events]).tasks["a"].state is State.RETRYING
-
-
 @pytest.mark.parametrize("action", OF_ATTEMPTS)
 @pytest.mark.parametrize("receipts", [READ[:1], READ, (*READ[:1], READ[1]._replace(claimed=True))])
 def test_a_decision_whose_time_is_over_binds_nobody(receipts, action):
     made = Failed()
     decision = made.decided(action, expires_at=2_000.0, receipts=receipts)
-    broken = made.result._replace(findings=(BROKEN,))
-    tree = tree_of([made.handed, broken, decision, Tick(60, 1_999.0)])
-    assert tree.tasks["a"].binding == decision.decision
-    assert tree.apply(Tick(61, 2_000.0)) == {"a"}
+    tree = tree_of([made.handed, made.result._replace(findings=(BROKEN,)), decision])
     task = tree.tasks["a"]
-    assert (task.state, task.needs_operator, task.decision) == (State.INVALID, True, None)
-    assert task.why.endswith("what was decided about it has expired")
-    # The clock was set back.
-    tree.apply(Tick(62, 1_999.0))
-    assert tree.tasks["a"].binding == decision.decision
+    # The clock is set back in the end.
+    for now in (1_999.0, 2_000.0, 1_999.0):
+        tree.apply(Tick(60, now))
+        assert (task.binding is not None, task.needs_operator) == (now < 2_000.0, now >= 2_000.0)
+        assert task.why.endswith("what was decided about it has expired") == task.needs_operator
+        assert (task.state is State.INVALID) == task.needs_operator
 
 
 @pytest.mark.parametrize(
@@ -86,14 +78,13 @@ def test_a_retry_is_used_from_when_it_is_decided(outcome, action, remaining, aft
 @pytest.mark.parametrize("stated", [None, 1, 2])
 def test_a_return_after_a_read_decision_is_the_next_attempt(action, remaining, stated):
     made = Failed("blocked")
-    done = made.again("completed", attempt=stated)
-    task = tree_of([*made.events, made.read(action), done]).tasks["a"]
+    done, rewritten = made.again("completed", attempt=stated), made.again("partial", 1_030.0, attempt=stated)
+    task = task_of(*made.events, made.read(action), done)
     assert numbered(task) == [(1, State.BLOCKED), (2, State.COMPLETED)]
     assert (stages(task), task.decision, task.retry.remaining) == ([Stage.ACTED, None], None, remaining)
-    rewritten = made.again("partial", 1_030.0, attempt=stated)
-    assert len(tree_of([*made.events, made.read(action), done, rewritten]).tasks["a"].attempts) == 2
-    unread = tree_of([*made.events, made.decided(action), done]).tasks["a"]
-    assert [one.state for one in unread.attempts] == [State.BLOCKED] * (stated == 2) + [State.COMPLETED]
+    assert len(attempts(*made.events, made.read(action), done, rewritten)) == 2
+    unread = attempts(*made.events, made.decided(action), done)
+    assert [state for _, state in unread] == [State.BLOCKED] * (stated == 2) + [State.COMPLETED]
 
 
 def test_an_abort_ends_what_is_open_below_also_what_comes_later():
@@ -118,35 +109,29 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_later():
 
 def test_a_child_that_fails_again_in_the_same_words_asks_again():
     made = Failed()
-    touched, failed_again, touched_again = (
-        made.result._replace(seq=seq, at=at) for seq, at in ((7, 1_009.5), (8, 1_020.0), (9, 1_030.0))
-    )
+    touched, again, touched_again = (made.result._replace(seq=7, at=at) for at in (1_009.5, 1_020.0, 1_030.0))
     tree = tree_of([*made.events, touched, made.read()])
-    assert tree.tasks["a"].state is State.RETRYING, "it was only touched before anybody knew of the decision"
-    tree.apply(failed_again)
-    task, mark = tree.tasks["a"], mark_of(tree.tasks["a"])
-    assert numbered(task) == [(1, State.FAILED), (2, State.FAILED)]
+    task = tree.tasks["a"]
+    assert task.state is State.RETRYING, "it was only touched before anybody knew of the decision"
+    tree.apply(again)
+    mark = mark_of(task)
+    assert numbered(task) == [ONE, (2, State.FAILED)] == attempts(*made.events, again, made.read())
     assert (task.needs_operator, task.retry.remaining, stages(task)[0]) == (True, 0, Stage.ACTED)
     tree.apply(touched_again)
-    assert mark_of(tree.tasks["a"]) == mark, "a mere touch is nothing new"
-    late: Tree = tree_of([*made.events, failed_again, made.read()])
-    assert late.tasks["a"].attempt == 2, "in whatever order it is known"
+    assert mark_of(task) == mark, "a mere touch is nothing new"
 
 
 def test_a_session_sent_on_corrects_its_later_attempt():
     made = Failed(session_id="command")
     again = [made.again(outcome, session_id="command") for outcome in ("blocked", "completed")]
-    task = tree_of([*made.events, made.read(), *again]).tasks["a"]
-    assert numbered(task) == [(1, State.FAILED), (2, State.COMPLETED)]
+    assert attempts(*made.events, made.read(), *again) == [ONE, TWO]
 
 
-@pytest.mark.parametrize(("written", "attempts"), [(1_001.5, 1), (1_003.0, 2)])
-def test_a_handoff_written_before_the_return_is_no_attempt(written, attempts):
-    recorder = Recorder()
-    given = recorder.seen("a.handoff.json", handoff("a"))
-    failed = recorder.seen("a.return.md", returned("failed"))
-    read_late = recorder.seen("a.handoff.json", handoff("a", mode="code"))._replace(at=written)
-    assert len(tree_of([given, failed, read_late]).tasks["a"].attempts) == attempts
+@pytest.mark.parametrize(("written", "count"), [(1_001.5, 1), (1_003.0, 2)])
+def test_a_handoff_written_before_the_return_is_no_attempt(written, count):
+    made = Failed()
+    read_late = made.seen("a.handoff.json", handoff("a", mode="code"))._replace(at=written)
+    assert len(attempts(*made.events, read_late)) == count
 
 
 PACKET = message(handoff("a"), at=110.0)
@@ -195,7 +180,6 @@ def attempts(*events: Event) -> list[tuple[int, State]]:
 
 ONE, TWO = (1, State.FAILED), (2, State.COMPLETED)
 RETRIED = decision(FAILED, 117.0)
-OVER = [*ran(child((PARENT, FAILED), (HOOK, DONE)))]
 
 
 @pytest.mark.parametrize("asker", [HOOK, PARENT])
@@ -204,7 +188,6 @@ def test_a_retry_in_the_same_session_is_an_attempt(asker):
     task = tree.tasks["a"]
     first, second = task.attempts
     assert numbered(task) == [ONE, TWO]
-    assert first.session_id == second.session_id == "s1"
     assert (second.again, first.decision and first.decision.receipt.stage, second.decision) == (True, Stage.ACTED, None)
     assert (task.retry.remaining, second.started_at, task.ended_at) == (0, 120.0, 125.0)
     assert second.handed_off_at == 110.0, "what the session made in its first attempt is its own, too"
@@ -214,31 +197,28 @@ def test_a_retry_in_the_same_session_is_an_attempt(asker):
 
 
 def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew():
-    events = [*ran(child((PARENT, FAILED), (HOOK, FAILED))), RETRIED]
-    task = task_of(*events)
+    tree = tree_of([*ran(child((PARENT, FAILED), (HOOK, FAILED))), RETRIED])
+    task = tree.tasks["a"]
     assert (task.attempt, task.state, task.binding, task.needs_operator) == (2, State.FAILED, None, True)
-    again = task_of(*events, decision(FAILED, 130.0, Action.ESCALATE, attempt=2))
-    assert (again.state, again.needs_operator) == (State.ESCALATED, False)
-
-
-@pytest.mark.parametrize(
-    "decided",
-    [
-        [],
-        [decision(FAILED, 117.0, read=False)],
-        [decision(FAILED, 121.0)],
-        [decision(FAILED, 117.0, Action.ACCEPT)],
-        [decision(DONE, 117.0)],
-        [decision(FAILED, 117.0, attempt=2)],
-    ],
-)
-def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided):
-    assert [number for number, _ in attempts(*OVER, *decided)] == [1]
+    tree.apply(decision(FAILED, 130.0, Action.ESCALATE, attempt=2))
+    assert (task.state, task.needs_operator) == (State.ESCALATED, False)
 
 
 @pytest.mark.parametrize(
     ("rounds", "decided", "expected"),
     [
+        # A hook that holds without a decision of this round begins none.
+        *(
+            ([(PARENT, FAILED), (HOOK, DONE)], decided, [(1, State.COMPLETED)])
+            for decided in (
+                None,
+                decision(FAILED, 117.0, read=False),
+                decision(FAILED, 121.0),
+                decision(FAILED, 117.0, Action.ACCEPT),
+                decision(DONE, 117.0),
+                decision(FAILED, 117.0, attempt=2),
+            )
+        ),
         # It was held, and the decision came later.
         ([(PARENT, FAILED), (HOOK, FAILED), (HOOK, DONE)], decision(FAILED, 127.0), [ONE, TWO]),
         # No return, or no word.

@@ -24,7 +24,8 @@ from tests.unit.delegation.events import decided as decided_about
 from tests.unit.delegation.events import handoff, message, tree_of
 
 ACTED, ELSEWHERE, DELIVERED = RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.DELIVERED
-OFFERED, UNKNOWN = RequestStage.OFFERED, RequestStage.UNKNOWN
+OFFERED, UNKNOWN, DECIDED = RequestStage.OFFERED, RequestStage.UNKNOWN, RequestStage.DECIDED
+ASKED, THERE = requested(request()), "it waits in its own session"
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 WAITS = ran(session(waiting="a permission"))
 ALLOW, DENY = Action.ALLOW, Action.DENY
@@ -38,46 +39,28 @@ def stages(task: Task) -> dict[str, RequestStage]:
     return {one.nonce: one.stage for one in task.requests}
 
 
-def stands(task: Task) -> tuple[list[RequestStage], State, str | None]:
-    return [one.stage for one in task.requests], task.state, task.ask
-
-
 @pytest.mark.parametrize(
-    ("events", "expected", "why"),
+    ("events", "stage", "state", "ask", "why"),
     [
-        (
-            [requested(request())],
-            ([OFFERED], State.BLOCKED, "allow? Bash  npm test"),
-            "its program asks for a permission",
-        ),
-        (
-            [WAITS, requested(request()), decided(request())],
-            ([RequestStage.DECIDED], State.BLOCKED, None),
-            "its program has not got your answer yet",
-        ),
+        ([ASKED], OFFERED, State.BLOCKED, "allow? Bash  npm test", "its program asks for a permission"),
+        ([WAITS, ASKED, decided(request())], DECIDED, State.BLOCKED, None, "its program has not got your answer yet"),
         # Its store still says that it waits: it has written nothing since.
-        (
-            [WAITS, requested(request()), decided(request(), stage=Stage.DELIVERED)],
-            ([DELIVERED], State.WORKING, None),
-            "",
-        ),
-        ([requested(GONE)], ([RequestStage.GONE], State.WORKING, None), ""),
+        ([WAITS, ASKED, decided(request(), stage=Stage.DELIVERED)], DELIVERED, State.WORKING, None, ""),
+        ([requested(GONE)], GONE.stage, State.WORKING, None, ""),
         # Its own prompt stands.
         (
             [WAITS, requested(GONE)],
-            ([RequestStage.GONE], State.BLOCKED, "it waits in its own session: a permission"),
-            "it waits for an answer in its own session",
+            GONE.stage,
+            State.BLOCKED,
+            f"{THERE}: a permission",
+            "it waits for an answer in its",
         ),
-        (
-            [requested(request()), decided_about("s1", Action.ABORT, 1_200.0)],
-            ([OFFERED], State.CANCELED, None),
-            "you decided: abort; the decision is recorded",
-        ),
+        ([ASKED, decided_about("s1", Action.ABORT, 1_200.0)], OFFERED, State.CANCELED, None, "you decided: abort; "),
     ],
 )
-def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, expected, why):
+def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, stage, state, ask, why):
     task = task_of(ran(session()), *events)
-    assert stands(task) == expected
+    assert ([one.stage for one in task.requests], task.state, task.ask) == ([stage], state, ask)
     assert task.why.startswith(why)
 
 
@@ -97,31 +80,30 @@ def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end():
 
 
 def test_a_session_that_is_not_known_is_a_task_named_by_program():
-    tree = tree_of([requested(request())])
+    tree = tree_of([ASKED])
     task = tree.tasks["s1"]
     assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
-    # Then its run is seen, and is the execution of a task that was handed over.
-    tree.apply(ran(session(parent_session="root", prompt=message(handoff("a")))))
-    assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
-    tree = tree_of([requested(request())])
     assert tree.apply(requested(GONE, 2)) == {"s1"}
     assert (tree.tasks, tree.request(GONE.request_id)) == ({}, None)
+    # Then its run is seen, and is the execution of a task that was handed over.
+    tree.apply(ASKED, ran(session(parent_session="root", prompt=message(handoff("a")))))
+    assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
 
 
 def test_a_decision_about_a_request_is_no_decision_of_the_task():
     before = task_of(ran(session()))
-    task = task_of(ran(session()), requested(request()), decided(request()))
+    task = task_of(ran(session()), ASKED, decided(request()))
     assert (task.attempt, task.retry, task.decision, task.binding) == (1, before.retry, None, None)
     assert [attempt.decisions for attempt in task.attempts] == [()]
 
 
 def test_an_answer_that_expired_undelivered_can_be_given_anew():
-    tree = tree_of([ran(session()), requested(request()), decided(request(), expires_at=1_500.0), Tick(5, 1_499.0)])
+    tree = tree_of([ran(session()), ASKED, decided(request(), expires_at=1_500.0), Tick(5, 1_499.0)])
     assert tree.tasks["s1"].ask is None
     assert tree.apply(Tick(6, 1_500.0)) == {"s1"}
     assert (stages(tree.tasks["s1"]), tree.tasks["s1"].needs_operator) == ({"n1": OFFERED}, True)
     tree.apply(Tick(7, 1_499.0))
-    assert stages(tree.tasks["s1"]) == {"n1": RequestStage.DECIDED}
+    assert stages(tree.tasks["s1"]) == {"n1": DECIDED}
 
 
 LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
@@ -153,7 +135,7 @@ LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
     ],
 )
 def test_the_records_of_the_program_tell_what_it_carried_out(action, stage, recorded, expected, later):
-    events: list[Event] = [ran(session(recorded)), requested(request())]
+    events: list[Event] = [ran(session(recorded)), ASKED]
     if action is not None:
         events.append(decided(request(), action, stage, note="Use build/." if action is DENY else ""))
     assert stages(task_of(*events, *later)) == {"n1": expected}
@@ -196,7 +178,7 @@ def test_what_ends_soon_comes_first_and_then_the_newest():
 
 
 def test_a_new_request_asks_again_after_one_was_put_aside():
-    tree = tree_of([ran(session()), requested(request())])
+    tree = tree_of([ran(session()), ASKED])
     tree.apply(Noted(4, 1_150.0, "s1", Aside(Put(mark_of(tree.tasks["s1"]), 1_150.0))))
     assert tree.tasks["s1"].acknowledged
     # The very same command once more.
@@ -207,7 +189,7 @@ def test_a_new_request_asks_again_after_one_was_put_aside():
 def test_an_open_request_is_no_history_however_old_its_session():
     old = ran(session())
     assert tree_of([old], history_before=10_000.0).tasks["s1"].past
-    assert not tree_of([old, requested(request())], history_before=10_000.0).tasks["s1"].past
+    assert not tree_of([old, ASKED], history_before=10_000.0).tasks["s1"].past
 
 
 # Ids

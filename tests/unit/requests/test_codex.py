@@ -82,6 +82,14 @@ def offered(place: Place) -> Request:
     return found
 
 
+def delivered(place: Place, asked: Request, *answer: Any):
+    """It is answered, and that is given to the server."""
+    made = place.answer(asked, *answer)
+    assert ended(place, asked) is RequestStage.DELIVERED
+    stages = [one.stage for one in place.desk().receipts([made.record])[asked.request_id]]
+    assert stages == [Stage.RECORDED, Stage.DELIVERED]
+
+
 def ended(place: Place, request: Request) -> RequestStage:
     until(lambda: request not in place.store.read())
     (found,) = [one for one in place.store.read() if one.request_id == request.request_id]
@@ -95,11 +103,8 @@ def test_an_allowed_command_is_accepted_once(place, server, client):
     assert asked.nonce == f"{THREAD}/{TURN}/call_1"
     assert (asked.tool, asked.shown) == ("exec_command", "/bin/bash -lc 'touch ../x'")
     assert (asked.said, asked.words) == ("Make a file outside?", False)
-    made = place.answer(asked)
-    assert ended(place, asked) is RequestStage.DELIVERED
+    delivered(place, asked)
     assert server.answers == [(rpc_id, {"decision": "accept"})]
-    stages = [one.stage for one in place.desk().receipts([made.record])[asked.request_id]]
-    assert stages == [Stage.RECORDED, Stage.DELIVERED]
     until(lambda: "thread/unsubscribe" in server.said)
     assert client.notice is None
 
@@ -125,8 +130,7 @@ def test_a_patch_is_shown_whole(place, server, client):
         *("add /dev/app/new.txt", "+hello", "+world"),
     ]
     assert "uno" in asked.input
-    place.answer(asked)
-    assert ended(place, asked) is RequestStage.DELIVERED
+    delivered(place, asked)
     assert [result for _, result in server.answers] == [{"decision": "accept"}]
 
 
@@ -154,8 +158,7 @@ def test_questions_are_answered_by_their_own_ids(place, server, client):
     asked = offered(place)
     assert (asked.kind, asked.actions) == (RequestKind.QUESTION, (Action.ANSWER,))
     given = Params(answers=(Answer("Which lint?", "own “words”"), Answer("Which store?", "Redis")))
-    place.answer(asked, Action.ANSWER, given)
-    assert ended(place, asked) is RequestStage.DELIVERED
+    delivered(place, asked, Action.ANSWER, given)
     expected = {"store": {"answers": ["Redis"]}, "lint": {"answers": ["own “words”"]}}
     assert server.answers == [(0, {"answers": expected})]
 
@@ -210,8 +213,8 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(place, server, client
     asked = offered(place)
     assert (asked.kind, asked.tool, asked.call_id) == (RequestKind.PERMISSION, "mcp__rig__ask_user", "call_9")
     assert json.loads(asked.shown) == {"what": "color"}
-    place.answer(asked, action)
-    assert until(lambda: server.answers) == [(0, result)]
+    delivered(place, asked, action)
+    assert server.answers == [(0, result)]
 
 
 def test_what_the_person_answers_in_codex_is_answered_elsewhere(place, server, client):
