@@ -44,8 +44,7 @@ def words(command: str, workspace: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
 def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden):
     assert stage.decide("--retry").code == 0
-    environment = dict.fromkeys(hidden.split(), str(nowhere))
-    found = stage.run(*words(command, stage.workspace), environment=environment)
+    found = stage.run(*words(command, stage.workspace), **dict.fromkeys(hidden.split(), str(nowhere)))
     assert found.code in (0, 1, 2, 5, 6), found.err
     assert found.out or found.err
     if command in ("verify", "doctor", "decide") and hidden == "XDG_STATE_HOME":
@@ -98,7 +97,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(keyed):
     assert f"✗ ledger: “{name}”" in found.out
     assert "✗ signing key: others can read" in found.out
     assert f"✗ state directory: others can look into it: chmod 700 {keyed.state}" in found.out
-    broken = keyed.run("doctor", keyed.workspace, environment={"XDG_STATE_HOME": "/dev/null/nowhere"})
+    broken = keyed.run("doctor", keyed.workspace, XDG_STATE_HOME="/dev/null/nowhere")
     assert broken.code == 1
     assert "✗ state directory: " in broken.out
 
@@ -116,7 +115,7 @@ def test_the_doctor_reads_the_settings(keyed):
 def test_what_lies_in_or_leads_through_the_workspace_is_bad(stage, variable, tmp_path):
     (stage.workspace / "link").symlink_to(tmp_path)
     for inside in (stage.workspace, stage.workspace / "link"):
-        found = stage.run("doctor", stage.workspace, environment={variable: str(inside)})
+        found = stage.run("doctor", stage.workspace, **{variable: str(inside)})
         assert found.code == 1
         assert "lies in the workspace, where agents write" in found.out
         assert f"set {variable} to another place" in found.out

@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 
@@ -129,9 +128,8 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared):
     def do(disk: Disk, number: int) -> Mirror:
         workspace = prepared.root.parent / f"workspace-{number}"
         workspace.mkdir(exist_ok=True)
-        # The disk of the ledger is well.
-        ledger = SimpleNamespace(disk=disk, workspace_id=prepared.workspace_id, bytes_of=prepared.ledger.bytes_of)
-        return mirror_missing(workspace, cast("Ledger", ledger), chain, prepared.trust)
+        ledger = Ledger(prepared.state, prepared.workspace_id, disk)
+        return mirror_missing(workspace, ledger, chain, prepared.trust)
 
     for number, disk in enumerate(cases(do)):
         mirror = do(disk, number)

@@ -83,7 +83,7 @@ class Round:
 
     def sign_otherwise(self):
         """The operator's key, and what a request does not take; or it has expired, or is of before."""
-        key = Keys(self.place.configuration, QUICK).load()
+        key = self.place.key
         now = datetime.now(UTC)
         changes = self.random.choice(
             (
@@ -95,7 +95,7 @@ class Round:
         self.forge(self.record(**changes), key)
 
     def record(self, **changes: object) -> Record:
-        entries = self.place.desk().read().entries
+        entries = self.place.chain().entries
         now = datetime.now(UTC)
         values = {
             "workspace_id": self.place.store.workspace_id,
@@ -184,7 +184,6 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
     for number in range(_ROUNDS // 4):
         if number % _ROUNDS_OF_A_PLACE == 0:
             place = Place(tmp_path / f"{number}")
-            place.desk().keys.create()
         one = Round(random, place, stranger, old)
         holders = [place.holder(), place.holder()]
         offers: list[Offer] = [holder.store.offer(one.held) for holder in holders]
@@ -209,7 +208,7 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
         # What is in the box is what was offered, or it is told.
         assert all(read.request_id for read in place.store.read())
         with suppress(DecisionError):
-            place.desk().ledger.set_aside(place.desk().keys.trust())
+            place.desk().ledger.set_aside(place.trust)
     assert given > _ROUNDS // 40
     assert lost > 0
 

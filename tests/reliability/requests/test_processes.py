@@ -43,7 +43,6 @@ class Holding:
 
 def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
     random, place = Random(), Place(tmp_path)
-    place.desk().keys.create()
     with ExitStack() as stack:
         stack.enter_context(place.watched())
         holding = new = [Holding(place) for _ in range(3)]

@@ -21,6 +21,7 @@ from tests.unit.decisions.test_ledger import disk, error
 
 PLACE = Path(".agentwatch") / "decisions"
 PUBLIC = "AGENTWATCH_PUBLIC_KEY"
+ABOUT_A = Question("a")
 
 
 @pytest.fixture
@@ -57,11 +58,11 @@ def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
         changes = {"state": operator.state, "disk": Closed(operator.ledger.directory, errno.EACCES)}
     else:
         changes = {"state": operator.root / "new"}
-    found = outside(operator, **changes).find(Question("a"))
+    found = outside(operator, **changes).find(ABOUT_A)
     assert found.decided is None
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
     # In a sandbox without the key it is hidden.
-    found = inside(operator, **changes).find(Question("a"))
+    found = inside(operator, **changes).find(ABOUT_A)
     assert (found.record, found.place) == (made, MIRROR)
 
 
@@ -95,19 +96,19 @@ def test_only_an_abort_answers_the_final_report(operator, task, is_final, holds)
 def test_without_a_key_nothing_can_be_told(operator):
     decide(operator, "a")
     blind = inside(operator, environment={})
-    assert blind.find(Question("a")).refused
+    assert blind.find(ABOUT_A).refused
     for path in (operator.workspace / PLACE).iterdir():
         path.unlink()
-    found = blind.find(Question("a"))
+    found = blind.find(ABOUT_A)
     assert (found.decided, found.refused, PUBLIC in found.detail) == (None, (), True)
 
 
 def test_hidden_keys_do_not_hide_those_that_were_given(operator):
     made = decide(operator, "a")
     operator.keys.directory.chmod(0o777)
-    assert outside(operator).find(Question("a")).refused
+    assert outside(operator).find(ABOUT_A).refused
     given = outside(operator, environment={PUBLIC: operator.key.public.text})
-    assert given.find(Question("a")).record == made
+    assert given.find(ABOUT_A).record == made
 
 
 def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
@@ -115,17 +116,17 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
     operator.workspace.rename(mounted)
     environment = {PUBLIC: operator.key.public.text}
     reader = Reader(mounted, state=nowhere, configuration=nowhere, environment=environment)
-    found = reader.find(Question("a"))
+    found = reader.find(ABOUT_A)
     assert (found.decided, bool(found.refused)) == (None, True)
     environment |= {"AGENTWATCH_WORKSPACE_ID": operator.workspace_id}
-    assert Reader(mounted, state=nowhere, environment=environment).find(Question("a")).record == made
+    assert Reader(mounted, state=nowhere, environment=environment).find(ABOUT_A).record == made
 
 
 def test_a_workspace_that_cannot_be_read_is_told(operator):
     decide(operator, "a")
     (operator.workspace / ".agentwatch").rename(operator.root / "elsewhere")
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
-    (problem,) = inside(operator).find(Question("a")).refused
+    (problem,) = inside(operator).find(ABOUT_A).refused
     assert (problem.kind, "is a link or no directory" in problem.message) == (ProblemKind.UNREADABLE, True)
 
 
@@ -140,7 +141,7 @@ def waited(reader: Reader, limit: float, happens: dict[float, Callable[[], objec
         for moment in [one for one in happens if one <= now]:
             happens.pop(moment)()
 
-    return reader.wait(Question("a"), limit, lambda: now, sleep), now
+    return reader.wait(ABOUT_A, limit, lambda: now, sleep), now
 
 
 @pytest.mark.parametrize("side", [outside, inside])
@@ -168,7 +169,7 @@ def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator):
     assert question_about(Tree(), "x", None) == Question("x")
     assert question_about(Tree(), "x", 3) == Question("x", 3)
     old = decide(operator, "a", expires_at=NOON - timedelta(days=3_650))
-    found = outside(operator).find(Question("a"))
+    found = outside(operator).find(ABOUT_A)
     assert (found.record, found.expired) == (None, old)
 
 
@@ -251,25 +252,24 @@ def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
     assert len(list((workspace / ".agentwatch" / "receipts").iterdir())) == 1
 
 
+@pytest.mark.parametrize(("kind", "by"), [("acted", ""), ("claim", "agent")])
+def test_what_agents_write_is_that_they_have_read(book, workspace, kind, by):
+    claims_of(workspace, **{kind: json.dumps({"by": "agent", "at": NOW})})
+    assert (told(book)[-1].stage, told(book)[-1].taken_by) == (Stage.READ, by)
+
+
 @pytest.mark.parametrize(
-    ("kind", "content", "stage"),
+    ("kind", "content"),
     [
-        ("acted", {"by": "agentwatch", "at": NOW}, Stage.READ),
-        ("claim", {"by": "agent", "at": NOW}, Stage.READ),
-        ("read", {"by": "x", "at": "2030-01-01T11:59:59Z"}, Stage.RECORDED),
-        ("claim", {"by": "x", "at": "2030-01-01T11:59:59Z"}, Stage.RECORDED),
-        ("read", {"by": 1, "at": NOW}, Stage.RECORDED),
-        ("read", {"by": "x", "at": "whenever"}, Stage.RECORDED),
-        ("read", {"at": NOW}, Stage.RECORDED),
-        ("read", [], Stage.RECORDED),
-        ("read", "x" * 10_000, Stage.RECORDED),
-        ("unknown", {"by": "x", "at": NOW}, Stage.RECORDED),
+        *((kind, {"by": "x", "at": "2030-01-01T11:59:59Z"}) for kind in ("read", "claim")),
+        ("unknown", {"by": "x", "at": NOW}),
+        *(("read", content) for content in ({"by": 1, "at": NOW}, {"by": "x", "at": "whenever"}, {"at": NOW}, [])),
+        ("read", "x" * 10_000),
     ],
 )
-def test_what_agents_write_is_that_they_have_read(book, workspace, kind, content, stage):
+def test_what_agents_write_and_is_no_receipt_is_none(book, workspace, kind, content):
     claims_of(workspace, **{kind: json.dumps(content)})
-    assert told(book)[-1].stage is stage
-    assert told(book)[-1].taken_by == ("agent" if kind == "claim" and stage is Stage.READ else "")
+    assert told(book)[-1].stage is Stage.RECORDED
 
 
 def test_what_is_decided_anew_has_its_own_receipts(book):

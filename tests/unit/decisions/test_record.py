@@ -385,7 +385,7 @@ def test_agents_are_not_told_of_answers(place):
     mirror.mkdir(parents=True)
     (file,) = (place.state / "decisions").glob("*.json")
     shutil.copy(file, mirror / f"{made.record.decision_id}.json")
-    environment = {"AGENTWATCH_PUBLIC_KEY": place.desk().keys.show().text}
+    environment = {"AGENTWATCH_PUBLIC_KEY": place.key.public.text}
     hidden = Reader(place.workspace, state=nowhere, configuration=nowhere, environment=environment)
     found = [one.find(Question("a.b")) for one in (reader, hidden)]
     assert [(one.decided, len(one.refused)) for one in found] == [(None, 1)] * 2
@@ -420,7 +420,7 @@ def test_nobody_answers_what_nobody_waits_for(place):
         place.answer(request(place.workspace), gone="its holder has ended")
     with pytest.raises(RequestGoneError, match="its time is over"):
         place.answer(request(place.workspace, until=time.time() - 5))
-    assert place.desk().read().entries == ()
+    assert place.chain().entries == ()
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ def test_a_request_says_which_answers_it_takes(place, *, changes, action, params
     assert words in (refusal(asked, action, params, note) or "")
     with pytest.raises(DecisionError):
         place.answer(asked, action, params, note=note)
-    assert place.desk().read().entries == ()
+    assert place.chain().entries == ()
 
 
 @pytest.mark.parametrize(

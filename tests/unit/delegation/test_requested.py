@@ -28,7 +28,7 @@ OFFERED, UNKNOWN, DECIDED = RequestStage.OFFERED, RequestStage.UNKNOWN, RequestS
 ASKED, THERE = requested(request()), "it waits in its own session"
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 WAITS = ran(session(waiting="a permission"))
-ALLOW, DENY = Action.ALLOW, Action.DENY
+ALLOW, DENY, GIVEN = Action.ALLOW, Action.DENY, Stage.DELIVERED
 
 
 def task_of(*events: Event) -> Task:
@@ -45,7 +45,7 @@ def stages(task: Task) -> dict[str, RequestStage]:
         ([ASKED], OFFERED, State.BLOCKED, "allow? Bash  npm test", "its program asks for a permission"),
         ([WAITS, ASKED, decided(request())], DECIDED, State.BLOCKED, None, "its program has not got your answer yet"),
         # Its store still says that it waits: it has written nothing since.
-        ([WAITS, ASKED, decided(request(), stage=Stage.DELIVERED)], DELIVERED, State.WORKING, None, ""),
+        ([WAITS, ASKED, decided(request(), stage=GIVEN)], DELIVERED, State.WORKING, None, ""),
         ([requested(GONE)], GONE.stage, State.WORKING, None, ""),
         # Its own prompt stands.
         (
@@ -106,39 +106,38 @@ def test_an_answer_that_expired_undelivered_can_be_given_anew():
     assert stages(tree.tasks["s1"]) == {"n1": DECIDED}
 
 
-LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
-
-
 @pytest.mark.parametrize(
-    ("action", "stage", "recorded", "expected", "later"),
+    ("action", "stage", "recorded", "expected"),
     [
-        (ALLOW, Stage.DELIVERED, permit(), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.UNKNOWN), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(allowed=None), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.PERSON), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.RULE), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(allowed=False), ELSEWHERE, []),
-        (ALLOW, Stage.RECORDED, permit(), ELSEWHERE, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False), ACTED, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False, words="Error: Use build/."), ACTED, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False, words="Not now."), ELSEWHERE, []),
-        (DENY, Stage.DELIVERED, permit(), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(at=1_099.0), DELIVERED, []),
-        (ALLOW, Stage.DELIVERED, permit(input_sha256="0"), DELIVERED, []),
-        (ALLOW, Stage.DELIVERED, permit(tool="Edit"), DELIVERED, []),
-        (None, Stage.RECORDED, permit(), ELSEWHERE, []),
+        (ALLOW, GIVEN, permit(), ACTED),
+        (ALLOW, GIVEN, permit(by=Permitter.UNKNOWN), ACTED),
+        (ALLOW, GIVEN, permit(allowed=None), ACTED),
+        (ALLOW, GIVEN, permit(by=Permitter.PERSON), ELSEWHERE),
+        (ALLOW, GIVEN, permit(by=Permitter.RULE), ELSEWHERE),
+        (ALLOW, GIVEN, permit(allowed=False), ELSEWHERE),
+        (ALLOW, Stage.RECORDED, permit(), ELSEWHERE),
+        (DENY, GIVEN, permit(allowed=False), ACTED),
+        (DENY, GIVEN, permit(allowed=False, words="Error: Use build/."), ACTED),
+        (DENY, GIVEN, permit(allowed=False, words="Not now."), ELSEWHERE),
+        (DENY, GIVEN, permit(), ELSEWHERE),
+        (ALLOW, GIVEN, permit(at=1_099.0), DELIVERED),
+        (ALLOW, GIVEN, permit(input_sha256="0"), DELIVERED),
+        (ALLOW, GIVEN, permit(tool="Edit"), DELIVERED),
+        (None, None, permit(), ELSEWHERE),
         # Its holder broke before it was heard of.
-        (ALLOW, Stage.RECORDED, permit(at=1_000.0), UNKNOWN, LOST),
-        (ALLOW, Stage.RECORDED, permit(by=Permitter.UNKNOWN), UNKNOWN, LOST),
-        (ALLOW, Stage.RECORDED, permit(False, Permitter.UNKNOWN), ELSEWHERE, LOST),
-        (ALLOW, Stage.RECORDED, permit(by=Permitter.PERSON), ELSEWHERE, LOST),
+        (ALLOW, None, permit(at=1_000.0), UNKNOWN),
+        (ALLOW, None, permit(by=Permitter.UNKNOWN), UNKNOWN),
+        (ALLOW, None, permit(False, Permitter.UNKNOWN), ELSEWHERE),
+        (ALLOW, None, permit(by=Permitter.PERSON), ELSEWHERE),
     ],
 )
-def test_the_records_of_the_program_tell_what_it_carried_out(action, stage, recorded, expected, later):
+def test_the_records_of_the_program_tell_what_it_carried_out(action, stage, recorded, expected):
     events: list[Event] = [ran(session(recorded)), ASKED]
     if action is not None:
-        events.append(decided(request(), action, stage, note="Use build/." if action is DENY else ""))
-    assert stages(task_of(*events, *later)) == {"n1": expected}
+        note = "Use build/." if action is DENY else ""
+        events.append(decided(request(), action, stage or Stage.RECORDED, note=note))
+        events += [] if stage else [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
+    assert stages(task_of(*events)) == {"n1": expected}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last():
     # OpenCode asks for a directory outside, then for the command, both with the id of the call.
     first = request(1, stage=DELIVERED, ended_at=1_111.0, call_id="toolu_1")
     second = request(2, asked_at=1_112.0, stage=DELIVERED, ended_at=1_114.0, call_id="toolu_1")
-    answers = decided(first, stage=Stage.DELIVERED), decided(second, DENY, Stage.DELIVERED, at=1_113.0)
+    answers = decided(first, stage=GIVEN), decided(second, DENY, GIVEN, at=1_113.0)
     record = ran(session(permit(False, Permitter.UNKNOWN)))
     task = task_of(record, requested(first), requested(second), *answers)
     found = {one.nonce: (one.stage, one.allowed) for one in task.requests}

@@ -38,7 +38,6 @@ ENDED = replace(ROOT, state=RunState.ENDED, said=message(None), ended_at=900.0, 
 AT_WORK = child("b", updated_at=990.0)
 QUIET = child("b", updated_at=280.0)
 KILLED = replace(QUIET, process_gone=True)
-UNBEGUN = child("c", RunState.SUBMITTED, started_at=900.0)
 FAILED = child("b", RunState.FAILED, ended_at=500.0, reason="refused")
 DONE = child("b", RunState.ENDED, said=message(returned("completed")), ended_at=600.0)
 TURNED = replace(TYPES, rounds=(Turn(100.0), Turn(950.0)))
@@ -101,14 +100,6 @@ def test_a_turn_is_the_operators_while_somebody_may_sit_there(gone, at, shown):
     assert (str(task.shown), task.needs_operator, str(task.state)) == (shown, False, "completed")
 
 
-def test_putting_aside_changes_no_age():
-    tree = tree_of([*ran(HANDS_ON, FAILED), Tick(20, NOW)])
-    ages = {task.task_id: task.since for task in tree.tasks.values()}
-    tree.apply(Noted(21, NOW, "b", Aside(Put(mark_of(tree.tasks["b"]), NOW))), Tick(22, NOW + 5))
-    assert tree.tasks["b"].acknowledged
-    assert tree.tasks["b"].since == ages["b"]
-
-
 def task_of(run: Run) -> Task:
     return tree_of([*ran(run), Tick(20, NOW)]).tasks["root"]
 
@@ -159,10 +150,10 @@ def stands(tree: Tree, task_id: str = "a") -> tuple[bool, bool, bool]:
 
 def test_what_is_acknowledged_asks_nothing_until_that_is_undone():
     _, tree = failing()
-    acknowledged = note(tree)
+    acknowledged, since = note(tree), tree.tasks["a"].since
     for event, expected, below in ((acknowledged, ACKNOWLEDGED, 0), (Noted(0, 2_001.0, "a", Aside()), ASKS, 1)):
         assert tree.apply(event) >= {"a", "lead"}
-        assert (stands(tree), tree.totals.needs_operator) == (expected, below)
+        assert (stands(tree), tree.totals.needs_operator, tree.tasks["a"].since) == (expected, below, since)
         assert tree.put_aside() == ([] if below else [tree.tasks["a"]])
     early = tree_of([acknowledged, *failure(Recorder())])
     assert stands(early) == ACKNOWLEDGED, "before the task is seen"

@@ -17,7 +17,7 @@ from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, workspace_id
-from tests.unit.decisions.made import QUICK
+from tests.unit.decisions.made import QUICK, Operator
 from tests.unit.delegation import asking
 
 AT = 1_893_499_200.0
@@ -59,14 +59,11 @@ ANSWERED = Params(
 )
 
 
-class Place:
-    """A workspace with the directories of an operator beside it."""
+class Place(Operator):
+    """A workspace with the directories of an operator beside it, and the requests in it."""
 
-    def __init__(self, root: Path):
-        self.root = root
-        self.workspace = root / "workspace"
-        self.workspace.mkdir(parents=True, exist_ok=True)
-        self.state, self.configuration = root / "state" / workspace_id(self.workspace), root / "configuration"
+    def __post_init__(self):
+        super().__post_init__()
         self.store = RequestStore(self.workspace, state=self.state, disk=QUICK)
         self._desk = self.desk()
 
