@@ -23,21 +23,17 @@ _MOST_STEPS = 5
 class Node:
     """A file with its content, or a directory with its names: as it is now, and as it was synced last."""
 
+    is_directory: bool = False
     data: bytes = b""
-    names: dict[str, Node] | None = None
+    names: dict[str, Node] = field(default_factory=dict)
     synced_data: bytes = b""
     synced_names: dict[str, Node] = field(default_factory=dict)
     unsynced: list[dict[str, Node | None]] = field(default_factory=list)
     """Changes of names since the last sync: each is one atomic step."""
 
-    def change(self, **step: Node | None):
-        assert self.names is not None
-        self.unsynced.append(step)
-        apply(self.names, step)
-
     def sync(self):
         self.synced_data = self.data
-        self.synced_names = dict(self.names or {})
+        self.synced_names = dict(self.names)
         self.unsynced = []
 
 
@@ -56,11 +52,16 @@ class Forgetful(Disk):
     """
 
     def __init__(self, root: Path, *, syncs_files: bool = True, syncs_directories: bool = True):
-        self.root = Node(names={})
+        self.root = Node(is_directory=True)
         self.after: Callable[[], None] = lambda: None
         self._path = root
         self._syncs = {False: syncs_files, True: syncs_directories}
         self._open: dict[int, Node] = {}
+
+    def _change(self, directory: Node, **step: Node | None):
+        directory.unsynced.append(step)
+        apply(directory.names, step)
+        self.after()
 
     def _node(self, path: Any, dir_fd: int | None) -> tuple[Node, str]:
         """The directory node that holds a path, and the name in it."""
@@ -68,13 +69,11 @@ class Forgetful(Disk):
             return self._open[dir_fd], os.fspath(path)
         node, parts = self.root, Path(path).relative_to(self._path).parts
         for part in parts[:-1]:
-            assert node.names is not None
             node = node.names[part]
         return node, parts[-1] if parts else ""
 
     def _found(self, path: Any, dir_fd: int | None) -> Node | None:
         parent, name = self._node(path, dir_fd)
-        assert parent.names is not None
         return parent.names.get(name) if name else parent
 
     def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
@@ -85,8 +84,7 @@ class Forgetful(Disk):
         if node is None:
             parent, name = self._node(path, dir_fd)
             node = Node()
-            parent.change(**{name: node})
-            self.after()
+            self._change(parent, **{name: node})
         self._open[descriptor] = node
         return descriptor
 
@@ -102,35 +100,31 @@ class Forgetful(Disk):
 
     def fsync(self, descriptor: int):  # type: ignore[override]
         node = self._open.get(descriptor)
-        if node is not None and self._syncs[node.names is not None]:
+        if node is not None and self._syncs[node.is_directory]:
             node.sync()
             self.after()
 
     def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None):  # type: ignore[override]
         os.mkdir(path, mode, dir_fd=dir_fd)
         parent, name = self._node(path, dir_fd)
-        parent.change(**{name: Node(names={})})
-        self.after()
+        self._change(parent, **{name: Node(is_directory=True)})
 
     def link(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool):  # type: ignore[override]
         os.link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
-        self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd)})
-        self.after()
+        self._change(self._open[dst_dir_fd], **{target: self._found(source, src_dir_fd)})
 
     def rename(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int):  # type: ignore[override]
         os.rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         assert src_dir_fd == dst_dir_fd, "the model knows renames within one directory only"
-        self._open[dst_dir_fd].change(**{target: self._found(source, src_dir_fd), source: None})
-        self.after()
+        self._change(self._open[dst_dir_fd], **{target: self._found(source, src_dir_fd), source: None})
 
     def unlink(self, path: Any, *, dir_fd: int):  # type: ignore[override]
         os.unlink(path, dir_fd=dir_fd)
-        self._open[dir_fd].change(**{path: None})
-        self.after()
+        self._change(self._open[dir_fd], **{path: None})
 
     def _nodes(self, node: Node) -> Iterator[Node]:
         yield node
-        for child in (node.names or {}).values():
+        for child in node.names.values():
             yield from self._nodes(child)
 
     def states(self) -> list[State]:
@@ -153,12 +147,12 @@ def left(node: Node, mask: int, kept: float, path: str = "") -> Iterator[tuple[s
         if mask >> bit & 1:
             apply(names, step)
     for name, child in sorted(names.items()):
-        if child.names is None:
-            rest = child.data[len(child.synced_data) :]
-            yield f"{path}{name}", child.synced_data + rest[: int(len(rest) * kept)]
-        else:
+        if child.is_directory:
             yield f"{path}{name}/", None
             yield from left(child, mask, kept, f"{path}{name}/")
+        else:
+            rest = child.data[len(child.synced_data) :]
+            yield f"{path}{name}", child.synced_data + rest[: int(len(rest) * kept)]
 
 
 def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[State, frozenset[str]]]:
