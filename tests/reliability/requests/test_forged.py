@@ -31,6 +31,8 @@ from tests.unit.decisions.made import QUICK, answer
 from tests.unit.requests.asked import ANSWERED, Place, place, question, request
 from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
 
+__all__ = ["place"]
+
 _ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "1000"))
 _ROUNDS_OF_A_PLACE = 25
 
@@ -212,8 +214,6 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
     assert given > _ROUNDS // 40
     assert lost > 0
 
-
-__all__ = ["place"]
 
 CONNECTIONS = int(os.environ.get("AGENTWATCH_CODEX", "100"))
 STEPS = 25

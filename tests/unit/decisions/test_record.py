@@ -42,6 +42,8 @@ from agentwatch.disk import Directory
 from tests.unit.decisions.made import ASKED, HANDOFF, KIM, NOON, RETURN, Operator, answer, at, record
 from tests.unit.requests.asked import ANSWERED, place, question, request
 
+__all__ = ["place"]
+
 KEYS = [
     *("version", "workspace_id", "seq", "prev_sha256", "decision_id", "task_id", "attempt", "handoff_sha256"),
     *("return_sha256", "action", "params", "note", "operator", "created_at", "expires_at"),
@@ -322,9 +324,6 @@ def test_a_distrusted_key_decides_nothing_until_it_is_trusted_again(host):
     assert (found.kind, "not trusted any more" in found.message) == (ProblemKind.UNTRUSTED, True)
     host.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
     assert isinstance(judged(host, later), ChainEntry)
-
-
-__all__ = ["place"]
 
 
 @pytest.mark.parametrize(
