@@ -1,1 +1,1 @@
-"""Agents hand off, return and wait the agentwatch way by these: MCP server, hook, set-up."""
+"""What agents use to hand off, return and wait: the MCP server, the hook, and `init`, which sets them up."""
