@@ -71,7 +71,7 @@ class NotRegularError(OSError):
 
 
 class NotADirectoryOfOursError(OSError):
-    """A link or a file stands where a directory of ours belongs; the message says what to do."""
+    """A link or a file is in the place of a directory of ours; the message says what to do."""
 
 
 class Directory:

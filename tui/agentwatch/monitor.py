@@ -379,7 +379,7 @@ class Monitor:
 
         while True:
             with suppress(TimeoutError):
-                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
+                # `asyncio.wait_for` would lose a cancellation that comes with the event, before Python 3.12.
                 rests = self.health.mode != "starting" and self.tree.holds_until == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()

@@ -115,7 +115,7 @@ def find_program(name: str, path: str | None = None) -> str | None:
     looked up in those absolute directories of PATH (or `path`) where neither agents nor everybody may write."""
     if "/" in name:
         return name if name.startswith("/") else None
-    import shutil  # a hook needs none of it
+    import shutil  # not needed by a hook
 
     for entry in trusted_path(path).split(os.pathsep):
         found = shutil.which(name, path=entry)

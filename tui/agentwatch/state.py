@@ -28,7 +28,7 @@ _PAUSE_SECONDS = 0.01
 _screens: set[int] = set()  # the locks of the screens of this process
 _is_attended = True  # false while the user has stepped away from the screens
 
-_scratch_directories: set[Path] = set()  # those of this process
+_scratch_directories: set[Path] = set()  # the scratch directories of this process
 
 
 def user_home() -> Path:
@@ -163,7 +163,7 @@ def shown(state: Path) -> Iterator[None]:
 
 
 def attend_screens(*, attended: bool) -> None:
-    """Mark the screens of this process as shown only while somebody attends them."""
+    """Mark the screens of this process as attended or not; unattended ones do not count as shown."""
     global _is_attended  # noqa: PLW0603
     _is_attended = attended
     for descriptor in _screens:

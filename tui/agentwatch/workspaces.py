@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
-_SEARCH_SECONDS = 2.0
-_EVERYWHERE_SECONDS = 10.0  # between two searches through all stores; the line above: in a repository or on hosts
+_SEARCH_SECONDS = 2.0  # between two searches for worktrees or hosts
+_EVERYWHERE_SECONDS = 10.0  # between two searches through all session stores
 _MOST = 40  # the most workspaces that `--all` watches at once: each needs threads, a history and file watches
 _DAY = 86_400.0  # `--all` shows sessions that were alive in the last so many seconds
 

@@ -1,1 +1,1 @@
-"""What agents use to hand off, return and wait: the MCP server, the hook, and `init`, which sets them up."""
+"""The MCP server and the hook, by which agents hand off, return and wait, and `init`, which sets them up."""

@@ -65,17 +65,17 @@ class ActionSpec(NamedTuple):
 
     @property
     def is_numbered(self) -> bool:
-        """Whether its keys are numbered."""
+        """Whether the action gets the number of the key."""
         return "{}" in self.action
 
     @property
     def acts(self) -> bool:
-        """Whether it needs the workspace or its agents."""
+        """Whether the action needs the workspace or its agents."""
         return self.flag == "acts"
 
     @property
     def goes_first(self) -> bool:
-        """Whether its keys go before those of the focus."""
+        """Whether the action's keys go before those of the focused widget."""
         return self.flag == "first" or (self.homes[0] in (Home.DECIDE, Home.REPLAY) and self.flag != "late")
 
     @property

@@ -33,10 +33,10 @@ HEADS = {
 async def file_at_hand(
     inspected: Path | None, task: Task | None, monitor: Monitor, *, names: bool = False
 ) -> Path | str:
-    """Return the inspected file, else the latest return or handoff of the task's attempts that is a file.
+    """Return the inspected file, else that of the task's latest return or, before any, handoff.
 
-    If there is none, return a sentence that says why. A file on another machine counts only if just its name is needed
-    (`names`). Reads the disk in a thread.
+    If that cannot be opened here, return a sentence that says why. A file on another machine is returned only if its
+    name is all that is needed (`names`). Reads the disk in a thread.
     """
     if inspected is not None and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected

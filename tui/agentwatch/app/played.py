@@ -1,4 +1,4 @@
-"""The app for a recording or the demo: the same screens, with a line at the top that says what is played."""
+"""The app for a recording or the demo: the same screens, with a bar at the top."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REVERSED = Style(reverse=True)
 
 
 class DemoBar(LineWidget):
-    """The line that says what a newcomer can try in the demo now."""
+    """The line that suggests what to try in the demo now."""
 
     period = 0.5
 
@@ -35,7 +35,7 @@ class DemoBar(LineWidget):
         self._tree = tree
         self._is_over = is_over
 
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - longer lines are cut anyway
         words = "Agents build the checkout of a shop. Soon one of them will need you."
         if self._tree.totals.needs_operator:
             key = commands_of(self.app)["needs.next"].key_label
@@ -46,7 +46,7 @@ class DemoBar(LineWidget):
 
 
 class ReplayBar(LineWidget):
-    """The line that says where the playback of a recording is, how fast, and the keys that steer it."""
+    """The line with the position and speed of a playback, and the keys that control it."""
 
     period = 0.1
 
@@ -79,7 +79,7 @@ class ReplayBar(LineWidget):
 
 class _PlayedApp(AgentwatchApp):
     is_played = True
-    new_bar: Callable[[], DemoBar | ReplayBar]  # makes the line that says what is played
+    new_bar: Callable[[], DemoBar | ReplayBar]  # makes the bar at the top
     hold: Callable[[bool], None] | None = None
 
     def on_mount(self) -> None:
@@ -87,7 +87,7 @@ class _PlayedApp(AgentwatchApp):
         self._add_bar(self.screen)
 
     def _add_bar(self, screen: Screen[object]) -> None:
-        """Add the line to each screen that is not modal, and tell `hold` whether a dialog is open."""
+        """Add the bar to each screen that is not modal, and tell `hold` whether a dialog is open."""
         is_modal = isinstance(screen, ModalScreen)
         if self.hold is not None:
             self.hold(is_modal)

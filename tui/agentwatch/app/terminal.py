@@ -165,7 +165,7 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
                 end = min(end, time.monotonic() + _ASKED_SECONDS)
                 continue
             poll.unregister(descriptor)
-            # Other events, such as POLLNVAL where the system cannot poll a terminal, are no end.
+            # Ignore other events, such as POLLNVAL from a system that cannot poll a terminal.
             if event & (select.POLLHUP | select.POLLERR):
                 end = min(end, time.monotonic() + _GONE_SECONDS)
         if end < math.inf:

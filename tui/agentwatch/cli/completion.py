@@ -1,4 +1,4 @@
-"""The command that completes command lines."""
+"""The command behind the completion of command lines in shells."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The commands that record a decision: about a task, or about what a program asks."""
+"""The commands that record a decision about a task, or an answer to a program's request."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""The command for the keys that sign decisions, and for those of others."""
+"""The command for the operator's signing key, and for the trusted keys of others."""
 
 import subprocess
 import sys

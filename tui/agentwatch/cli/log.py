@@ -176,7 +176,7 @@ class _Printer:
         # The same rules as for the screen: a task outlives its files.
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
-        self._events: list[Event] = []  # those that were printed with all their verdicts
+        self._events: list[Event] = []  # the events that were printed together with their verdicts
         self.look_at = -math.inf
         self._old: dict[str, float] = {}  # the files found at the first look, and when they were written
         self._old_tasks: set[str] = set()

@@ -1,4 +1,4 @@
-"""The commands about what needs the operator: print it with the commands that answer it, or put it aside."""
+"""The commands that list what needs the operator, with the commands that answer it, and that put it aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
+"""The commands for hosts: relay this machine's workspaces to screens elsewhere, and prepare a NATS server for that."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The commands with which agents get a decision: wait for it, and claim it."""
+"""The commands by which agents wait for a decision and claim it."""
 
 import json
 import math

@@ -58,7 +58,7 @@ class TaskLine(NamedTuple):
 
     @property
     def attempts(self) -> list[tuple[Attempt, Look, Took | None]]:
-        """Each attempt, how it is shown, and how long it took."""
+        """The attempts, each with its look and how long it took."""
         task = self.task
         return [(one, look_of_attempt(task, one), took(task, one, self.now)) for one in task.attempts]
 
@@ -69,7 +69,7 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
+    """A session at the time `generated_at`. Tasks are in preorder, siblings in the order first seen."""
 
     tree: Tree
     workspace: str

@@ -39,7 +39,7 @@ Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str
 
 
 class Document(BaseModel):
-    """An object of the JSON; a field with a default is there only if it was given."""
+    """An object of the JSON; a field with a default is included only if it was given."""
 
     model_config = ConfigDict(from_attributes=True)
     required: ClassVar[Sequence[str]] = ()

@@ -34,8 +34,8 @@ _WORK = _DECIDED | {State.WORKING}
 _REFRESH = 15.0  # seconds between two checks of the runs that time alone may move
 
 
-class Group(Enum):
-    """The groups of runs, in the order of the screen. Not a string enum, so that no task id equals a group."""
+class Group(Enum):  # not a StrEnum, so that no task id equals a group
+    """The groups of runs, in the order of the screen."""
 
     NOW = "now"
     TODAY = "today"

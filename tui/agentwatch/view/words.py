@@ -461,7 +461,7 @@ def standing_words(request: Request, now: float) -> str:
 
 
 def left_words(request: Request, now: float) -> str:
-    """Return words on how long a request can be answered here and what follows; "" without a limit or an answer."""
+    """Return words on how long a request can be answered here; "" if there is no limit or it cannot be answered."""
     if request.until is None or not request.can_answer:
         return ""
     left = duration(max(request.until - now, 0.0))
@@ -484,7 +484,7 @@ def denial_words(request: Request) -> list[str]:
 
 def whole_input(request: Request) -> str:
     """Return the exact input of a request, indented; "" if the other fields already show all of it."""
-    import json  # not for the first frame
+    import json  # not needed for the first frame
 
     try:
         value = json.loads(request.input)
@@ -518,7 +518,7 @@ def _did(request: Request) -> str:
 
 
 class Agreement(StrEnum):
-    """Whether a reported model or mode agrees with the known one. A difference is no false claim: the child says so."""
+    """Whether a reported model or mode agrees with the known one. A difference is no false claim."""
 
     MATCHES = "matches"
     DIFFERS = "differs"

@@ -197,7 +197,7 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
 def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
     """Return the permissions that the operator may grant for the rest of the session, by the name the operator reads:
     the rules that the program suggests, and the exact command. The values are in the program's format."""
-    # A rule with only a tool's name allows any use of it; that is no wider than the request for an MCP tool alone.
+    # A rule without content allows every use of its tool, so it is offered only for an MCP tool, which does one thing.
     found = {
         name: rule
         for name, rule in _suggested(call).items()

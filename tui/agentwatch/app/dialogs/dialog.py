@@ -316,7 +316,7 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Home.DECIDE),
-        # Whatever has the focus, these keys scroll the text to be read, and other keys still choose.
+        # These keys scroll the text to be read, whichever field has the focus and takes the other keys.
         Binding("pagedown", "read(1)", show=False),
         Binding("pageup", "read(-1)", show=False),
     ]

@@ -24,7 +24,7 @@ def _as(command_id: str, action: str) -> Binding:
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows blocks of safe text under a title of ours."""
+    """Shows blocks of safe text under a title."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),

@@ -30,7 +30,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.view.words import ASKS, LOOKS, Look, clock, duration, ended_at, in_line, in_units, look, name_of
 
-Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
+Interval = tuple[float, float]  # start and end, in epoch seconds or in columns
 
 _LONGEST = 12 * 3_600.0  # seconds: in a longer attempt, only the two ends are known to have been work
 
@@ -253,7 +253,7 @@ class Frame(NamedTuple):
 
     @property
     def present(self) -> int:
-        """The cell of now."""
+        """The cell of the time `now`."""
         return floor(self.x(self.now))
 
     @property

@@ -598,7 +598,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             below = self.places.get(self.chosen, -1) > last
             self.chosen = seen[-1 if below else 0] if seen else None
 
-    # Moving, without animation: a held key would otherwise run ahead of what is drawn.
+    # Moving, without animation, so that a held key does not run ahead of the drawing.
 
     def action_move_by(self, step: int) -> None:
         """Move the cursor by one entry, or scroll by a line if there is no further entry."""
