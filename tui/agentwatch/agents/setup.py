@@ -4,7 +4,7 @@ A file of plain JSON is rewritten with our entries. For any other file, such as 
 what to add.
 
 The commands name an interpreter with `-I -S`, our file and the package directories. Otherwise the current directory, a
-PYTHON* variable or a `.pth` file could run somebody else's code. Agents' rules hold these words, so none needs quotes.
+PYTHON* variable or a `.pth` file could run somebody else's code. No word needs quotes, for agents' rules hold them.
 """
 
 import difflib
@@ -33,12 +33,12 @@ from agentwatch.view.words import plural
 
 NAME = "agentwatch"
 CLAUDE_SETTINGS = ".claude/settings.json"
-# Seconds beyond its waiting after which the program kills a hook, which would let the child go without a word.
+# Seconds that a hook has beyond its own wait before the program kills it, which would let the child go unreported.
 HOOK_SLACK = 30
 
 HELD_SECONDS = 24 * 3600  # the longest that a request is held while the program shows its own prompt for it
 
-_MCP_SLACK = 75  # seconds beyond its waiting for `wait_for_decision`; OpenCode and Kilo by default end it after 60 s
+_MCP_SLACK = 75  # the same for `wait_for_decision`, which OpenCode and Kilo would by default end after 60 s
 
 _INSTRUCTIONS = """\
 ## Delegation: agentwatch

@@ -392,7 +392,7 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, Ac
 
 
 def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
-    """Return two actions and a key of the operator's that both have in the same place or one in the app, else None."""
+    """Return two actions that share a key set by the operator where both apply, and that key; None if none clash."""
     for one, other in permutations(made.values(), 2):
         own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):

@@ -55,7 +55,7 @@ _SETTLED = 0.3  # the first scan counts as over after so many seconds without an
 
 
 class Opening(NamedTuple):
-    """A monitor that `open` is yet to make, in a thread, and the title of what is watched, as far as known."""
+    """A function `open` that makes the monitor in a thread; `title` names what is watched, as far as known."""
 
     settings: Settings
     title: str

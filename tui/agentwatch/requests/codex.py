@@ -326,7 +326,7 @@ def _request_of(
 
 
 def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
-    """Return the fields of a request that show its command, patch or call in full. They offer no actions if it is not
+    """Return the fields of a request that show its whole command, patch or call. They offer no actions unless it is
     clear what an answer would permit."""
     if method == COMMAND and (command := text(given, "command")) is not None:
         is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")

@@ -292,8 +292,8 @@ def request_about(given: object, workspace_id: str, source: str, session_id: str
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
     """Return the `parts` of a call that say what it would do, one below the other, and its other arguments but those in
-    `known`, which are shown elsewhere. All parts but the last are short, such as paths. If a part is no text, return
-    the whole call as JSON."""
+    `known`, which are shown elsewhere. All parts but the last are short, such as paths. Without parts, or if a part is
+    no text, return the whole call as JSON."""
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()

@@ -108,8 +108,8 @@ def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
 
 
 def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
-    """Return the title of the outermost task of a chain, to put before the row's title; "" if that is enough. A title
-    that is only a type of agent is not: it does not say which work it is."""
+    """Return the title of the outermost task of a chain, to put before the title of the task; "" if the task's title
+    says enough. A title that is only a type of agent does not say which work it is."""
     name, above = "", tasks.get(task.parent_id or "")
     while above and above.shares_row:
         name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
@@ -195,7 +195,7 @@ class Order:
     def tick(self, now: float) -> None:
         """Move the runs whose group changes because time has passed or, in a replay, has gone back."""
         if not 0 <= now - self._now < _REFRESH:
-            # A run of today that is not in the group now can move only when the day changes.
+            # A run in the group TODAY can move only when the day changes.
             is_same_day = self._now <= now and day(self._now, now) == "today"
             for one, ((group, _, _), _) in list(self._places.items()):
                 if group is Group.NOW or (group is Group.TODAY and not is_same_day):

@@ -200,7 +200,7 @@ def look(task: Task) -> Look:
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """Return the task's look for the latest attempt unless that was decided about, else the look of its own state."""
+    """Return the task's look for its latest attempt unless that was decided about, else that of the attempt's state."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 

@@ -14,7 +14,7 @@ from agentwatch.view.rows import Query, chain_name
 from agentwatch.view.words import duration, in_line, look, name_of
 
 _TALL = 30  # the fewest screen lines for which the strip has a border above it, and may have several lines
-_LINES = 6  # the most lines of the strip: a tenth of the screen's, or up to a sixth if the tree leaves them free
+_LINES = 6  # the most lines of the strip, and at most a tenth of the screen, or a sixth if the tree leaves them free
 _LONGEST_NAME = 36  # the most cells of a name, which also takes at most a quarter of the width
 _ROOMY = 60  # the fewest cells for which there are words instead of signs, and the number of tasks held up
 
