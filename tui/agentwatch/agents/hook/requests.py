@@ -233,7 +233,7 @@ def _queries(given: Fields) -> tuple[Query, ...]:
 
 
 def _answers(given: Fields, params: Params) -> dict[str, str] | None:
-    """Return the answers by question, labels joined as the program does; {} if one is missing, None if one is unknown."""
+    """Return the answers by question, labels joined as the program does; {} if one is missing, None if one is extra."""
     chosen: dict[str | None, list[str]] = {query.question: [] for query in _queries(given)}
     for one in params.answers:
         if one.question not in chosen:
