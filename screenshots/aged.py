@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tests.unit.claude_code.building import Log, Store, meta
-from tests.unit.sessions.store import report as report_of
+from tests.unit.claude_code.building import Log, Store, meta, returned
 
 DAY: Final = 86_400
 _WORK: Final = (
@@ -24,7 +23,7 @@ _STEPS: Final = ("researcher", "planner", "coder", "reviewer")
 def aged(root: Path) -> tuple[Path, dict[str, str]]:
     """Build it below a directory. Returns the workspace, and the environment in which it is looked at."""
     store = Store(root)
-    store.workspace = store.cwd = root / "shop"
+    store.workspace = root / "shop"
     _history(store.workspace)
     (store.workspace / "README.md").write_text("# Shop\n", "utf-8")
     _session(store)
@@ -73,11 +72,12 @@ def _packet(task_id: str, objective: str) -> str:
 
 
 def _report(state: str = "SUCCESS", summary: str = "") -> str:
-    return report_of(state, summary).replace("runtime_model_reported: x", "runtime_model_reported: claude-test-1")
+    made = returned(["README.md"], summary, state=state)
+    return made.replace("runtime_model_reported: m", "runtime_model_reported: claude-test-1")
 
 
 def _session(store: Store) -> None:
-    store._time = datetime.now(UTC) - timedelta(seconds=400)  # noqa: SLF001  it begins in the past
+    store.time = datetime.now(UTC) - timedelta(seconds=400)  # it begins in the past
     main = store.session()
     main.asked("Ship the invoice export: schema, API and docs.")
     main.said("I split this into three parts and hand them out.", None)
@@ -107,7 +107,7 @@ def _session(store: Store) -> None:
     _later(store, 20)
     api.said("The totals come as floats. They have to stay decimals up to the last line.", None)
     _edited(api, "e4", "src/export/rows.py", "float(total)", "Decimal(total)")
-    behind = (datetime.now(UTC) - store._time).total_seconds() - 12  # noqa: SLF001
+    behind = (datetime.now(UTC) - store.time).total_seconds() - 12
     _later(store, max(behind, 0))
     api.used("Bash", "b4", command="pytest -q tests/export")
 
@@ -126,4 +126,4 @@ def _handed(store: Store, main: Log, agent: str, task_id: str, objective: str) -
 
 
 def _later(store: Store, seconds: float) -> None:
-    store.set_back(timedelta(seconds=-seconds))
+    store.time += timedelta(seconds=seconds)

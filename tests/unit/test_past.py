@@ -17,7 +17,7 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
-from tests.unit.sessions.store import report
+from tests.unit.claude_code.building import report
 
 NO_PROGRAMS = Settings(sessions=False)
 OLD = {"old", "one/work", "two/work"}

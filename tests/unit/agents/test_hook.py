@@ -84,16 +84,6 @@ def scene(tmp_path, monkeypatch):
     return Scene(claude)
 
 
-def test_one_decision_sends_a_child_back_once(scene):
-    decision_id = scene.decide(Action.RETRY)
-    assert scene.stop(FAILED)["decision"] == "block"
-    answer = scene.stop(FAILED, again=True)
-    assert "decision" not in answer
-    assert "nobody has decided" in answer["systemMessage"]
-    # Nor is its parent told to carry it out once more.
-    assert decision_id not in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
-
-
 @pytest.mark.parametrize(
     ("action", "params"), [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))]
 )

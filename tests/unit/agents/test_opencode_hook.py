@@ -14,7 +14,7 @@ from agentwatch.decisions.service import DecisionService, operator_name
 from agentwatch.delegation.decision import Action, Request, RequestStage
 from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
-from tests.unit.agents.asking import QUESTIONS
+from tests.unit.agents.claude import QUESTIONS
 
 BASH: dict[str, Any] = {
     "id": "per_1",

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.goldens.documents import adapter
-from tests.goldens.documents.table import THEMES, cases_of
+from tests.goldens.documents.test_documents import THEMES, cases_of, rules
 from tests.goldens.trees.test_trees import topics
 
 _TABLE = Path(__file__).parent / "normative.md"
 _UNIT = Path(__file__).parents[1]
 _GOLDENS = _UNIT.parent / "goldens"
-_RULES = {rule["id"]: rule for rule in adapter.rules() if not rule["id"].startswith(("SRC", "DEC"))}
+_RULES = {rule["id"]: rule for rule in rules() if not rule["id"].startswith(("SRC", "DEC"))}
 _DOCUMENTS = {"handoff-packet", "return-format", "subagent-return", "report-contract", "error-propagation"}
 _CLAIMS = json.loads((_GOLDENS / "verdicts" / "files_data.json").read_text(encoding="utf-8"))
 _CASES = {

@@ -7,11 +7,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import read_document
-from tests.goldens.documents import adapter
+from tests.goldens.documents.test_documents import rules, schema
 from tests.unit.contracts.cases import CASES, TABLES
 from tests.unit.contracts.documents import line_with
 
-RULES = {rule["id"]: rule for rule in adapter.rules()}
+RULES = {rule["id"]: rule for rule in rules()}
 SHOWN_ELSEWHERE = ("DOC010", "SRC", "LNK", "DEC")
 """How rules begin that no document breaks by itself: tests of files, trees, runs and decisions show them."""
 
@@ -39,7 +39,7 @@ IN_TABLES = [case for case in CASES if case.name in OF_TABLES and not case.rule.
 @pytest.mark.parametrize("case", IN_TABLES, ids=lambda case: case.id)
 def test_the_schema_refuses_errors_of_fields_alone(case):
     each = OF_TABLES[case.name]
-    valid = Draft202012Validator(adapter.schema(each["contract"])).is_valid
+    valid = Draft202012Validator(schema(each["contract"])).is_valid
     assert valid(json.loads(case.valid_text))
     kinds = {kind for rule, kind, *_ in each["rows"] if rule == case.rule}
     refused = bool(kinds) and (RULES[case.rule]["severity"] == "error" or kinds == {"case"})
@@ -48,7 +48,7 @@ def test_the_schema_refuses_errors_of_fields_alone(case):
 
 @pytest.mark.parametrize("contract", [each["contract"] for each in TABLES])
 def test_the_schema_is_one_of_its_draft(contract):
-    Draft202012Validator.check_schema(adapter.schema(contract))
+    Draft202012Validator.check_schema(schema(contract))
 
 
 def test_ids_are_stable_in_form_and_grouped_by_contract():

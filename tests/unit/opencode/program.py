@@ -2,9 +2,10 @@
 
 import json
 import sqlite3
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,45 +61,42 @@ class Program:
             self.connection.execute("DELETE FROM part WHERE message_id = ?", (name,))
             self.connection.execute("DELETE FROM message WHERE id = ?", (name,))
 
-    def ask(self, session: str, text: str) -> str:
+    def ask(self, session: str, text: str):
         """A message of a person or of the parent."""
         message = self.message(session, {"role": "user", "time": {"created": self.now}, "agent": "general"})
         self.part(session, message, {"type": "text", "text": text})
-        return message
 
     def begin(self, session: str) -> str:
         """The session begins to answer."""
         return self.message(session, self._answer())
 
-    def answer(self, session: str, text: str) -> str:
+    def answer(self, session: str, text: str):
         """A whole answer at once."""
         message = self.begin(session)
         self.part(session, message, {"type": "text", "text": text, "time": {"start": self.now, "end": self.now}})
-        return self.finish(session, message)
+        self.finish(session, message)
 
-    def finish(self, session: str, message: str) -> str:
-        tokens = {"total": 1015, "input": 10, "output": 5, "reasoning": 0, "cache": {"read": 1000, "write": 0}}
-        return self.message(session, self._answer(finish="stop", tokens=tokens, completed=self.now), message)
+    def finish(self, session: str, message: str):
+        self.message(session, self._answer(finish="stop", completed=self.now), message)
 
     def call(self, session: str, message: str, tool: str, name: str | None = None, **state: Any) -> str:
         """A tool call; with a name, how it has gone on."""
-        state.setdefault("status", "running")
-        state.setdefault("time", {"start": self.now, **({} if state["status"] == "running" else {"end": self.now})})
+        state = {"status": "running", "time": {"start": self.now}} | state
+        if state["status"] != "running":
+            state["time"] |= {"end": self.now}
         data = {"type": "tool", "tool": tool, "callID": f"call_{message}_{tool}", "state": state}
         return self.part(session, message, data, name)
 
-    def hand_out(
-        self, session: str, message: str, child: str, prompt: str, name: str | None = None, **state: Any
-    ) -> str:
+    def hand_out(self, session: str, message: str, child: str, name: str | None = None, **state: Any) -> str:
         """A task call that runs in a child, or how it has gone on."""
-        given = {"description": "A task", "prompt": prompt, "subagent_type": "general"}
+        given = {"description": "A task", "prompt": "Please.", "subagent_type": "general"}
         metadata = {"sessionId": child, "parentSessionId": session}
         return self.call(session, message, "task", name, input=given, metadata=metadata, **state)
 
-    def delegate(self, session: str, message: str, prompt: str) -> tuple[str, str]:
+    def delegate(self, session: str, message: str, prompt: str = "Please.") -> tuple[str, str]:
         """A child that was asked, and the call that waits for it."""
         child = self.session(session, "A task (@general subagent)")
-        call = self.hand_out(session, message, child, prompt)
+        call = self.hand_out(session, message, child)
         self.ask(child, prompt)
         return child, call
 
@@ -133,17 +131,12 @@ class Program:
         self.connection.execute("COMMIT")
 
 
-def framed(child: str, text: str) -> str:
-    """The output of a task call."""
-    return f'<task id="{child}" state="completed">\n<task_result>\n{text}\n</task_result>\n</task>'
-
-
-@dataclass
 class Reading:
-    """A reader, and what it has given so far."""
+    """A reader, and all that it has given so far."""
 
-    reader: OpenCodeReader
-    runs: dict[str, Run] = field(default_factory=dict)
+    def __init__(self, workspace: Path, database: Path):
+        self.reader = OpenCodeReader(workspace, database)
+        self.runs: dict[str, Run] = {}
 
     def read(self, seconds: float = 10.0) -> dict[str, Run]:
         """Read once, and give the runs there are now."""
@@ -155,20 +148,39 @@ class Reading:
         return self.runs
 
     def said(self, session: str) -> str | None:
-        """What a session came to."""
+        """The last words of a session."""
         said = self.runs[session].said
         return self.reader.text(said.digest) if said is not None else None
 
 
-def reading(workspace: Path, database: Path) -> Reading:
-    """Read from the beginning."""
-    return Reading(OpenCodeReader(workspace, database))
-
-
 def fresh(workspace: Path, database: Path) -> dict[str, Run]:
     """The runs that somebody sees who has just come."""
-    new = reading(workspace, database)
-    try:
+    new = Reading(workspace, database)
+    with closing(new.reader):
         return new.read()
-    finally:
-        new.reader.close()
+
+
+def write_without_end(database: Path, workspace: Path, seconds: float):
+    """Be a program that is read beside, and killed. Prints in the end how often it found the database busy."""
+    program = Program(database, workspace)
+    # The patience that OpenCode has.
+    program.connection.execute("PRAGMA busy_timeout = 5000")
+    root = program.session()
+    print("ready", flush=True)
+    busy, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            asking = program.begin(root)
+            child, call = program.delegate(root, asking, "Do it. " * 200)
+            program.answer(child, "Done. " * 200)
+            output = f'<task id="{child}" state="completed">\n<task_result>\nDone.\n</task_result>\n</task>'
+            program.hand_out(root, asking, child, call, status="completed", output=output)
+            program.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.OperationalError:
+            busy += 1
+    print(busy, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    write_without_end(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))

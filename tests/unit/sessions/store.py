@@ -210,24 +210,6 @@ class Watch:
         return {one.digest for one in told if one is not None} | returned
 
 
-def packet(task_id: str) -> str:
-    """A prompt that hands a packet over."""
-    handed = {"handoff_schema": "composability.handoff_packet.v1", "task_id": task_id, "objective": f"Do {task_id}."}
-    return f"```json\n{json.dumps(handed)}\n```\n\nAnswer in the agreed format.\n"
-
-
-def report(state: str = "SUCCESS", summary: str = "Done.") -> str:
-    """A return."""
-    retry = "retry_recommended: no\n" if state == "ERROR" else ""
-    attested = (
-        "runtime_model_reported: x\nruntime_mode_reported: code\nfiles_created:\n- (none)\nfiles_modified:\n- (none)"
-    )
-    return (
-        f"## Status\nstate: {state}\nsummary: {summary}\n{retry}\n## Deliverables\n- (none)\n\n"
-        f"## Evidence\n- README.md\n\n## Runtime Attestation\n{attested}\n"
-    )
-
-
 GARBAGE = (
     b"{",
     b"null",

@@ -1,14 +1,110 @@
-"""`agentwatch mcp` as a client sees it: over standard input and output, beside an operator in another process."""
+"""`agentwatch mcp` and `agentwatch hook` as agents start them, beside an operator in another process."""
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from mcp import Client, StdioServerParameters, stdio_client
 
-from tests.reliability.agents.stage import Stage, call
+from tests.goldens.world import Result
+from tests.homes import state_in
+from tests.terminal.emulator import Terminal, agentwatch
+from tests.unit.agents.claude import Claude
 from tests.unit.agents.documents import packet, returned
+
+SECONDS = 60
+"""The time that a process may take on a machine under load; nothing is measured by it."""
+
+
+@dataclass
+class Stage:
+    """Everything lies below `root`."""
+
+    root: Path
+
+    def __post_init__(self):
+        (self.workspace / "docs").mkdir(parents=True)
+        (self.workspace / "docs" / "api.md").write_text("The design.\n", "utf-8")
+        self.configure("")
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "shop"
+
+    @property
+    def state(self) -> Path:
+        return state_in(self.environment, self.workspace)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.root / "home"),
+            "XDG_STATE_HOME": str(self.root / "state"),
+            "XDG_CONFIG_HOME": str(self.root / "config"),
+            "PYTHONUTF8": "1",
+        }
+
+    def configure(self, text: str):
+        """Write the operator's settings."""
+        directory = self.root / "config" / "agentwatch"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "config.toml").write_text(text, "utf-8")
+
+    def run(self, *words: str | Path, given: str = "", environment: dict[str, str] | None = None) -> Result:
+        """Run a command to its end; `given` is its standard input."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentwatch", *map(str, words)],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env={**os.environ, **self.environment, **(environment or {})},
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def decide(self, task_id: str, *words: str) -> str:
+        """Decide in another process, as the operator does. Returns the decision id."""
+        ran = self.run("decide", *words, "--yes", "--", task_id, self.workspace)
+        assert ran.code == 0, ran.err
+        found = re.search(r"decision ([0-9a-f]{32})$", ran.out, re.MULTILINE)
+        assert found is not None, ran.out
+        return found[1]
+
+    def receipts(self, decision_id: str) -> list[str]:
+        """The receipts of a decision, such as `read.mcp`."""
+        names = (self.state / "receipts").glob(f"{decision_id}.*.json")
+        return sorted(name.name.removeprefix(f"{decision_id}.").removesuffix(".json") for name in names)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """The SDK's own client, talking to a server of this workspace over standard input and output."""
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "agentwatch", "mcp", str(self.workspace)], env=self.environment
+        )
+        async with Client(stdio_client(server)) as client:
+            yield client
+
+
+async def call(client: Client, name: str, **arguments: object) -> dict[str, Any]:
+    """Call a tool that succeeds; its structured output."""
+    result = await client.call_tool(name, dict(arguments), read_timeout_seconds=SECONDS)
+    assert not result.is_error, result.content
+    found = result.structured_content
+    assert isinstance(found, dict)
+    return found
+
 
 TASK = "shop.api"
 
@@ -141,3 +237,35 @@ def test_without_the_sdk_it_says_what_to_install(stage):
     assert " -m pip install " in ran.err
     assert "[mcp]" in ran.err
     assert ran.out == ""
+
+
+@pytest.fixture
+def claude(stage):
+    made = Claude(stage.root / "home" / ".claude", stage.workspace, f"```json\n{packet(TASK)}\n```\n")
+    made.write_transcript()
+    return made
+
+
+def test_a_child_with_a_decided_file_return_is_sent_back(stage, claude):
+    for directory, name, text in (
+        ("handoffs", "shop.api.handoff.json", packet(TASK)),
+        ("returns", "shop.api.return.md", returned()),
+    ):
+        (stage.workspace / directory).mkdir()
+        (stage.workspace / directory / name).write_text(text, "utf-8")
+    decision_id = stage.decide(TASK, "--retry", "--note", "Use the replica.")
+    ran = stage.run("hook", given=json.dumps(claude.stop("It is in the file.")))
+    answer = json.loads(ran.out)
+    assert (ran.code, answer["decision"]) == (0, "block")
+    assert "Use the replica." in answer["reason"]
+    assert '"attempt": 2' in answer["reason"]
+    assert "read.hook-claude" in stage.receipts(decision_id)
+
+
+def test_a_hook_waits_only_while_a_screen_is_open(stage, claude):
+    stage.configure("[hook]\nwait = 0.1\n")
+    payload = json.dumps(claude.stop(returned()))
+    assert "no screen" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]
+    with Terminal(agentwatch(stage.workspace), environment=stage.environment) as terminal:
+        terminal.wait_for("● live")
+        assert "within 0.1 s" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]

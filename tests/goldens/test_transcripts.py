@@ -1,19 +1,27 @@
-"""Transcripts of sessions: each line that begins with `$` is run again, and all that comes of it is compared.
+"""Transcripts of sessions at the command line, also of a user whose files version 0.1 wrote.
 
-`$ agentwatch …` runs in this process, with `< FILE` from a file, and `LAST-ID` is the last id that was printed; `$ cd`,
-`$ export` and `$ wait hours=2` change this world, and all others are for a shell. Below a line stand, each with its
-mark, standard output (two blanks), standard error (`!`), the exit code unless it is 0 (`=`), and what was made (`+`),
-changed (`~`) or removed (`-`), with modes. To add a case, write its line and run
-`pytest tests/goldens --update-goldens`.
+Each line that begins with `$` is run again, and all that comes of it is compared. `$ agentwatch …` runs in this
+process, with `< FILE` from a file, and `LAST-ID` is the last id that was printed; `$ cd`, `$ export` and
+`$ wait hours=2` change this world, and all others are for a shell. Below a line stand, each with its mark, standard
+output (two blanks), standard error (`!`), the exit code unless it is 0 (`=`), and what was made (`+`), changed (`~`) or
+removed (`-`), with modes. To add a case, write its line and run `pytest tests/goldens --update-goldens`.
 """
 
+import fcntl
+import json
+import os
 import re
 import shlex
+import shutil
+import tarfile
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.goldens.world import Result, World, scrub
+
+HERE = Path(__file__).parent
 
 
 class Session:
@@ -91,3 +99,62 @@ def tidy(text: str) -> str:
         r"^[! ] usage: .*(?:\n[! ] {9,}\S.*)+", lambda one: re.sub(r"\n. +", " ", one[0]), text, flags=re.MULTILINE
     )
     return re.sub(r"^(  +)-(\w) ([A-Z]+), (--\w+) \3", r"\1-\2, \4 \3", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("group", sorted(path.stem for path in (HERE / "commands").glob("*.txt")))
+def test_commands_answer_as_in_the_transcript(tmp_path, golden, monkeypatch, group):
+    world = World(tmp_path / "w", monkeypatch)
+    world.use_key()
+    world.copy_shop()
+    golden.check(f"commands/{group}.txt", play(Session(world, monkeypatch), HERE / "commands" / f"{group}.txt"))
+
+
+ROOT = Path("/var/tmp/agentwatch-state-of-0.1")
+"""Where a user of version 0.1 lived, whose files lie in `state.tar.gz`: ids follow from the real path."""
+is_there = pytest.mark.skipif(os.path.realpath(ROOT) != str(ROOT), reason="/var/tmp is a link here")
+
+
+@pytest.fixture
+def old(monkeypatch):
+    """This user, a minute after version 0.1 was used. One test at a time: what the ids follow from is the path."""
+    with Path(f"{ROOT}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(ROOT, ignore_errors=True)
+        ROOT.mkdir(mode=0o700)
+        with tarfile.open(HERE / "state" / "state.tar.gz") as archive:
+            for one in archive.getmembers():
+                one.uid, one.gid, one.uname, one.gname = os.getuid(), os.getgid(), "", ""
+                archive.extract(one, ROOT, filter="tar")
+        made = World(ROOT, monkeypatch)
+        made.now = datetime.fromisoformat((ROOT / "now").read_text()) + timedelta(minutes=1)
+        yield made
+        shutil.rmtree(ROOT)
+
+
+@is_there
+def test_nothing_of_an_old_state_is_lost(old, golden, monkeypatch):
+    """Ledger, keys, receipts, trust, settings, history, what was put aside, statements, a worktree, and what `init`
+    installed."""
+    golden.check("state/state.txt", play(Session(old, monkeypatch), HERE / "state" / "state.txt"))
+
+
+@is_there
+def test_old_hooks_and_servers_are_known_as_ours(old):
+    shop = old.root / "shop"
+    out = old.run("doctor", cwd=shop).out
+    assert "`agentwatch init` mends it" in out
+    old.run("init", "--agent", "opencode", "--write", cwd=shop)
+    assert old.run("init", "--agent", "claude-code", "--write", cwd=shop).code == 0
+    hooks = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]
+    commands = [one["command"] for groups in hooks.values() for group in groups for one in group["hooks"]]
+    # The old places are replaced, not added to.
+    assert sum("agentwatch" in one for one in commands) == 3
+    assert not any("/opt/" in one for one in commands)
+    # Twice: the first one goes back to before the last writing.
+    for agent in ("claude-code", "opencode", "codex") * 2:
+        old.run("init", "--agent", agent, "--remove", "--write", cwd=shop)
+    assert json.loads((shop / ".claude" / "settings.json").read_text())["hooks"] == {
+        "PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "make format"}]}]
+    }
+    for name in ("CLAUDE.md", "AGENTS.md", ".mcp.json", "opencode.json"):
+        assert not (shop / name).exists() or "agentwatch" not in (shop / name).read_text()
