@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 
 
 class Session:
-    """What is typed in one world."""
+    """All that is typed in one world."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch):
         self.world, self.monkeypatch = world, monkeypatch

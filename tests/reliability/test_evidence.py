@@ -5,6 +5,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha1
 from pathlib import Path
 
@@ -290,26 +291,18 @@ def _runs(pid: int) -> bool:
 
 def other(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
     """Another program in the place of git."""
-    return open_git(str(repository.root), seconds=seconds)._replace(
-        command=command, environment={"PATH": os.environ["PATH"]}
-    )
+    git = open_git(str(repository.root), seconds=seconds)
+    return git._replace(command=command, environment={"PATH": os.environ["PATH"]})
 
 
-def test_a_program_that_writes_too_much_is_cut(repository):
-    git = other(repository, "yes")
-    assert len(git.ask(max_bytes=1_000, cuts=True)) == 1_000
+def test_a_program_is_cut_reads_no_terminal_and_is_killed(repository):
+    much = other(repository, "yes")
+    assert len(much.ask(max_bytes=1_000, cuts=True)) == 1_000
     with pytest.raises(GitFailedError, match="too many"):
-        git.ask(max_bytes=1_000)
-
-
-def test_a_program_reads_no_terminal(repository):
+        much.ask(max_bytes=1_000)
     assert other(repository, "cat").ask() == b""
-
-
-def test_a_program_that_closes_its_output_and_stays_is_killed(repository):
-    git = other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3)
     with pytest.raises(GitFailedError, match="did not answer"):
-        git.ask()
+        other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3).ask()
 
 
 def test_no_descriptor_and_no_temporary_directory_is_left_behind(repository, tmp_path, monkeypatch):
@@ -347,6 +340,10 @@ def touched(made):
 def asked() -> Request:
     paths = ["old.md", "new.md"]
     return request(returned(created=paths, modified=paths, deliverables=paths), PACKET)
+
+
+def checked(of: Repository, one: Request) -> Result:
+    return Checker(of.root).check([one])[0]
 
 
 def verdicts(result: Result, path: str) -> set[Verdict]:
@@ -447,19 +444,11 @@ def test_nothing_is_verified_that_git_could_not_be_asked(touched, tmp_path, monk
     assert V not in verdicts(result, "old.md"), result.claims
 
 
-def replaced(of: Repository):
+def replaced(of: Repository, at: float | None = None):
     shutil.rmtree(of.root / ".git")
     of.init()
-
-
-def replaced_by_a_commit(of: Repository):
-    replaced(of)
-    of.git("commit", "-q", "--allow-empty", "-m", "x", at=AFTER)
-
-
-def replaced_by_an_old_commit(of: Repository):
-    replaced(of)
-    of.git("commit", "-q", "--allow-empty", "-m", "x", at=BEFORE)
+    if at is not None:
+        of.git("commit", "-q", "--allow-empty", "-m", "x", at=at)
 
 
 def amended(of: Repository):
@@ -480,9 +469,10 @@ def begun_without_a_commit(of: Repository):
     (of.root / ".git" / "index").unlink()
 
 
-@pytest.mark.parametrize(
-    "way", [replaced, replaced_by_a_commit, replaced_by_an_old_commit, amended, begun_anew, begun_without_a_commit]
-)
+OTHERWISE = [partial(replaced, at=at) for at in (None, BEFORE, AFTER)]
+
+
+@pytest.mark.parametrize("way", [*OTHERWISE, amended, begun_anew, begun_without_a_commit])
 def test_a_git_that_knows_nothing_of_before_verifies_nothing(made, way):
     made.init()
     made.write("old.md", at=BEFORE)
@@ -492,13 +482,13 @@ def test_a_git_that_knows_nothing_of_before_verifies_nothing(made, way):
     time.sleep(0.05)
     made.touch("old.md", AFTER)
     way(made)
-    (result,) = Checker(made.root).check([moved(asked(), at)])
+    result = checked(made, moved(asked(), at))
     assert V not in verdicts(result, "old.md"), result.claims
 
 
 def test_a_lock_hinders_nobody_who_only_reads(touched):
     (touched.root / ".git" / "index.lock").touch()
-    (result,) = Checker(touched.root).check([asked()])
+    result = checked(touched, asked())
     assert (verdicts(result, "old.md"), verdicts(result, "new.md")) == ({C, U}, {V})
 
 
@@ -513,9 +503,7 @@ def test_nothing_is_verified_that_the_disk_does_not_show(touched, kind):
     else:
         place.mkdir(0)
     path = "shut/x.md" if kind.startswith("directory") else "shut"
-    (result,) = Checker(touched.root).check(
-        [request(returned(created=[path], deliverables=[path], evidence=[f"./{path}"]), PACKET)]
-    )
+    result = checked(touched, request(returned(created=[path], deliverables=[path], evidence=[f"./{path}"]), PACKET))
     assert V not in {claim.verdict for claim in result.claims if claim.path != "old.md"}, result.claims
 
 
@@ -529,22 +517,10 @@ def backdated(of: Repository) -> Request:
     return moved(asked(), NOW - 2_000, NOW)
 
 
-def returned_before(of: Repository) -> Request:
-    return moved(asked(), NOW - 2_000, NOW - 3_000)
-
-
-def seen_after_its_return(of: Repository) -> Request:
-    return moved(asked(), NOW - 2_000, NOW - 2_000, NOW)
-
-
 def checked_out(of: Repository) -> Request:
     of.write("a.handoff.json", PACKET)
     of.commit(at=BEFORE)
     return asked()
-
-
-def timeless(of: Repository) -> Request:
-    return moved(asked(), None)
 
 
 def out_of_reach(of: Repository) -> Request:
@@ -552,17 +528,25 @@ def out_of_reach(of: Repository) -> Request:
     return asked()
 
 
-@pytest.mark.parametrize(
-    "handoff", [backdated, returned_before, seen_after_its_return, checked_out, timeless, out_of_reach]
-)
+UNDATED: dict[str, Callable[[Repository], Request]] = {
+    "backdated": backdated,
+    "returned before": lambda _: moved(asked(), NOW - 2_000, NOW - 3_000),
+    "seen after its return": lambda _: moved(asked(), NOW - 2_000, NOW - 2_000, NOW),
+    "checked out": checked_out,
+    "timeless": lambda _: moved(asked(), None),
+    "out of reach": out_of_reach,
+}
+
+
+@pytest.mark.parametrize("handoff", UNDATED)
 @pytest.mark.parametrize("with_git", [False, True], ids=["disk", "git"])
 def test_nothing_is_verified_as_made_since_an_undated_handoff(made, handoff, with_git):
-    if with_git or handoff is checked_out:
+    if with_git or handoff == "checked out":
         made.init()
     for name in ("old.md", "new.md"):
         made.write(name)
         os.utime(made.root / name, (NOW - 1_000, NOW - 1_000))
-    (result,) = Checker(made.root).check([handoff(made)])
+    result = checked(made, UNDATED[handoff](made))
     found = {claim.verdict for claim in result.claims if claim.kind in ("created", "modified", "must_create")}
     assert found == {U}, result.claims
 
@@ -572,7 +556,7 @@ def test_a_file_written_since_the_handoff_lies_there_is_new(made):
     for name in ("old.md", "new.md"):
         made.write(name)
         os.utime(made.root / name, (NOW + 1_000, NOW + 1_000))
-    (result,) = Checker(made.root).check([moved(one, NOW - 2_000, NOW + 2_000)])
+    result = checked(made, moved(one, NOW - 2_000, NOW + 2_000))
     assert {claim.verdict for claim in result.claims} == {V}, result.claims
 
 

@@ -5,6 +5,8 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,43 +46,42 @@ def check(state: Path):
     assert again.text(last.digest) == workspace.text_of(last.digest)
 
 
+def check_broken(sound: Path, state: Path, how: Callable[[Path], object]):
+    """Check a copy of the history after something has happened to its file."""
+    shutil.copytree(sound, state)
+    how(state / "history.db")
+    check(state)
+    shutil.rmtree(state)
+
+
 def test_bytes_broken_at_many_offsets(sound, tmp_path):
     dice = random.Random(7)
     size = (sound / "history.db").stat().st_size
-    offsets = [*range(0, 200, 7), *(dice.randrange(size) for _ in range(_ROUNDS * 10))]
-    for number, offset in enumerate(offsets):
-        state = tmp_path / str(number)
-        shutil.copytree(sound, state)
-        with (state / "history.db").open("r+b") as file:
+
+    def write(path: Path, offset: int):
+        with path.open("r+b") as file:
             file.seek(offset)
             file.write(dice.randbytes(dice.choice((1, 4, 64, 4096))))
-        check(state)
-        shutil.rmtree(state)
+
+    for offset in [*range(0, 200, 7), *(dice.randrange(size) for _ in range(_ROUNDS * 10))]:
+        check_broken(sound, tmp_path / "state", partial(write, offset=offset))
 
 
 def test_a_schema_that_is_no_text_is_damage(sound, tmp_path):
-    state = tmp_path / "state"
-    shutil.copytree(sound, state)
-    text = (state / "history.db").read_bytes()
-    # The name of an index is quoted in the error about its statement.
-    broken = text.replace(b"indexobservations_path", b"index\xc7bservations_path").replace(
-        b"CREATE INDEX", b"CREATE INDXX"
-    )
-    assert broken.count(b"\xc7bservations") == 1
-    (state / "history.db").write_bytes(broken)
-    check(state)
+    def write(path: Path):
+        # The name of an index is quoted in the error about its statement.
+        broken = path.read_bytes().replace(b"indexobservations_path", b"index\xc7bservations_path")
+        assert broken.count(b"\xc7bservations") == 1
+        path.write_bytes(broken.replace(b"CREATE INDEX", b"CREATE INDXX"))
+
+    check_broken(sound, tmp_path / "state", write)
 
 
 def test_files_cut_off_at_many_lengths(sound, tmp_path):
     dice = random.Random(8)
     size = (sound / "history.db").stat().st_size
-    lengths = [0, 1, 16, 99, 100, 4095, 4096, *(dice.randrange(size) for _ in range(_ROUNDS * 2))]
-    for number, length in enumerate(lengths):
-        state = tmp_path / str(number)
-        shutil.copytree(sound, state)
-        os.truncate(state / "history.db", length)
-        check(state)
-        shutil.rmtree(state)
+    for length in [0, 1, 16, 99, 100, 4095, 4096, *(dice.randrange(size) for _ in range(_ROUNDS * 2))]:
+        check_broken(sound, tmp_path / "state", partial(os.truncate, length=length))
 
 
 _ROUNDS_EACH = 4
@@ -97,7 +98,6 @@ def start(state: Path, name: str, batch: int) -> subprocess.Popen[str]:
 
 def acknowledged_until_killed(writer: subprocess.Popen[str], batches: int) -> list[str]:
     """Let it acknowledge some batches, kill it in the middle of the next, and give what it had acknowledged."""
-    assert writer.stdout is not None
     lines = [writer.stdout.readline() for _ in range(batches)]
     writer.kill()
     lines += writer.stdout.readlines()

@@ -127,18 +127,6 @@ def command(home: Path, *words: str) -> Any:
         return json.loads(run(*words).out)
 
 
-def checked(home: Path, *paths: Path) -> list[dict[str, Any]]:
-    """The recognised files and their findings."""
-    files: list[dict[str, Any]] = command(home, "check", *map(str, paths), "--format", "json")["files"]
-    return files
-
-
-def tasks(home: Path, workspace: Path) -> list[dict[str, Any]]:
-    """The tasks of a workspace, with all that their documents say."""
-    found: list[dict[str, Any]] = command(home, "report", str(workspace), "--format", "json")["tasks"]
-    return found
-
-
 @cache
 def rules() -> list[dict[str, Any]]:
     """The catalogue of rules."""
@@ -169,7 +157,7 @@ def without_number(value: Any, number: int) -> Any:
 
 
 def _attempts(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What each attempt has that its task does not show."""
+    """The fields of each attempt that its task does not show."""
     for attempt in task["attempts"]:
         known = {key: attempt[key] for key in ("number", "state", "session_id")}
         known |= {key: attempt["returned"][key] for key in _OF_RETURN} if attempt["returned"] else {}
@@ -186,9 +174,6 @@ def shown_of(task: dict[str, Any], number: int) -> dict[str, Any]:
     shown["findings"] = [f"{one['rule']} {one['line']}" for one in task["findings"]]
     found: dict[str, Any] = {key: value for key, value in shown.items() if value not in (None, [], {})}
     return without_number(found, number)  # type: ignore[no-any-return]
-
-
-Results = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
@@ -218,19 +203,19 @@ def _number(path: str) -> int | None:
 
 
 def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, Any]]:
-    """What `check` finds in each file, also where only naming it makes it look; null where it recognises nothing."""
+    """The findings of `check` in each file, also if it only looks where one is named; null where it knows none."""
     write_files(workspace, some)
     found: list[tuple[str, Any]] = [(case.id, None) for case in some]
 
-    def note(files: list[dict[str, Any]]):
-        for file in files:
+    def note(*paths: Path):
+        for file in command(home, "check", *map(str, paths), "--format", "json")["files"]:
             number = int(Path(file["path"]).relative_to(workspace).parts[0])
             findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
             found[number] = (some[number].id, without_number([file["contract"], file["state"], *findings], number))
 
-    note(checked(home, workspace))
+    note(workspace)
     passed = [number for number, (_, result) in enumerate(found) if result is None and some[number].mode == "file"]
-    note(checked(home, *(workspace / f"{number:04}" / some[number].name for number in passed)))
+    note(*(workspace / f"{number:04}" / some[number].name for number in passed))
     return found
 
 
@@ -239,7 +224,7 @@ def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, lis
     write_files(workspace, some, own_ids=True)
     write_children(home, workspace, some)
     found: list[tuple[str, list[Any]]] = [(case.id, []) for case in some]
-    for task in tasks(home, workspace):
+    for task in command(home, "report", str(workspace), "--format", "json")["tasks"]:
         paths = [attempt[key] for attempt in task["attempts"] for key in ("handoff_path", "return_path")]
         paths += [f"{attempt['session_id']}"[1:] for attempt in task["attempts"]]
         paths += [one["path"] for one in task["findings"]]

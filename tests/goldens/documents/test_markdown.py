@@ -103,7 +103,6 @@ def inserted(text: str, blocks: list[tuple[int, str]]) -> str:
 def told_by(text: str) -> tuple[object, ...]:
     """The errors of a text, its fields, and all that it lists, but for evidence that was added."""
     document = read_document(text, NAME)
-    assert document is not None
     errors = [one.rule for one in document.findings if one.severity is Severity.ERROR]
     evidence = [one for one in document.model.evidence if one in ("maps/north.md", "rows counted: 9")]
     return errors, document.document, document.model.deliverables, evidence

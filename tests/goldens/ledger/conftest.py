@@ -121,13 +121,7 @@ class Key(NamedTuple):
         return compact(fields | changes) + b"\n"
 
 
-def _read(pem: str) -> Key:
-    private = load_pem_private_key(pem.encode(), None)
-    assert isinstance(private, Ed25519PrivateKey)
-    return Key(private)
-
-
-OPERATOR = _read(PEM)
+OPERATOR = Key(load_pem_private_key(PEM.encode(), None))
 KIM, ATTACKER = (Key(Ed25519PrivateKey.from_private_bytes(seed * 32)) for seed in (b"k", b"a"))
 
 

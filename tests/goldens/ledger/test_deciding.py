@@ -13,13 +13,6 @@ from tests.goldens.ledger.conftest import OPERATOR, Scene, record_in
 from tests.goldens.world import World
 
 
-def start(scene: Scene, *words: str) -> subprocess.Popen[str]:
-    """Begin the command in a process of its own."""
-    arguments = [sys.executable, "-m", "agentwatch", *words]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(arguments, cwd=scene.shop, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
-
-
 @pytest.fixture
 def live(undecided):
     """The workspace by the clock of the system, which processes of their own have."""
@@ -40,8 +33,9 @@ def session(tmp_path, monkeypatch):
 @pytest.mark.parametrize("agree", [True, False])
 def test_of_operators_at_once_one_decides(live, agree):
     notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
-    started = [start(live, "decide", "shop.api", "--retry", "--note", note, "--yes") for note in notes]
-    codes = sorted([one.wait() for one in started if one.communicate()])
+    words = [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes", "--note"]
+    started = [subprocess.Popen([*words, note], cwd=live.shop, stderr=subprocess.DEVNULL) for note in notes]
+    codes = sorted(one.wait() for one in started)
     assert codes == ([0] * 4 if agree else [0, 6, 6, 6])
     (file,) = live.files()
     assert record_in(file.read_bytes())["note"] in notes

@@ -1,4 +1,4 @@
-"""What returns say of files, against the disk and git: the verdicts of `tree --json`."""
+"""Claims of returns about files, against the disk and git: the verdicts of `tree --json`."""
 
 import json
 import os

@@ -119,9 +119,7 @@ def payload(tool: str = "Bash", given: object = None, **keys: object) -> dict[st
 
 
 def call(tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
-    read = read_hook_call(json.dumps(payload(tool, given, **keys)))
-    assert read is not None
-    return read
+    return read_hook_call(json.dumps(payload(tool, given, **keys)))
 
 
 def child(**keys: object) -> dict[str, object]:
@@ -140,7 +138,7 @@ class Scene:
         self.workspace = root / "shop"
         self.workspace.mkdir()
         self.screen = ExitStack()
-        self.watch()
+        self.screen.enter_context(shown(self.state))
         # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
         self.store = RequestStore(self.workspace, disk=QUICK)
         self.desk = DecisionService(self.workspace, disk=QUICK)
@@ -148,9 +146,6 @@ class Scene:
     @property
     def state(self) -> Path:
         return state_directory(self.workspace)
-
-    def watch(self):
-        self.screen.enter_context(shown(self.state))
 
     def opened(self, count: int, known: set[str]) -> list[Request]:
         """So many requests that were not known before."""
@@ -170,7 +165,6 @@ class Scene:
         environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(self.workspace), **how.pop("environment", {})}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
         started = subprocess.Popen([sys.executable, "-m", "agentwatch", "hook"], env=environment, **pipes)
-        assert started.stdin is not None
         with suppress(BrokenPipeError):
             started.stdin.write(given if isinstance(given, bytes) else json.dumps(given).encode())
             started.stdin.close()

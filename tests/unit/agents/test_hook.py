@@ -52,9 +52,7 @@ class Scene:
         return state_directory(self.workspace)
 
     def _answer(self, payload: dict[str, Any]) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(payload))
-        assert call is not None
-        return answer_call(call, self.workspace, self.settings)
+        return answer_call(read_hook_call(json.dumps(payload)), self.workspace, self.settings)
 
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         return self._answer(self.claude.stop(said, again=again))

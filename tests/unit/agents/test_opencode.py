@@ -167,45 +167,45 @@ def test_what_the_program_ends_itself_is_no_longer_offered(workspace, hold, resu
     assert sees(workspace, stage).request_id == request.request_id
 
 
-def read_of(**changes: Any) -> tuple[str, list[str]]:
-    """The shown part of a request, and what stands beside it."""
-    request = request_told(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
-    return request.shown, list(map(str, request.beside))
+CHANGED = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
+CALL = {"number": 3, "body": "words"}
+MAKE = {"command": "make"}
 
 
-def test_the_patch_the_path_or_the_arguments_are_shown():
-    edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
-    changed = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
-    assert read_of(**edit, call=changed) == ("/w/a.txt\n-a\n+b\n", ["replaceAll: true"])
-    assert read_of(permission="read", patterns=["/etc/passwd"], metadata={}) == ("/etc/passwd", [])
-    fetch = {"permission": "webfetch", "patterns": ["http://a"], "metadata": {"url": "http://a", "format": "text"}}
-    assert read_of(**fetch) == ("http://a", ['format: "text"'])
-    outside = {"permission": "external_directory", "patterns": ["/tmp/*"], "metadata": {"command": "touch /tmp/x"}}
-    assert read_of(**outside) == ("/tmp/*", ['command: "touch /tmp/x"'])
-    call = {"number": 3, "body": "words"}
-    shown = '{\n  "number": 3,\n  "body": "words"\n}'
-    assert read_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == (shown, [])
-    globs = {"permission": "read", "patterns": ["a", "b"], "metadata": {}}
-    assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
-    assert read_of(permission="x", patterns=["*"], metadata={"mcpInput": {"n": 3}}, call=call) == ('{\n  "n": 3\n}', [])
+@pytest.mark.parametrize(
+    ("permission", "patterns", "metadata", "call", "seen"),
+    [
+        (
+            "edit",
+            ["a.txt"],
+            {"filepath": "/w/a.txt", "diff": "-a\n+b\n"},
+            CHANGED,
+            ["/w/a.txt\n-a\n+b\n", "replaceAll: true"],
+        ),
+        ("edit", ["a"], {"filepath": "a\n+b", "diff": "+c"}, {}, ['"a\\n+b"\n+c']),
+        ("read", ["/etc/passwd"], {}, {}, ["/etc/passwd"]),
+        ("read", ["a\ncommand: ls"], {}, {}, ['"a\\ncommand: ls"']),
+        ("read", ["a", "b"], {}, {}, ['{\n  "patterns": [\n    "a",\n    "b"\n  ]\n}']),
+        ("webfetch", ["http://a"], {"url": "http://a", "format": "text"}, {}, ["http://a", 'format: "text"']),
+        ("external_directory", ["/tmp/*"], {"command": "touch /tmp/x"}, {}, ["/tmp/*", 'command: "touch /tmp/x"']),
+        ("tracker_close", ["*"], {}, CALL, ['{\n  "number": 3,\n  "body": "words"\n}']),
+        ("x", ["*"], {"mcpInput": {"n": 3}}, CALL, ['{\n  "n": 3\n}']),
+        ("bash", ["*"], MAKE, {**MAKE, "workdir": "/x\ntimeout: 5"}, ["make", 'workdir: "/x\\ntimeout: 5"']),
+        ("bash", ["*"], MAKE, {"command": "rm -rf ~"}, ["make", '"command of the call": "rm -rf ~"']),
+    ],
+)
+def test_all_of_a_request_is_shown_and_passes_for_nothing_else(permission, patterns, metadata, call, seen):
+    asked = BASH | {"permission": permission, "patterns": patterns, "metadata": metadata}
+    request = request_told(told(Path("/w"), asked, call=call), Path("/w"))
+    assert [request.shown, *map(str, request.beside)] == seen
+
+
+def test_another_directory_is_shown_and_half_a_request_is_none():
     elsewhere = request_told(told(Path("/w/sub")), Path("/w"))
     assert [*map(str, elsewhere.beside)] == ['cwd: "/w/sub"']
     for wrong in ({"program": "other"}, {"nonce": ""}, {"asked": BASH | {"sessionID": None}}):
         with pytest.raises(ValueError, match="told of no request"):
             request_told(told(Path("/w"), **wrong), Path("/w"))
-
-
-def test_no_value_passes_for_another_field_or_the_command():
-    call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
-    assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
-    assert read_of(metadata={"command": "make"}, call={"command": "rm -rf ~"}) == (
-        "make",
-        ['"command of the call": "rm -rf ~"'],
-    )
-    path = {"permission": "read", "patterns": ["a\ncommand: ls"], "metadata": {}}
-    assert read_of(**path) == ('"a\\ncommand: ls"', [])
-    edit = {"permission": "edit", "patterns": ["a"], "metadata": {"filepath": "a\n+b", "diff": "+c"}}
-    assert read_of(**edit) == ('"a\\n+b"\n+c', [])
 
 
 def test_a_call_of_which_nothing_is_told_is_not_answered_here():

@@ -145,7 +145,7 @@ class Store:
 
     @property
     def files(self) -> dict[Path, bytes]:
-        """What is to be on disk in the end."""
+        """All that is to be on disk in the end."""
         return {log.path: b"".join(log.lines) for log in self.logs} | self.metas
 
     def save(self):

@@ -49,13 +49,12 @@ def test_a_session_waits_for_a_permission_until_it_is_answered(store):
     for status in ("busy", "waiting", "busy"):
         wait(store) if status == "waiting" else register(store.home, os.getpid(), status=status)
         (change,) = reader.read(60.0)
-        assert change.run is not None
         assert (change.run.state, change.run.process_gone) == (RunState.WORKING, False)
         assert change.run.waiting == ("a permission: Bash touch made.txt" if status == "waiting" else "")
         assert reader.read(60.0) == []
 
 
-def test_an_open_dialog_is_no_wait_and_a_clock_that_is_set_back_hides_none(store):
+def test_a_dialog_is_no_wait_and_a_clock_set_back_hides_none(store):
     main = store.session()
     main.asked("Go.")
     main.used("Bash", "u1", command="touch made.txt")

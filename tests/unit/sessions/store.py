@@ -87,7 +87,6 @@ def write_without_end(root: Path, seconds: float):
     """Be an OpenCode that is read beside, and killed. Prints in the end how often it found the database busy."""
     store = Store("opencode", root)
     store.finish()
-    assert store.database is not None
     # The patience that OpenCode has.
     store.database.execute("PRAGMA busy_timeout = 5000")
     part, session = store.database.execute("SELECT id, session_id FROM part ORDER BY id DESC").fetchone()
@@ -106,8 +105,6 @@ def write_without_end(root: Path, seconds: float):
 
 class Store:
     """The store of a program in an empty directory. `story` writes it, one write each step."""
-
-    tasks = STORY
 
     def __init__(self, program: str, root: Path):
         self.workspace, self.place = root / "work", root / "store"

@@ -77,7 +77,6 @@ def running(root: Path, seconds: float) -> Iterator[tuple[subprocess.Popen[str],
     words = [sys.executable, "-m", "tests.unit.sessions.store", str(root), str(seconds)]
     top, pipe = Path(__file__).parents[3], subprocess.PIPE
     with subprocess.Popen(words, cwd=top, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         watch = Watch(OpenCodeReader(root / "work", root / "store" / "opencode.db"))
         try:
@@ -88,7 +87,7 @@ def running(root: Path, seconds: float) -> Iterator[tuple[subprocess.Popen[str],
 
 
 @pytest.mark.slow
-def test_a_program_that_writes_all_the_time_is_never_kept_waiting(tmp_path):
+def test_a_program_that_writes_without_end_is_not_kept_waiting(tmp_path):
     with running(tmp_path, 3) as (process, watch):
         looks = 0
         os.set_blocking(process.stdout.fileno(), False)

@@ -86,7 +86,6 @@ def test_a_line_that_is_no_json_object_is_no_record(line):
 def test_a_packet_beside_a_return_is_found_too():
     read = read_document(packet("t.a"), "agents", embedded=True)
     both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0)
-    assert both.reading is not None
     assert isinstance(both.reading.document, Return)
     assert (both.packet, message(report(), 1.0).packet) == (Document(read.document, read.findings, read.complete), None)
 
