@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.report.html import html
-from tests.unit.report.hostile import PIECES
-from tests.unit.report.sessions import retold, told_everywhere
+from tests.unit.report.sessions import PIECES, retold, told_everywhere
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOST = "agentwatch-report.invalid"
