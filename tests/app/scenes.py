@@ -89,18 +89,19 @@ class Scene:
 
     def ran(
         self, session: str, title: str | None = None, state: RunState = RunState.WORKING, *,
-        source: str = "claude-code", ago: float = 60.0, heard: float = 5.0, done: str = "", **more: Any,
+        source: str = "claude-code", ago: float = 60.0, heard: float = 5.0, done: str = "",
+        parent_session: str | None = None, **more: Any,
     ):  # fmt: skip
         """A session of an agent program, with a checklist of what is `done`."""
         run = Run(
             source=source, session_id=session, state=state, place=f"/home/kim/{session}.jsonl", title=title,
             started_at=NOW - ago, updated_at=NOW - heard, ended_at=None if state is RunState.WORKING else NOW - heard,
-            todos=_todos(done), **more,
+            todos=_todos(done), parent_session=parent_session, **more,
         )  # fmt: skip
         self.events.append(Ran(next(self._numbers), NOW - heard, f"{source}:{session}", run))
 
     def take(self) -> tuple[Event, ...]:
-        """What was collected since the last call."""
+        """All that was collected since the last call."""
         taken = tuple(self.events)
         self.events.clear()
         return taken

@@ -1,7 +1,7 @@
 """The screen on scenes, or on a workspace with a desk, driven by what an operator sees and presses."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,6 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor
 from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
@@ -74,21 +73,20 @@ class Stage(Screen):
         lines = [line[: region.width].rstrip() for line in self.text().splitlines()[region.y :]]
         return next((line for line in lines if name in line), "")
 
+    async def press(self, *keys: str):
+        await super().press(*keys)
+        await self.pilot.pause()
+
     @property
     def details(self) -> DetailsPane:
         assert self.main.details is not None
         return self.main.details
 
     async def see(self, *ids: str):
-        """Let the source see what the scene has collected, and wait until these tasks are in the tree."""
+        """Let the source see what the scene has collected, and wait until these tasks, and all rows, are there."""
         self.source.push(self.scene.take())
-        await self.until(lambda: all(task_id in self.app.monitor.tree.tasks for task_id in ids))
-        await self.shown()
-
-    async def shown(self):
-        """Wait until the rows are those of the tree."""
         tree = self.app.monitor.tree
-        await self.until(lambda: all(task_id in tree.tasks for task_id in self.row_ids()))
+        await self.until(lambda: all(task_id in tree.tasks for task_id in (*ids, *self.row_ids())))
         await self.until(lambda: not tree.roots or tree.roots[-1] in self.row_ids() or self.main.filter_bar.sought)
         await self.pilot.pause()
 
@@ -100,20 +98,19 @@ class Stage(Screen):
 
 @asynccontextmanager
 async def stage(
-    events: Iterable[Event] | None = None,
-    size: tuple[int, int] = (140, 40),
     *,
     scene: Scene | None = None,
+    size: tuple[int, int] = (140, 40),
     health: Health = LIVE,
     settings: Settings | None = None,
     clock: Callable[[], float] = lambda: NOW,
     steady: Callable[[], float] = time.monotonic,
     workspace: str = "/home/kim/shop",
 ) -> AsyncIterator[Stage]:
-    """The app on the sketch's session, or on other observations: all of them are in the tree and in its rows, and the
-    first scan is over, so that nothing folds by itself while the test goes on."""
-    scene = scene or (shop() if events is None else Scene())
-    first = scene.take() if events is None else tuple(events)
+    """The app on the sketch's session, or on another scene: all of it is in the tree and in its rows, and the first
+    scan is over, so that nothing folds by itself while the test goes on."""
+    scene = scene or shop()
+    first = scene.take()
     monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
     async with running(LendingApp(monitor, clock, steady=steady), size) as (pilot, told):
         stage = Stage(pilot, Path(), Path(workspace), told, source=source, scene=scene)
@@ -144,7 +141,7 @@ class Office(Stage):
         return isinstance(self.app.screen, DecisionScreen)
 
     def entries(self) -> tuple[ChainEntry, ...]:
-        """What the ledger holds, as somebody else reads it."""
+        """The entries of the ledger, as somebody else reads it."""
         return desk_of(self.home).read().entries
 
     async def open(self, key: str, task_id: str = "shop.api"):
@@ -152,17 +149,17 @@ class Office(Stage):
         self.tree.select(task_id)
         await self.press(key)
         await self.until(lambda: self.in_dialog)
-        await self.until(
-            lambda: any(word in self.words() for word in ("◌ read it first", "not yet:", "◆ ctrl+s", "✗ "))
-        )
+        signs = ("◌ read it first", "not yet:", "◆ ctrl+s", "✗ ")
+        await self.until(lambda: any(sign in self.text() for sign in signs))
+        self.wait_for_arming()
 
     def wait_for_arming(self):
         self.clock[0] += ARMING_SECONDS
+        self.dialog.look()
 
     async def ready(self):
         """Let the time pass after which the key counts, and wait until nothing is missing."""
         self.wait_for_arming()
-        self.dialog.look()
         await self.until(lambda: "◆ ctrl+s" in self.text())
 
     async def record(self):

@@ -78,7 +78,7 @@ def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...
 
 
 def read(path: str, text: str) -> Any:
-    """What the contracts read in a text."""
+    """The document that the contracts read in a text."""
     reading = read_document(text, path)
     assert reading is not None
     return reading.document
@@ -139,7 +139,7 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
             assert not set(map(unicodedata.category, content.plain)) & UNSAFE
             for span in content.spans:
                 assert "click" not in str(span.style)
-                assert 0 <= span.start < span.end <= len(content.plain)
+                assert 0 <= span.start <= span.end <= len(content.plain)
         tabs[tab_id] = [line.content.plain for line in lines]
     return tabs
 

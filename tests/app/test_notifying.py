@@ -1,4 +1,4 @@
-"""What an operator who looks elsewhere is told: once, together, in harmless words; and by which route."""
+"""An operator who looks elsewhere is told once, together, in harmless words, and by one route."""
 
 import re
 import sys
@@ -55,7 +55,7 @@ class Screen:
         return task
 
     def after(self, seconds: float) -> list[str]:
-        """Who is told when so much time has passed."""
+        """Those who are told of when so much time has passed."""
         self.at += seconds
         return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
 
@@ -287,7 +287,7 @@ def test_the_terminal_takes_the_place_of_a_command_that_fails(command):
 async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
     at, log = [100.0], tmp_path / "log"
     log.touch()
-    async with stage([], settings=Settings(notify_command=ringing(log)), steady=lambda: at[0]) as s:
+    async with stage(scene=Scene(), settings=Settings(notify_command=ringing(log)), steady=lambda: at[0]) as s:
         told = []
         steps: list[tuple[Message | str, str, bool]] = [
             (events.AppBlur(), "away", True),

@@ -1,4 +1,4 @@
-"""What a program asks is answered where it is seen: that request and no other, once, and nothing beforehand."""
+"""A question of a program is answered where it is seen: that request and no other, once, and nothing beforehand."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -101,8 +101,7 @@ async def test_the_keys_of_attempts_answer_no_request(tmp_path):
     async with asking(tmp_path, permission(tmp_path)) as s:
         for key in ("y", "x"):
             await s.press(key)
-            await s.pilot.pause()
-            assert not s.in_dialog
+            assert "Allow?" not in s.text()
             await s.press("escape")
         assert s.entries() == ()
 
@@ -131,7 +130,7 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
         lines = s.dialog.query_one(Page).lines
         assert all("┊" in line for line in lines)
         assert "[bold]b[/]" in lines[0]
-        assert " ".join("".join(lines[-2:]).split()).endswith('besides ┊ cwd: "/x"')
+        assert 'besides      ┊ cwd: "/x"' in lines
         text = "".join(line.split("┊", 1)[1][1:] for line in lines)
         assert "y" * 9_000 + "END" in text
         assert '“Ba[red]sh"”' in s.text()

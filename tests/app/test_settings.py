@@ -12,10 +12,9 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.editor import command_words, run
 from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
-from agentwatch.delegation.decision import Action
 from agentwatch.view.words import LOOKS
 from tests.app.scenes import monitor_of
-from tests.app.stage import FAILED, Stage, office, stage
+from tests.app.stage import Stage, stage
 
 
 def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -79,16 +78,6 @@ def test_what_takes_the_key_of_one_that_falls_back_does_too():
 def test_the_way_to_decide_and_the_ways_out_stay(command_id):
     made, _ = with_keys([(command_id, ("f9",))])
     assert textual_keymap(made) == {command_id: f"f9,{KEPT[command_id]}"}
-
-
-async def test_the_dialog_follows_and_ctrl_s_stays(tmp_path):
-    keys = mine(decide__abort="ctrl+x", dialog__record="f9", dialog__instead=("f7", "f8", "f10", "f11", "f12"))
-    async with office(tmp_path, FAILED, settings=Settings(keys=keys)) as s:
-        await s.open("ctrl+x")
-        assert s.dialog.case.action is Action.ABORT
-        assert "f9 record" in s.text()
-        await s.press("f7")
-        await s.until(lambda: s.dialog.case.action is Action.RETRY)
 
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}

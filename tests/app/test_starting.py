@@ -1,4 +1,4 @@
-"""What happens in which order while the app starts."""
+"""The order in which things happen while the app starts."""
 
 import threading
 from pathlib import Path
@@ -24,7 +24,7 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame():
 
     app = AgentwatchApp(Opening(monitor.settings, "shop/", opened))
     app.when_shown = lambda: told.append(type(app.screen).__name__)
-    async with running(app) as (pilot, notes):
+    async with running(app, (80, 24)) as (pilot, notes):
         s = Stage(pilot, Path(), Path(), notes)
         await s.until(lambda: len(told) == 2)
         # What is typed meanwhile is heard.

@@ -107,7 +107,6 @@ class Screen:
     async def press(self, *keys: str):
         """Press keys by their names; a text of several words or letters is typed with `type`."""
         await self.pilot.press(*keys)
-        await self.pilot.pause()
 
     def press_ahead(self, *keys: str):
         """Press keys at once, as they come from a terminal: each waits in the queue while the one before acts."""

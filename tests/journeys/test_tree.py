@@ -119,7 +119,7 @@ async def test_nothing_below_a_page_was_looked_at(screen):
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await asyncio.sleep(4.0)
     # Nor what stands in a window that is not looked at.
-    await screen.press("escape")
+    screen.press_ahead("escape")
     screen.pilot.app.post_message(events.AppBlur())
     await asyncio.sleep(2.5)
     assert "1 new" in screen.text()

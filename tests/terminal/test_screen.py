@@ -326,9 +326,6 @@ def test_an_interrupt_gives_the_terminal_back(workspace):
 
 @pytest.mark.parametrize("words", [["log", "--follow"], ["wait", "shop.api", "--timeout=60"]])
 def test_other_commands_end_with_their_terminal_too(large, environment, words):
-    with Terminal(agentwatch(large), columns=140, lines=40, environment=environment) as terminal:
-        terminal.wait_for(r"✗ shop\.api")
-        leave(terminal)
     with Terminal(agentwatch(*words, large), columns=140, lines=40, environment=environment) as terminal:
         if words[0] != "wait":
             terminal.wait_until_written(b"first look")

@@ -106,7 +106,7 @@ OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>
 LINKED = re.compile(
     r"@\w|#\d|://|www\.|\$|:[a-z0-9+-]+:|[A-Za-z]-\d|(?<![0-9A-Za-z])[0-9a-f]{7,40}(?![0-9A-Za-z])", re.IGNORECASE
 )
-"""What GitHub makes a link, a mention, a picture or mathematics of, where it stands in one piece outside code."""
+"""GitHub makes a link, a mention, a picture or mathematics of it, where it stands in one piece outside code."""
 
 
 class Pieces(HTMLParser):
