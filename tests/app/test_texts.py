@@ -230,7 +230,8 @@ async def test_hostile_text_is_only_text():
                 s.tree.select(f"failed {text}")
                 assert s.cursor == f"failed {text}"
                 for key in ("enter", *"23456", "escape", "c"):
-                    await s.press(key)
+                    s.press_ahead(key)
+                    await s.pilot.pause()
                     check(s)
         for keys in (["!"], ["escape", "C"], ["/", "r", "o"], ["enter", "s"]):
             await s.press(*keys)
