@@ -16,7 +16,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def start(state: Path, name: str, batch: int) -> subprocess.Popen[str]:
-    writer = "tests.unit.history.writer"
+    writer = "tests.unit.history.recorded"
     return subprocess.Popen(
         [sys.executable, "-m", writer, str(state), name, str(batch)], cwd=_ROOT, stdout=subprocess.PIPE, text=True
     )

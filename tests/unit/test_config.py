@@ -1,11 +1,16 @@
 """Settings come from the user's own file, and a wrong one is said with its place."""
 
+import pwd
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from agentwatch.cli import run
 from agentwatch.config import Settings, config_directory, load, where
 from agentwatch.errors import ConfigError
+from agentwatch.state import leads_through, scratch_directory
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -120,3 +125,52 @@ def test_the_directory_follows_the_xdg_specification(tmp_path, monkeypatch):
     for value, directory in ((str(tmp_path / "x"), tmp_path / "x"), ("relative", tmp_path / ".config")):
         monkeypatch.setenv("XDG_CONFIG_HOME", value)
         assert config_directory() == directory / "agentwatch"
+
+
+@pytest.mark.parametrize("command", ["tree", "pending", "sources", "keys", "wait"])
+def test_a_user_without_a_home_is_told_to_set_one(command, tmp_path, monkeypatch, capsys):
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(_user: int) -> pwd.struct_passwd:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.chdir(tmp_path)
+    assert run([command, *(["shop.api"] if command == "wait" else [])]) == 2
+    said = capsys.readouterr().err
+    assert "set HOME" in said
+    assert said.count("\n") == 1
+
+
+def test_a_path_by_links_leads_through_the_workspace(tmp_path):
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    for directory in (workspace, outside, tmp_path / "near"):
+        directory.mkdir()
+    (workspace / "out").symlink_to(outside)
+    (tmp_path / "there").symlink_to(workspace / "out")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to(workspace / "later")
+    through = (workspace / "a", workspace / "out" / "a", tmp_path / "there" / "a", outside / ".." / "workspace")
+    # Nobody can tell where a loop leads; what dangles leads there once it is made.
+    for path in (*through, tmp_path / "dangling" / "a", tmp_path / "loop" / "a"):
+        assert leads_through(path, workspace)
+    for path in (outside / "a", tmp_path / "near" / ".." / "x"):
+        assert not leads_through(path, workspace)
+
+
+def test_only_the_user_may_enter_and_it_is_gone_at_the_end(tmp_path, monkeypatch):
+    state = tmp_path / "missing" / "deep" / "agentwatch"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
+    with suppress(KeyError), scratch_directory() as place:
+        (place / "file").touch()
+        assert place.is_relative_to(state)
+        assert [path.stat().st_mode & 0o777 for path in (place, place.parent, state)] == [0o700] * 3
+        raise KeyError
+    with scratch_directory() as gone:
+        shutil.rmtree(gone)
+    assert list(state.rglob("*")) == [place.parent]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file" / "inside"))
+    with pytest.raises(NotADirectoryError), scratch_directory():
+        pass

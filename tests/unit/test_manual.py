@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -89,3 +90,16 @@ def test_a_paragraph_is_one_line_where_the_width_is_not_known():
     assert "\n- `t` shows the same tasks over time. `t` again goes back to the tree.\n" in unwrapped("tutorial")
     assert re.search(r"\nAgents build the checkout of a shop, .* what you can try next\.\n", unwrapped("tutorial"))
     assert "    def read(self, seconds):\n        self.trouble = None\n" in unwrapped("source")
+
+
+TOP = Path(__file__).parents[2]
+PICTURED = [TOP / "README.md", *sorted(MANUAL.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PICTURED, ids=lambda page: page.name)
+def test_each_picture_of_a_page_is_there_and_can_be_drawn(page):
+    for target in re.findall(r"!\[[^]]+\]\(([^)]+)\)", page.read_text("utf-8")):
+        picture = (page.parent / target).read_text("utf-8")
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+        assert "@font-face" not in picture
+        assert "<script" not in picture

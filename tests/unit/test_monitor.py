@@ -1,12 +1,17 @@
-"""The monitor joins a source and the tree, and tells the faces what changed."""
+"""The monitor joins a source and the tree, and tells the faces what changed; its worker polls parts in a thread."""
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncIterator, Callable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
+import pytest
+
+from agentwatch.background import Part, Worker
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
@@ -93,3 +98,52 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     assert monitor.tree.asides["b"] == Aside(seen="as it was")
     assert taken == list(seen)
     await updates.aclose()  # type: ignore[attr-defined]
+
+
+class Counting(Part):
+    """Tells how often it was polled; fails in the end."""
+
+    notice = None
+
+    def __init__(self, polls: float = math.inf):
+        self.polls, self.told, self.closed = polls, 0, False
+
+    def poll(self) -> list[int]:
+        self.told += 1
+        if self.told > self.polls:
+            raise ValueError("a part that is broken")
+        return [self.told]
+
+    def close(self):
+        self.closed = True
+
+
+class Bell:
+    """Waits until it rings."""
+
+    def __init__(self):
+        self.rings = threading.Semaphore(0)
+
+    def wait(self, timeout: float):
+        self.rings.acquire(timeout=timeout)
+
+    def wake(self):
+        self.rings.release()
+
+
+@pytest.mark.parametrize("waiter", [None, Bell()], ids=["alone", "with a waiter"])
+def test_a_worker_polls_when_woken_and_once_more_at_the_end(monkeypatch, waiter):
+    broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
+    sound.waiter = waiter
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    worker = Worker()
+    worker.poll_seconds = 1_000.0
+    worker.add(broken)
+    worker.add(sound)
+    worker.start(told.put)
+    assert [told.get(timeout=10) for _ in range(2)] == [[1], [1]]
+    (waiter or sound).wake()
+    assert told.get(timeout=10) == [2]
+    worker.stop()
+    assert told.get(timeout=10) == [3]
+    assert (broken.closed, sound.closed, worker.idle) == (False, True, True)

@@ -1,26 +1,32 @@
-"""History in a real workspace: every command draws the same line."""
+"""Observations outlive their files and the program, and every command draws the same line between history and now."""
 
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import time
-from contextlib import aclosing
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.composition import monitor_of
+from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
+from tests.unit.history.recorded import META, meta, packet
 from tests.unit.sessions.store import report
 
 NO_PROGRAMS = Settings(sessions=False)
-OLD = {"old", "one/work", "two/work"}
 
 
 @pytest.fixture
@@ -34,14 +40,17 @@ def workspace(tmp_path, monkeypatch):
     return place
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    code = run(words)
-    return code, capsys.readouterr().out
+Run = Callable[..., tuple[int, str]]
 
 
-def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> set[str]:
-    told = json.loads(asked(capsys, "pending", "--json", *words, str(workspace))[1])
-    return {task["task_id"] for task in told["tasks"]}
+@pytest.fixture
+def told(capsys) -> Run:
+    """The exit code of a command, and what it prints."""
+    return lambda *words: (run([*map(str, words)]), capsys.readouterr().out)
+
+
+def asking(told: Run, workspace: Path) -> set[str]:
+    return {task["task_id"] for task in json.loads(told("pending", "--json", workspace)[1])["tasks"]}
 
 
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
@@ -53,33 +62,29 @@ async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
                 return
 
 
-def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, capsys):
-    place = str(workspace)
-    assert asking(capsys, workspace) == {"new"}
-    assert "1 open question from before 20" in asked(capsys, "pending", place)[1]
-    lines = asked(capsys, "tree", place)[1].splitlines()
+def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, told):
+    assert asking(told, workspace) == {"new"}
+    assert "1 open question from before 20" in told("pending", workspace)[1]
+    lines = told("tree", workspace)[1].splitlines()
     assert ["NEEDS YOU" in line for line in lines[:-1]] == ["new" in line for line in lines[:-1]]
-    told: dict[str, Any] = json.loads(asked(capsys, "tree", "--json", place)[1])
-    assert {task["task_id"]: (task["past"], bool(task["ask"])) for task in told["tasks"]} == {
-        "old": (True, False),
-        "new": (False, True),
-    }
-    assert (told["summary"]["past"], told["summary"]["needs_operator"]) == (1, 1)
-    assert (told["summary"]["tasks"], told["summary"]["now"]["tasks"]) == (2, 1)
-    account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
+    tree: dict[str, Any] = json.loads(told("tree", "--json", workspace)[1])
+    tasks, summary = {task["task_id"]: (task["past"], bool(task["ask"])) for task in tree["tasks"]}, tree["summary"]
+    assert tasks == {"old": (True, False), "new": (False, True)}
+    assert [summary[key] for key in ("past", "needs_operator", "tasks")] == [1, 1, 2]
+    assert summary["now"]["tasks"] == 1
+    account = json.loads(told("report", "--format", "json", workspace)[1])
     assert [one["task_id"] for one in account["attention"]] == ["new"]
     assert account["verdict"] == lines[-1]
-    assert "is history. 1 needs a human." in account["verdict"]
-    assert account["verdict"].startswith("2 tasks: 1 failed, and 1 of history.")
+    assert re.match(r"2 tasks: 1 failed, and 1 of history\..*is history\. 1 needs a human\.", lines[-1])
     assert (account["summary"]["tasks"], account["summary"]["past"]) == (1, 1)
     (workspace / "new.return.md").unlink()
-    assert asked(capsys, "tree", "--fail", place)[0] == 0
-    assert asked(capsys, "pending", place)[1].startswith("nothing needs you\n1 open question")
+    assert told("tree", "--fail", workspace)[0] == 0
+    assert told("pending", workspace)[1].startswith("nothing needs you\n1 open question")
 
 
-async def test_only_a_screen_that_may_write_notes_its_first_watch(workspace, capsys):
+async def test_only_a_screen_that_may_write_notes_its_first_watch(workspace, told):
     state = state_directory(workspace)
-    asked(capsys, "pending", str(workspace))
+    told("pending", workspace)
     assert not state.exists()
     await watch(workspace, NO_PROGRAMS._replace(read_only=True))
     assert first_watched(state) is None
@@ -127,22 +132,132 @@ def clone(workspace):
     return place
 
 
-def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone, capsys):
-    assert asking(capsys, clone) == set()
-    told = json.loads(asked(capsys, "tree", "--json", str(clone))[1])["tasks"]
-    assert {task["task_id"] for task in told if task["past"]} == OLD
+def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone, told):
+    assert asking(told, clone) == set()
+    tasks = json.loads(told("tree", "--json", clone)[1])["tasks"]
+    assert {task["task_id"] for task in tasks if task["past"]} == {"old", "one/work", "two/work"}
     shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
-    assert asking(capsys, clone.parent / "copy") == set()
+    assert asking(told, clone.parent / "copy") == set()
 
 
-def test_a_copy_is_as_old_as_its_returns_say(workspace, capsys):
+def test_a_copy_is_as_old_as_its_returns_say(workspace, told):
     place = workspace.parent / "copied"
     for name, days, says_when in (("1", 400, True), ("2", 400, False), ("3", 1, True)):
         then = time.time() - days * DAY
         ended = {"completed_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))} if says_when else {}
         about = {"session_id": f"sess_{int(then)}_1e1fb7", "agent_type": "coder", "delegation_path": ["lead", "coder"]}
-        told = {"status": "failed", "artifacts": [], "summary": "x", "metadata": about} | ended
+        failed = {"status": "failed", "artifacts": [], "summary": "x", "metadata": about} | ended
         (place / "specs" / name).mkdir(parents=True)
-        (place / "specs" / name / ".return-meta.json").write_text(json.dumps(told))
+        (place / "specs" / name / ".return-meta.json").write_text(json.dumps(failed))
     # The id of a session says nothing of that.
-    assert {task_id.split("/")[1] for task_id in asking(capsys, place)} == {"2", "3"}
+    assert {task_id.split("/")[1] for task_id in asking(told, place)} == {"2", "3"}
+
+
+CODER = "specs/7_api/coder"
+Step = tuple[Callable[[], object], Callable[[Monitor], object]]
+"""A deed, and what tells that it was seen."""
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+async def live_through(work: Path, *steps: Step) -> Monitor:
+    """Run a monitor through these steps, and end it as a user would."""
+    monitor = Monitor(work, Settings(), FilesSource(work), time.time, inspects=False, remembers=True)
+
+    async def run():
+        async with aclosing(monitor.updates()) as updates:
+            async for _ in updates:
+                pass
+
+    running = asyncio.create_task(run())
+    try:
+        async with asyncio.timeout(15):
+            for act, is_seen in ((lambda: None, lambda it: it.health.mode == "live"), *steps):
+                # A file that is written again within a tick of the clock looks as it did before.
+                await asyncio.sleep(0.05)
+                act()
+                while not is_seen(monitor):  # noqa: ASYNC110  a monitor has no such event
+                    await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    return monitor
+
+
+def attempts(monitor: Monitor, task_id: str) -> list[tuple[int, str]]:
+    task = monitor.tree.tasks.get(task_id)
+    return [(one.number, str(one.state)) for one in task.attempts] if task else []
+
+
+async def test_every_attempt_is_there_after_all_files_are_deleted(work):
+    file = work / META
+    file.parent.mkdir(parents=True)
+    ends = {"sess_1": "partial", "sess_2": "partial", "sess_3": "implemented"}
+    texts = [meta(status, session) for session, end in ends.items() for status in ("in_progress", end)]
+
+    def write(text: str):
+        file.with_name("next.tmp").write_text(text)
+        file.with_name("next.tmp").rename(file)
+
+    def returned(monitor: Monitor) -> list[str | None]:
+        task = monitor.tree.tasks.get(CODER)
+        return [monitor.content(one.returned) for one in task.attempts if one.returned] if task else []
+
+    writing: list[Step] = [
+        (lambda text=text: write(text), lambda it, text=text: text in returned(it)) for text in texts
+    ]
+    monitor = await live_through(work, *writing)
+    lived = attempts(monitor, CODER)
+    assert [one.session_id for one in monitor.tree.tasks[CODER].attempts] == [*ends]
+    shutil.rmtree(work / "specs")
+    for _ in range(2):
+        again = await live_through(work, (lambda: None, lambda it: it.tree.tasks[CODER].deleted))
+        assert attempts(again, CODER) == lived
+        assert returned(again) == texts[1::2]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize("while_watching", [False, True])
+async def test_a_second_failure_in_the_same_words_asks_again(work, *, deletes, while_watching):
+    handed, failed, words = work / "b.handoff.json", work / "b.return.md", "## Status\nstate: ERROR\n"
+    (work / "a.handoff.json").write_text(packet("a"))
+    (work / "a.return.md").write_text(words)
+    handed.write_text(packet("b"))
+    once, twice = [(1, "invalid")], [(1, "invalid"), (2, "invalid")]
+    fail: Step = lambda: failed.write_text(words), lambda it: attempts(it, "b") == twice
+    await live_through(
+        work,
+        (fail[0], lambda it: attempts(it, "b") == once),
+        (lambda: failed.unlink() if deletes else None, lambda it: attempts(it, "b") == once),
+        (lambda: handed.write_text(packet("b", attempt=2)), lambda it: attempts(it, "b")[1:] == [(2, "submitted")]),
+        *([fail] if while_watching else []),
+    )
+    if not while_watching:
+        await asyncio.sleep(0.05)
+        fail[0]()
+    for _ in range(2):
+        again = await live_through(work, (lambda: None, fail[1]))
+        assert again.tree.tasks["b"].needs_operator
+
+
+async def test_what_is_decided_asks_for_no_moment_at_a_start(work, monkeypatch):
+    monkeypatch.setenv("HOME", str(work.parent))
+    (work / "a.handoff.json").write_text(packet("a"))
+    (work / "a.return.md").write_text("## Status\nstate: ERROR\n")
+    await live_through(work, (lambda: None, lambda it: attempts(it, "a") == [(1, "invalid")]))
+    words = (sys.executable, "-m", "agentwatch", "decide", "a", work, "--abort", "--yes")
+    await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
+    monitor = monitor_of(work, Settings(), open_desk=partial(desk_of, work, Settings()))
+    seen = set[str]()
+    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            seen |= {task.state for task in monitor.tree.tasks.values()}
+            if monitor.health.mode == "live" and monitor.clerk is not None and "canceled" in seen:
+                break
+    assert seen == {"canceled"}

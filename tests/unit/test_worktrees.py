@@ -22,7 +22,7 @@ from agentwatch.sources.worktrees import (
 )
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
-from tests.unit.test_monitors import NO_PROGRAMS, keys, watching
+from tests.unit.test_workspaces import NO_PROGRAMS, keys, watching
 
 
 def git(place: Path, *words: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-_POLL_SECONDS = 0.5
 _REST = 0.004
 
 T = TypeVar("T")
@@ -87,6 +86,7 @@ class Worker(Background[Sequence[Any]]):
 
     thread_name = "agentwatch-parts"
     join_seconds = 10.0  # it writes at the end: a slow disk does not cost what was shown
+    poll_seconds = 0.5
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class Worker(Background[Sequence[Any]]):
             self._waiter = next((one.waiter for one in parts if one.waiter), None)
             self._polled = len(parts)
             if not is_last:
-                self._rest(_POLL_SECONDS)
+                self._rest(self.poll_seconds)
         for part in self._parts:
             part.close()
 

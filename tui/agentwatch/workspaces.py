@@ -154,7 +154,7 @@ class Workspaces(Monitor):
 
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
         self._open_one, self._finds, self._end = open_one, finds, end
-        self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
+        self.pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
         self._places: Places | None = None
@@ -254,7 +254,7 @@ class Workspaces(Monitor):
                 if found != self._places:
                     emit(self._apply_places(found))
                 if all(part.running for part in self._parts.values()):
-                    await asyncio.sleep(self._pause)
+                    await asyncio.sleep(self.pause)
         except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
             emit(error)
 

@@ -178,11 +178,11 @@ REPORT: dict[str, Any] = {
 
 
 def text_of(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return document if isinstance(document, str) else json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def put(path: str, value: Any) -> Change:
-    """Set the value at a dotted path; numbers are list indices."""
+    """Set the value at a dotted path, or remove it where that is `...`; numbers are list indices."""
 
     def change(document: Any) -> Any:
         document = copy.deepcopy(document)
@@ -190,22 +190,10 @@ def put(path: str, value: Any) -> Change:
         node = document
         for step in way:
             node = node[step]
-        node[last] = value
-        return document
-
-    return change
-
-
-def drop(path: str) -> Change:
-    """Remove the key at a dotted path."""
-
-    def change(document: Any) -> Any:
-        document = copy.deepcopy(document)
-        *way, last = path.split(".")
-        node = document
-        for step in way:
-            node = node[int(step) if step.isdigit() else step]
-        del node[last]
+        if value is ...:
+            del node[last]
+        else:
+            node[last] = value
         return document
 
     return change
@@ -219,8 +207,3 @@ def swap(old: str, new: str) -> Change:
         return document.replace(old, new, 1)
 
     return change
-
-
-def line_with(text: str, part: str) -> int:
-    """The 1-based number of the first line that holds `part`."""
-    return next(number for number, line in enumerate(text.split("\n"), 1) if part in line)

@@ -1,5 +1,6 @@
 """A file that is read again is shown, withheld, taken back, or refused."""
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -8,9 +9,9 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Seen, Unreadable
-from agentwatch.disk import Disk
+from agentwatch.disk import DISK, Disk
 from agentwatch.sources.files import source as documents_module
-from agentwatch.sources.files.source import Documents, Reader
+from agentwatch.sources.files.source import Documents
 from tests.unit.files.watching import HALF, OTHER, packet, read_document, write
 
 A, B = packet("a"), packet("b")
@@ -22,13 +23,13 @@ class Clock:
 
     def __init__(self):
         self.passed = 0.0
-        self._began = time.time()
+        self.began = time.time()
 
     def monotonic(self) -> float:
         return self.passed
 
     def time(self) -> float:
-        return self._began + self.passed
+        return self.began + self.passed
 
     def time_ns(self) -> int:
         return int(self.time() * 1e9)
@@ -41,8 +42,9 @@ def clock(monkeypatch):
     return clock
 
 
-def documents_of(root: Path, reader: Reader = read_document) -> Documents:
-    return Documents(str(root), Settings(max_bytes=10_000), reader, None)
+@pytest.fixture
+def documents(tmp_path):
+    return Documents(str(tmp_path), Settings(max_bytes=10_000), read_document, None)
 
 
 def brief(event: Event) -> str:
@@ -53,12 +55,8 @@ def brief(event: Event) -> str:
 
 def read(documents: Documents, path: str) -> str:
     documents.read(path)
-    return " ".join(map(brief, events_of(documents)))
-
-
-def events_of(documents: Documents) -> list[Event]:
     events, documents.events = documents.events, []
-    return events
+    return " ".join(map(brief, events))
 
 
 Step = tuple[str | float | None, str]
@@ -85,8 +83,8 @@ STEPS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.mark.parametrize(("name", "steps"), STEPS.values(), ids=STEPS)
-def test_what_is_told_of_a_file_after_each_step(tmp_path, clock, name, steps):
-    documents, told = documents_of(tmp_path), []
+def test_each_step_of_a_file_has_its_events(tmp_path, clock, documents, name, steps):
+    told = []
     for step, _ in steps:
         if step is None:
             (tmp_path / name).unlink()
@@ -100,71 +98,62 @@ def test_what_is_told_of_a_file_after_each_step(tmp_path, clock, name, steps):
     assert not documents.withheld
 
 
-def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path, clock):
-    write(tmp_path / "a.json", HALF)
-    os.utime(tmp_path / "a.json", (100, 100))
-    assert read(documents_of(tmp_path), "a.json") == ""
+def aged(path: Path, text: str):
+    write(path, text)
+    os.utime(path, (100, 100))
+
+
+def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path, clock, documents):
+    aged(tmp_path / "a.json", HALF)
+    assert read(documents, "a.json") == ""
     clock.passed = 100.0
-    assert read(documents_of(tmp_path), "a.json") == "half"
+    assert read(Documents(str(tmp_path), Settings(), read_document, None), "a.json") == "half"
 
 
-def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, monkeypatch):
-    documents = documents_of(tmp_path)
+def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, documents):
     clock.passed = 1.0
     for text in (A, B):
-        write(tmp_path / "a.json", text)
-        os.utime(tmp_path / "a.json", (100, 100))
+        aged(tmp_path / "a.json", text)
         assert read(documents, "a.json") == "seen"
-    monkeypatch.setattr(documents_module, "read_file", None)
-    assert read(documents, "a.json") == ""
+    assert not documents.may_differ("a.json", documents.status("a.json"))
 
 
-def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, monkeypatch):
+def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, documents):
     write(tmp_path / "return.json", A)
-    documents, real_read = documents_of(tmp_path), os.read
 
-    def growing_read(descriptor: int, length: int) -> bytes:
-        with (tmp_path / "return.json").open("a") as file:
-            file.write(" ")
-        return real_read(descriptor, length)
+    class Growing(Disk):
+        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
+            with (tmp_path / "return.json").open("a") as file:
+                file.write(" ")
+            return os.read(descriptor, length)
 
-    with monkeypatch.context() as busy:
-        busy.setattr(Disk, "read", staticmethod(growing_read))
-        assert read(documents, "return.json") == ""
-        assert set(documents.withheld) == {"return.json"}
-        clock.passed = 2.1
-        assert read(documents, "return.json") == "SRC007"
+    documents.disk = Growing()
+    assert read(documents, "return.json") == ""
+    assert set(documents.withheld) == {"return.json"}
+    clock.passed = 2.1
+    assert read(documents, "return.json") == "SRC007"
+    documents.disk = DISK
     assert read(documents, "return.json") == "seen"
 
 
-def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path, monkeypatch):
-    write(tmp_path / "x.return.json", A)
-    documents, real = documents_of(tmp_path), os.open
-    assert read(documents, "x.return.json") == "seen"
-    write(tmp_path / "x.return.json", B)
+def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path, documents):
+    class Full(Disk):
+        def open(self, path: str, *arguments: int, **options: int) -> int:  # type: ignore[override]
+            raise OSError(errno.EMFILE, "Too many open files")
 
-    def refusing(path: str, *arguments: int, **options: int) -> object:
-        if str(path).endswith("x.return.json"):
-            raise OSError(24, "Too many open files")
-        return real(path, *arguments, **options)
-
-    with monkeypatch.context() as full:
-        full.setattr(Disk, "open", staticmethod(refusing))
-        assert read(documents, "x.return.json") == "SRC005"
-        assert documents.unread
-    assert read(documents, "x.return.json") == "seen"
-    assert not documents.unread
+    for text, disk, events in ((A, DISK, "seen"), (B, Full(), "SRC005"), (B, DISK, "seen")):
+        write(tmp_path / "x.return.json", text)
+        documents.disk = disk
+        assert read(documents, "x.return.json") == events
+        assert bool(documents.unread) == (events == "SRC005")
 
 
-def test_the_text_of_a_version_is_kept_or_read_from_its_file(tmp_path):
-    documents, digests = documents_of(tmp_path), []
+def test_the_text_of_a_version_is_kept_or_read_from_its_file(tmp_path, documents):
     documents.most_text_bytes = 3 * len(A)
     for name, text in [("a.json", A), ("b.json", B), *(("c.json", packet(str(number))) for number in range(5))]:
         write(tmp_path / name, text)
         documents.read(name)
-        (seen,) = events_of(documents)
-        assert isinstance(seen, Seen)
-        digests.append(seen.digest)
+    digests = [one.digest for one in documents.events if isinstance(one, Seen)]
     write(tmp_path / "b.json", OTHER)
     kept = [documents.content(digest) for digest in digests]
     assert kept == [A, None, None, None, packet("2"), packet("3"), packet("4")]

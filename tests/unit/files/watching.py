@@ -17,12 +17,11 @@ from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Re
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
 from agentwatch.sources.files.read import join, pruning, walk
-from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.source import FilesSource, Reader
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""
 
-SETTLE = 0.2
 POLLING = Settings(poll=True)
 EVERY_WAY = pytest.mark.parametrize("settings", [Settings(), POLLING], ids=["events", "polling"])
 
@@ -95,9 +94,6 @@ class Receiver:
     def until_present(self, *paths: str):
         self.until(lambda receiver: set(receiver.present) == set(paths))
 
-    def kinds(self, path: str) -> list[str]:
-        return [type(item).__name__ for item in self.events if getattr(item, "path", None) == path]
-
 
 def descriptors() -> int:
     """How many file descriptors this process has open."""
@@ -107,19 +103,17 @@ def descriptors() -> int:
 def on_disk(root: Path) -> dict[str, str]:
     """All that a receiver must have in the end: path to digest of every `.json`, links not followed."""
     found = {}
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = Path(directory) / name
-            if name.endswith(".json") and not path.is_symlink():
-                found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for path in root.rglob("*.json"):
+        if path.is_file() and not path.is_symlink():
+            found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 
 @contextmanager
-def watching(root: Path, settings: Settings | None = None, settle: float = SETTLE) -> Iterator[Receiver]:
+def watching(root: Path, settings: Settings | None = None, reader: Reader = read_document) -> Iterator[Receiver]:
     """A source at work. It is live, or polls, when the block begins."""
-    receiver, source = Receiver(), FilesSource(root, settings, read_document=read_document)
-    source.settle_seconds = settle
+    receiver, source = Receiver(), FilesSource(root, settings, read_document=reader)
+    source.settle_seconds = 0.2
     source.start(receiver)
     try:
         receiver.until(lambda it: it.mode in ("live", "polling"))

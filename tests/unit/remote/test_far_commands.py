@@ -13,7 +13,7 @@ from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
-from tests.unit.test_everywhere import session
+from tests.unit.test_workspaces import session
 
 pytestmark = [needs_sshd, pytest.mark.slow]
 ELSEWHERE = {"host", "workspace", "lost_since"}

@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
-from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Fingerprint, NotRegularError, fingerprint
+from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Disk, Fingerprint, NotRegularError, fingerprint
 
 # Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator.
 MAX_BYTES = 1024 * 1024
 
-_PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
-__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
 # Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
 # mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
 # are not in it, nor other dot directories, nor what git ignores: agents write there.
+_PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
 DEFAULT_PRUNED = frozenset(_PRUNED.split())
 
 _SUFFIXES = (".json", ".md", ".markdown")
@@ -32,7 +32,6 @@ _SUFFIXES = (".json", ".md", ".markdown")
 _HANDOFF_LIKE = re.compile(
     r"(?:handoff|return).*\.(?:json|md|markdown)$|\.report\.json$|todos\.md$", re.IGNORECASE | re.DOTALL
 )
-_FOLDERS = frozenset({"handoffs", "returns"})
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _ESCAPED = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
@@ -45,7 +44,7 @@ def is_candidate(name: str) -> bool:
 
 def looks_like_ours(path: str) -> bool:
     """The name says handoff, return, report or todos: the operator must hear of it when it cannot be read."""
-    is_in_folder = is_candidate(path) and basename(dirname(path)) in _FOLDERS
+    is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
@@ -121,7 +120,6 @@ NOT_REGULAR, SYMBOLIC_LINK, OUTSIDE, TOO_LARGE, NOT_READABLE, NOT_UTF8, CHANGING
     f"SRC00{number}" for number in range(1, 9)
 )
 
-_ATTEMPTS = 3
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
@@ -160,15 +158,15 @@ class FileText(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> FileText:
+def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk: Disk = DISK) -> FileText:
     """Read one file of a workspace. `relative` is its name below `root`, with `/`; neither may contain a symbolic link.
     Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none."""
     *directories, name = relative.split("/")
     if "\0" in relative or not {*directories, name}.isdisjoint({"", ".", ".."}):
         raise FileRefusedError(OUTSIDE)
     try:
-        with _enter(root, directories) as directory:
-            for _ in range(_ATTEMPTS):
+        with _enter(root, directories, disk) as directory:
+            for _ in range(3):
                 text = _read(directory, name, max_bytes, root, relative)
                 if text:
                     return text
@@ -180,9 +178,9 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
     raise FileRefusedError(CHANGING, lasting=False)
 
 
-def _enter(root: Path | str, directories: list[str]) -> Directory:
+def _enter(root: Path | str, directories: list[str], disk: Disk) -> Directory:
     """The directory that holds the file; no component may be a link."""
-    directory = Directory(DISK.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW))
+    directory = Directory(disk.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW), disk)
     for name in directories:
         with directory as parent:
             try:

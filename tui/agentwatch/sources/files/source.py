@@ -20,7 +20,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.disk import Fingerprint, fingerprint
+from agentwatch.disk import DISK, Fingerprint, fingerprint
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.read import (
@@ -108,6 +108,7 @@ class Documents:
     settle_seconds = 2.0  # How long a half-written file must rest before it is shown as broken
     # Of the texts last read, until the history has recorded them: what a file still holds is read from it again.
     most_text_bytes = 1024 * 1024
+    disk = DISK
 
     _recalled = Recalled()
     watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
@@ -177,7 +178,7 @@ class Documents:
             return
         began_ns = time.time_ns()
         try:
-            text = read_file(self._root, path, self._settings.max_bytes)
+            text = read_file(self._root, path, self._settings.max_bytes, self.disk)
             self.unread.pop(path, None)
             # Changed so shortly before it was read that the next change may not show in its fingerprint.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
@@ -297,7 +298,6 @@ class Documents:
 # Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog.
 _SLICE_SECONDS = 0.02
 _RECHECK_SECONDS = 0.1  # Between two reads of what is withheld, for who looks once
-_RESTART_SECONDS = 2.0
 _ROOT_SECONDS = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
 # Between two sweeps: the system says when it has lost events, and they find only what others write over a network.
@@ -305,15 +305,10 @@ _SWEEP_SECONDS = 300.0
 _POLL_SHARE = 0.02
 _LOSS_SHARE = 0.05  # The share of one core that sweeps may take where there are no events, and where events were lost
 
-# The share of one core that a storm of changes may take, with all that the process does because of them, the seconds of
-# it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
-# meanwhile is read once, as it is then.
-_STORM = (0.18, 1.5, 0.4)
-
 # Of texts, for who reads everything once and ends: then each is needed once more, for its evidence.
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
 _MOST_PROBLEMS = 20
-_NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 Emit = Callable[[Batch], None]
 
@@ -349,7 +344,10 @@ class FilesSource(Background[Batch], Documents, Source):
         self._watcher: Watcher
         # When to look at the root, when to sweep, and when to sweep at the earliest if events are lost.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        self._pace, self._spent = Pace(*_STORM), 0.0
+        # The share of one core that a storm of changes may take, with all that the process does because of them, the
+        # seconds of it that a burst has at once, and how long the rest between two turns is at most. A file that is
+        # written again meanwhile is read once, as it is then.
+        self._pace, self._spent = Pace(0.18, 1.5, 0.4), 0.0
 
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
@@ -391,7 +389,7 @@ class FilesSource(Background[Batch], Documents, Source):
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._problem = f"Watching failed and is tried again ({words_of(error)})"
                 self._tell()
-                self._rest(_RESTART_SECONDS)
+                self._rest(2.0)
                 self._root_inode, self._root_at = None, 0.0
         self._watcher.close()
 

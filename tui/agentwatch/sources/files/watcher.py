@@ -29,8 +29,7 @@ NAMES = 0x0700_0FC0  # The same of names alone: none for a file that is opened f
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
-HAS_INOTIFY = sys.platform == "linux"
-_LIMITS = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_LIMITS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 # Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core.
 _NOISE_SECONDS = 0.005
 
@@ -49,6 +48,7 @@ class Watcher:
     gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
     """
 
+    has_inotify = sys.platform == "linux"
     _inotify: INotify | None = None
     _stop: threading.Event | None = None  # ends the watch of all that is below the root, where there is no inotify
     _has_lost = False
@@ -68,7 +68,7 @@ class Watcher:
         again renews a watch that died."""
         if self.polling:
             return False
-        if not HAS_INOTIFY:
+        if not self.has_inotify:
             if self._stop is None:
                 self._stop = threading.Event()
                 threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
