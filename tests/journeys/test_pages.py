@@ -82,7 +82,8 @@ async def test_the_footer_says_first_which_decisions_can_be_made(screen, size):
     await screen.shows("NEEDS YOU")
     await screen.resize(*size)
     await screen.press("n", "enter", "5")
-    for keys, place in {"j j enter": "# API", "escape": "docs/api.md", "escape escape t": "Timeline"}.items():
+    await screen.shows("? unverifiable")
+    for keys, place in {"j enter": "Difference since", "escape": "model", "escape escape t": "Timeline"}.items():
         await screen.press(*keys.split())
         await screen.shows(place)
         await screen.until(lambda: set("rexa?") <= set(screen.text().splitlines()[-1].split()))
@@ -137,7 +138,7 @@ async def test_keys_of_ones_own_replace_ours(screen):
     await screen.press("f9")
     await screen.hides("Timeline")
     await screen.press("n", "ctrl+r")
-    await screen.shows("◆ f8 records this decision", "f8 record")
+    await screen.shows("◆ ctrl+s records this decision", "f8 record")
     await screen.press("f8")
     await screen.shows("recorded, delivered.")
 
