@@ -24,7 +24,7 @@ from agentwatch.delegation.events import Message, RunState, Seen
 from agentwatch.delegation.task import Attempt, Basis, Below, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from tests.app.scenes import HOSTILE
-from tests.goldens.golden import Golden
+from tests.goldens.conftest import Golden
 from tests.unit.contracts import documents
 from tests.unit.contracts import documents as valid
 from tests.unit.delegation.asking import request

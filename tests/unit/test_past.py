@@ -23,8 +23,8 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
+from tests.unit.claude_code.building import report
 from tests.unit.history.recorded import META, meta, packet
-from tests.unit.sessions.store import report
 
 NO_PROGRAMS = Settings(sessions=False)
 
