@@ -83,7 +83,7 @@ async def test_the_footer_says_first_which_decisions_can_be_made(screen, size):
     await screen.resize(*size)
     await screen.press("n", "enter", "5")
     await screen.shows("code ✓ confirmed")
-    for keys, place in {"j enter": "Difference since", "escape": "✓ confirmed", "escape escape t": "Timeline"}.items():
+    for keys, place in {"j j enter": "Difference", "escape": "✓ confirmed", "escape escape t": "Timeline"}.items():
         await screen.press(*keys.split())
         await screen.shows(place)
         await screen.until(lambda: set("rexa?") <= set(screen.text().splitlines()[-1].split()))
