@@ -227,18 +227,21 @@ def test_damage_that_shows_while_it_runs_is_set_aside(state):
     assert "set aside" in (history.notice or "")
 
 
-def test_a_damaged_value_costs_no_more_than_its_version(state):
-    for damage in (
+@pytest.mark.parametrize(
+    "damage",
+    [
         "texts SET packed = x'00'",
         "observations SET outline = x'ff', digest = x'00'",
         "observations SET at = 'never', outline = '[1'",
         "observations SET path = x'ff'",
-    ):
-        written(state)
-        run_sql(state, f"UPDATE {damage}")
-        history = opened(state)
-        assert isinstance(history.recall().files, dict)
-        assert is_usable(history)
+    ],
+)
+def test_a_damaged_value_costs_no_more_than_its_version(state, damage):
+    written(state)
+    run_sql(state, f"UPDATE {damage}")
+    history = opened(state)
+    assert isinstance(history.recall().files, dict)
+    assert is_usable(history)
 
 
 # Reading writes nothing

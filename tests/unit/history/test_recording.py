@@ -219,7 +219,7 @@ def test_it_plays_at_its_speed_and_stops_at_the_end():
     playback.play()
     assert (playback.position.number, playback.position.at, playback.position.playing) == (1, 1_000, True)
     playback.change_speed(0.5)
-    clock.now += 1
+    clock.now += 0.5
     assert playback.position.at == 1_000.5
     playback.step(1)
     clock.now += 60
