@@ -282,7 +282,8 @@ def test_after_stopping_nothing_is_emitted_or_left_open(root, settings):
     assert not threads() - others
     batches = len(receiver.batches)
     write(root / "y.json", packet("y"))
-    assert (descriptors(), len(receiver.batches)) == (before, batches)
+    assert descriptors() <= before
+    assert len(receiver.batches) == batches
 
 
 @pytest.mark.parametrize("during", ["reading", "walk"])
