@@ -1,189 +1,250 @@
-"""Makes the pictures of README and manual: of the demo, played into a temporary workspace, of an aged repository, and
-of several machines.
-
-Run `python -m screenshots.make [NAME ...]` where the tests' packages are installed. The SVG files stand beside this
-script; nothing else is written.
-"""
-
-from __future__ import annotations
+"""Makes the pictures of README and manual, and the recording, beside this file; it needs the packages of the tests."""
 
 import asyncio
+import io
+import json
 import os
 import re
 import sys
-import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import groupby, pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Final
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
+
+import time_machine
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
-from agentwatch.config import Settings
-from agentwatch.decisions.service import DecisionService
-from agentwatch.demo.orchestrator import ASKS_AT, Orchestrator
+from agentwatch.config import Settings, config_directory
+from agentwatch.delegation.events import Lost
+from agentwatch.demo.orchestrator import Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
-from agentwatch.requests.inbox import Inbox
-from agentwatch.requests.store import RequestStore
-from agentwatch.sources.files import source as documents
+from agentwatch.sources import Batch, Health, Problem
 from agentwatch.sources.files.source import FilesSource
-from screenshots.aged import aged
-from screenshots.machines import LOST, fleet
+from agentwatch.state import state_directory
+from agentwatch.workspaces import Place, Workspaces
+from tests.terminal.emulator import Terminal, agentwatch
+from tests.unit.claude_code.building import Store, meta
+from tests.unit.sessions.store import report
 
-HERE: Final = Path(__file__).parent
-STARTED_AT: Final = 1_790_000_000.0
+HERE = Path(__file__).parent
+BEGIN, WIDE = 1_790_000_000.0, (140, 40)
+homes = partial(dict.fromkeys, ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"))  # Nobody's own are read or written
 
-WIDE: Final = (140, 40)
-PICTURES: Final = (
-    # name, theme, size, the second of the session, keys
-    ("agentwatch-dark", "agentwatch-dark", WIDE, 89, ("N",)),
-    ("agentwatch-light", "agentwatch-light", WIDE, 110, ("N",)),
-    ("agentwatch-contrast", "agentwatch-contrast", WIDE, 110, ("n", "n")),
-    ("blocked", "agentwatch-dark", WIDE, 110, ("N",)),
-    ("findings", "agentwatch-dark", WIDE, 110, ("n", "n", "6")),
-    ("false-claim", "agentwatch-dark", WIDE, 110, ("/", *"docs", "enter", "5")),
-    ("timeline", "agentwatch-dark", WIDE, 110, ("t",)),
-    ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "7")),
-    ("retry", "agentwatch-dark", (100, 32), 13, ("n", "r")),
-    ("request", "agentwatch-dark", (100, 24), 64, ("a", "space")),
-    ("narrow", "agentwatch-dark", (80, 24), 110, ("N",)),
-    ("narrow-details", "agentwatch-dark", (80, 24), 110, ("N", "enter")),
+
+# A screen to photograph, for how many seconds to play before it, and how to bring the files to each of them.
+Scene = tuple[AgentwatchApp, int, Callable[[int], object]]
+
+
+def app_of(workspace: Path, settings: Settings) -> AgentwatchApp:
+    """The screen of a workspace, as `agentwatch` opens it."""
+    return AgentwatchApp(monitor_of(workspace, settings, open_desk=lambda: desk_of(workspace, settings)))
+
+
+def demo(root: Path, settings: Settings, seconds: int = 110, *, asks: bool = False) -> Scene:
+    """The session of the demo after so many seconds; a child `asks` for a permission."""
+    (workspace := root / "shop").mkdir()
+    play = demo_screenplay()
+    player = Player(play.steps, workspace)
+    agents = Orchestrator(workspace, state_directory(workspace), config_directory(), play, player)
+    return app_of(workspace, settings), seconds, lambda second: (player.play(second, BEGIN), asks and agents.attend())
+
+
+HOSTS = (  # Host, workspace, the second in which its demo begins, and for how long it runs, address
+    ("build1", "shop", 0, 110, "/ssh:build1:/srv/shop"),
+    ("build2", "api", 45, 40, "/ssh:build2:~/api"),
+    ("box", "crawler", 90, 20, "/nats:box/9f2c4e6a8b0d1f35"),
+)
+WHY = "build2 cannot be reached: Connection timed out: `ssh build2` in a terminal says more"
+
+
+class Machine(FilesSource):
+    """A workspace as a host tells of it."""
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self.emit = emit
+        super().start(emit)
+
+
+def machines(root: Path, settings: Settings) -> Scene:
+    """Three machines, one of which is lost at the end."""
+    sources, players = {}, []
+    for host, name, begin, length, address in HOSTS:
+        (place := root / host / name).mkdir(parents=True)
+        sources[address] = Machine(place)
+        players.append((Player(demo_screenplay().steps, place), begin, length))
+
+    def play(second: int) -> None:
+        for player, begin, length in players:
+            player.play(min(second - begin, length), BEGIN + begin)
+        if second == 110:
+            lost = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))
+            sources[HOSTS[1][-1]].emit(Batch((Lost(0, BEGIN + 95),), lost))
+
+    def open_one(place: Place) -> Monitor:
+        return Monitor(place.workspace, settings, sources[str(place.workspace)], time.time, host=place.host)
+
+    places = [Place(Path(address), f"{host}: {name}", host=host) for host, name, _, _, address in HOSTS]
+    return AgentwatchApp(Workspaces(places, settings, open_one)), 110, play
+
+
+WORK = ("vat_rules", "stock_feed", "login_flow", "search_index", "mail_templates", "gift_cards", "order_export")
+ENDS = ("researched", "planned", "implemented", "partial", "failed")
+CALLS = (  # Tool, its parameters, result, whether it failed
+    ("Read", {"file_path": "src/export/invoice.py"}, "class Invoice:\n    total: Decimal", False),
+    ("Bash", {"command": "pytest -q tests/export"}, "F..\n1 failed, 2 passed in 0.41s", True),
 )
 
-AGED: Final = (
-    # name, theme, size, keys
-    ("now-dark", "agentwatch-dark", WIDE, ("n",)),
-    ("now-light", "agentwatch-light", WIDE, ("n",)),
-    ("now-narrow", "agentwatch-dark", (80, 24), ("n",)),
-    ("live-dark", "agentwatch-dark", (120, 26), ("/", *"export.api", "enter", "G", "2")),
-    ("live-light", "agentwatch-light", (120, 26), ("/", *"export.api", "enter", "G", "2")),
+
+def aged(root: Path, settings: Settings) -> Scene:
+    """A repository with two years of work behind it, in which a session of Claude Code is at work now."""
+    workspace, store = root / "shop", Store(root, root / "shop")
+    for number in range(60):
+        days = 0.4 if number == 0 else 1.2 if number < 3 else 5 + number * 11
+        (directory := workspace / "specs" / f"{number + 11:03d}_{WORK[number % len(WORK)]}").mkdir(parents=True)
+        for step, agent in enumerate(("researcher", "planner", "coder", "reviewer")[: 2 + number % 3]):
+            path, then = directory / f".return-meta-{agent}.json", time.time() - days * 86_400 + step * 900
+            status = ENDS[(number * 3 + step) % (5 if days > 5 else 3)]
+            metadata = {"session_id": f"s_{number}_{step}", "agent_type": agent, "delegation_path": [agent]}
+            document = {"status": status, "summary": f"By the {agent}.", "artifacts": [], "metadata": metadata}
+            path.write_text(json.dumps(document))
+            os.utime(path, (then, then))
+    (workspace / "README.md").touch()
+    # The session handed out three parts: one is done, one failed, one is at work.
+    store.home, store.time = root / ".claude", datetime.now(UTC) - timedelta(seconds=200)
+    main, logs = store.session(), {}
+    main.asked("Ship the invoice export: schema, API and docs.")
+    for name in ("schema", "docs", "api"):
+        handed = {"handoff_schema": "composability.handoff_packet.v1", "task_id": f"export.{name}"}
+        prompt = json.dumps(handed | {"objective": f"Build the {name} of the export"}, indent=1)
+        main.delegated(f"call_{name}", prompt, description=f"the {name}")
+        logs[name] = store.agent(name, meta(f"call_{name}", description=f"the {name}"))
+        logs[name].asked(prompt)
+    for name, state, summary in (("schema", "SUCCESS", "schema.json says it."), ("docs", "ERROR", "No sphinx.")):
+        logs[name].said(report(state, summary))
+        main.returned(f"call_{name}", name, report(state, summary))
+    for tool, given, result, is_wrong in CALLS:
+        logs["api"].used(tool, tool, **given)
+        logs["api"].got(tool, result, error=is_wrong)
+    store.time = datetime.now(UTC) - timedelta(seconds=12)
+    logs["api"].used("Bash", "last", command="pytest -q tests/export")
+    store.save()
+    return app_of(workspace, settings), 0, int
+
+
+PICTURES = (  # Name, theme, size, scene, keys
+    ("agentwatch-dark", "dark", WIDE, partial(demo, seconds=89), "N"),
+    ("agentwatch-light", "light", WIDE, demo, "N"),
+    ("false-claim", "dark", WIDE, demo, "/ d o c s enter 5"),
+    ("timeline", "dark", WIDE, demo, "t"),
+    ("narrow", "dark", (80, 24), demo, "N"),
+    ("retry", "dark", (100, 32), partial(demo, seconds=13), "n r"),
+    ("request", "dark", (100, 24), partial(demo, seconds=64, asks=True), "a space"),
+    ("now-dark", "dark", WIDE, aged, "n"),
+    ("live-dark", "dark", (120, 26), aged, "/ e x p o r t . a p i enter G 2"),
+    ("machines-dark", "dark", WIDE, machines, "n"),
 )
-"""Of a repository with years of work behind it, in which a session is at work."""
 
 
-MACHINES: Final = (
-    # name, theme, size, keys
-    ("machines-dark", "agentwatch-dark", WIDE, ("n",)),
-    ("machines-light", "agentwatch-light", WIDE, ("n",)),
-    ("machines-narrow", "agentwatch-dark", (80, 24), ("n",)),
-)
-"""Of three machines, one of which cannot be reached any more."""
+async def photograph(name: str, theme: str, size: tuple[int, int], scene: Callable[..., Scene], keys: str) -> None:
+    """Save one picture."""
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as root,
+        patch.dict(os.environ, homes(root)),
+        time_machine.travel(time.time() if scene is aged else BEGIN, tick=False) as clock,
+    ):
+        app, seconds, play = scene(Path(root), Settings()._replace(theme=f"agentwatch-{theme}", stale_after=60))
+        async with app.run_test(size=size) as pilot:
+            while not app.is_settled:
+                await pilot.pause(0.05)
+            # Step by step, so that what was rewritten is seen as it was before.
+            for second in range(seconds + 1):
+                play(second)
+                await pilot.pause(0.03)
+                clock.shift(1)
+            await pilot.pause(1.5)
+            await pilot.press(*keys.split())
+            await pilot.pause(1.5)
+            (HERE / f"{name}.svg").write_text(portable(app.export_screenshot()), "utf-8")
 
 
-async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
-    """Save one picture of an aged repository, as it looks when agentwatch is started there."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        workspace, environment = aged(Path(directory))
-        with patch.dict(os.environ, environment):
-            settings = Settings()._replace(theme=theme)
-            monitor = monitor_of(workspace, settings, open_desk=lambda: desk_of(workspace, settings))
-            app = AgentwatchApp(monitor)
-            async with app.run_test(size=size) as pilot:
-                while not app.is_settled or monitor.clerk is None:
-                    await pilot.pause(0.05)
-                await pilot.pause(1.0)
-                await pilot.press(*keys)
-                await pilot.pause(1.5)
-                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
-
-
-async def photograph(name: str, theme: str, size: tuple[int, int], second: int, keys: tuple[str, ...]) -> None:
-    """Save one picture of the demo as it looks at a second of its session."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        workspace = Path(directory, "shop")
-        workspace.mkdir()
-        play = demo_screenplay()
-        player = Player(play.steps, workspace)
-        now = STARTED_AT
-        player.play(0, STARTED_AT)
-
-        state, configuration = Path(directory, "agentwatch", "shop"), Path(directory, "configuration")
-        places = workspace, state, configuration
-        agents = Orchestrator(*places, play, player, clock=lambda: STARTED_AT + ASKS_AT)
-
-        def open_desk() -> DecisionService:
-            return DecisionService(workspace, state=state, configuration=configuration)
-
-        def open_inbox() -> Inbox:
-            return Inbox(RequestStore(workspace, state=state))
-
-        settings = Settings()._replace(theme=theme, stale_after=60)
-        source = FilesSource(workspace)
-        # The other pictures are of decisions about attempts.
-        inbox = open_inbox if name == "request" else None
-        monitor = Monitor(
-            workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk, open_inbox=inbox
-        )
-        app = AgentwatchApp(monitor, lambda: now)
-        # A file that is seen long after its own time would be as old as the moment in which it was seen.
-        clock = SimpleNamespace(**vars(time) | {"time": lambda: now})
-        with patch.object(documents, "time", clock):
-            async with app.run_test(size=size) as pilot:
-                while monitor.health.mode != "live" or monitor.clerk is None:
-                    await pilot.pause(0.05)
-                # Step by step, so that what was rewritten is seen as it was before.
-                for moment in range(1, second + 1):
-                    now = STARTED_AT + moment
-                    player.play(moment, STARTED_AT)
-                    if inbox is not None:
-                        agents.attend()
-                    await pilot.pause(0.03)
-                await pilot.pause(1.5)
-                await pilot.press(*keys)
-                await pilot.pause(1.0)
-                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
-        agents.leave()
-
-
-async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
-    """Save one picture of several machines, three minutes after one of them was lost."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        now = STARTED_AT
-        settings = Settings()._replace(theme=theme, stale_after=60)
-        monitor, machines = fleet(Path(directory), demo_screenplay().steps, settings, lambda: now)
-        app = AgentwatchApp(monitor, lambda: now)
-        clock = SimpleNamespace(**vars(time) | {"time": lambda: now})
-        with patch.object(documents, "time", clock):
-            for one in machines:
-                one.play(0, STARTED_AT)
-            async with app.run_test(size=size) as pilot:
-                while not app.is_settled:
-                    await pilot.pause(0.05)
-                for moment in range(1, 111):
-                    now = STARTED_AT + moment
-                    for one in machines:
-                        one.play(moment - (110 - one.seconds), STARTED_AT + 110 - one.seconds)
-                    await pilot.pause(0.03)
-                await pilot.pause(1.5)
-                for one in machines:
-                    if one.host == LOST:
-                        one.lose(now - 15)
-                await pilot.pause(1.0)
-                await pilot.press(*keys)
-                await pilot.pause(1.0)
-                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
-
-
-def _portable(picture: str) -> str:
-    """The picture without fonts from the network, and with its spaces kept by every viewer."""
-    picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+def portable(picture: str) -> str:
+    """A picture without fonts from the network, and with its spaces kept by every viewer."""
+    picture = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->", "", picture, flags=re.DOTALL)
     return picture.replace("<text ", '<text xml:space="preserve" ')
 
 
-async def main() -> None:
-    wanted = sys.argv[1:]
-    for picture in PICTURES:
-        if not wanted or picture[0] in wanted:
-            await photograph(*picture)
-    for scene in AGED:
-        if not wanted or scene[0] in wanted:
-            await photograph_aged(*scene)
-    for shot in MACHINES:
-        if not wanted or shot[0] in wanted:
-            await photograph_machines(*shot)
+SIZE = {"columns": 104, "lines": 30}
+STILL, SECONDS = 2, 2.7  # Of the picture that moves: the frame where nothing moves, and for how long each is shown
+ACTS = (  # Keys, and the text that they bring
+    ("", r"NEEDS YOU"),
+    ("n", r"▌.*✗ api"),
+    ("r", r"Retry"),
+    ("raise the time-out first, then migrate", r"◆ ctrl\+s records this decision"),
+    ("\x13", r"recorded"),
+    ("", r"· acted"),
+)
+
+
+def record() -> None:
+    """Play a decision in a real terminal: `decision.cast` (asciinema, version 2), and `decision.svg`, which moves."""
+    written, frames = [], []
+    with TemporaryDirectory() as home, Terminal(agentwatch("demo"), **SIZE, environment=homes(home)) as terminal:
+
+        def until(pattern: str, seconds: float) -> None:
+            """Note what is written when, until a pattern was seen and so many seconds have passed."""
+            end = time.monotonic() + seconds
+            note = lambda: written.append((time.monotonic(), len(terminal.written)))  # noqa: E731
+            terminal.wait_until(lambda: note() or (time.monotonic() > end and re.search(pattern, terminal.text())))
+
+        for keys, pattern in ACTS:
+            for key in keys:
+                terminal.press(key)
+                until("", 0.07)
+            until(pattern, 1.2)
+            frames.append(frame(terminal, len(frames)))
+        terminal.press("q")
+        terminal.wait_until_exit()
+    lines = [json.dumps({"version": 2, "width": SIZE["columns"], "height": SIZE["lines"], "idle_time_limit": 1.6})]
+    for (_, start), (moment, end) in pairwise(written):
+        if end > start:
+            lines.append(
+                json.dumps([moment - written[0][0], "o", terminal.written[start:end].decode("utf-8", "replace")])
+            )
+    (HERE / "decision.cast").write_text("\n".join(lines) + "\n", "utf-8")
+    whole, box = len(frames) * SECONDS, re.findall(r'viewBox="[^"]*"', frames[0])[0]
+    turn = f"0%{{visibility:visible}}{100 / len(frames):.2f}%,100%{{visibility:hidden}}"
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><style>@keyframes turn {{{turn}}}</style>\n'
+    for number, picture in enumerate(frames):
+        style = f"animation:turn {whole}s {number * SECONDS - whole:.1f}s step-end infinite"
+        svg += f'<g visibility="{"visible" if number == STILL else "hidden"}" style="{style}">{picture}</g>\n'
+    (HERE / "decision.svg").write_text(f"{svg}</svg>\n", "utf-8")
+
+
+def frame(terminal: Terminal, number: int) -> str:
+    """The screen of a terminal as a picture."""
+    console = Console(width=SIZE["columns"], record=True, file=io.StringIO())
+    for line in range(SIZE["lines"]):
+        cells, text = [terminal.screen.buffer[line][column] for column in range(SIZE["columns"])], Text()
+        for cell, run in groupby(cells, key=lambda cell: cell._replace(data="")):
+            ink, paper = (re.sub(r"^[0-9a-f]{6}$", r"#\g<0>", name) for name in (cell.fg, cell.bg))
+            style = Style(color=ink, bgcolor=paper, bold=cell.bold, reverse=cell.reverse)
+            text.append("".join(one.data for one in run), style)
+        console.print(text)
+    return portable(console.export_svg(title="agentwatch demo", unique_id=f"f{number}"))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    for picture in PICTURES:
+        if picture[0] in (sys.argv[1:] or [picture[0]]):
+            asyncio.run(photograph(*picture))
+    if "decision" in (sys.argv[1:] or ["decision"]):
+        record()

@@ -113,7 +113,7 @@ class Store:
         self.metas: dict[Path, bytes] = {}
         self.logs: list[Log] = []
         self._ids = 0
-        self._time = BEGIN
+        self.time = BEGIN
 
     @property
     def project(self) -> Path:
@@ -124,12 +124,12 @@ class Store:
         return f"uuid-{self._ids}"
 
     def now(self) -> str:
-        self._time += timedelta(seconds=1)
-        return self._time.isoformat().replace("+00:00", "Z")
+        self.time += timedelta(seconds=1)
+        return self.time.isoformat().replace("+00:00", "Z")
 
     def set_back(self, by: timedelta):
         """Somebody sets the clock."""
-        self._time -= by
+        self.time -= by
 
     def session(self, session_id: str = SESSION, version: str = "2.1.329") -> Log:
         return self._log(self.project / f"{session_id}.jsonl", None, version)

@@ -1,5 +1,5 @@
-"""Text to handoff or return, with findings: only `reading` imports pydantic, and nothing reads a file or the clock.
+"""Text to handoff or return, with findings: no I/O, no clock, and the first frame need not load pydantic for it.
 
-Of several returns in one answer the last counts, an open one before those that are fenced or JSON. A status that nobody
-knows is never green.
+If an answer holds several returns, the last one counts, and an unfenced Markdown one counts before fenced and JSON
+ones. An unknown status is never shown as a success.
 """

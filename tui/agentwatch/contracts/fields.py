@@ -1,4 +1,4 @@
-"""Plain pydantic models: what one refuses breaks a rule and is left out, so that a typed model always results."""
+"""Plain pydantic models: a refused value breaks a rule and is left out, so that a typed model always results."""
 
 import re
 from copy import deepcopy
@@ -19,11 +19,11 @@ _KIND_OF = {
     "literal_error": "value",
     "missing": "missing",
     "empty": "empty",
-}  # kinds of rules by pydantic's type of error; any other is `type`, or `entry` where it is one in an array
+}  # kinds of rules by pydantic's error type; any other error is `type`, or `entry` for an entry of an array
 
 
 class Model(BaseModel):
-    """Base of all models: strict, immutable, no NaN, every field optional, unknown keys left aside."""
+    """Base of all models: strict, immutable, no NaN; every field may be missing, and unknown keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore", validate_default=True)
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def _require(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse what is not there, or has no word in it; only the first reading does so."""
+    """Refuse a missing or blank value, but only while a context is given: the second validation accepts both."""
     if info.context and (value is None or (isinstance(value, str) and not value.strip())):
         raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value
@@ -55,14 +55,14 @@ Amount = Maybe[Annotated[float, Ge(0)]]
 
 
 def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: Findings, at: str = "") -> AnyModel:
-    """The model of `raw`, without whatever broke a rule; every rule broken is noted. `at` is where it stands."""
+    """Return the model of `raw` without values that break a rule, and note each rule; `at` is the place of `raw`."""
     raw = _bounded(raw, findings)
     try:
         return model.model_validate(raw, context=True)
     except ValidationError as error:
         edits = _judge_errors(contract, raw, error, findings, at)
     pruned: Any = deepcopy(raw)
-    # From the end on, so that indices stay true.
+    # From the end, so that earlier indices stay valid.
     for place, meant in sorted(edits.items(), reverse=True):
         node = reduce(getitem, place[:-1], pruned)
         node[place[-1]] = meant
@@ -73,7 +73,7 @@ def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: 
 
 @cache
 def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
-    """By the path of a field its rules by kind; `entry` and `blank` are the type and emptiness of one in an array."""
+    """Return rule ids by field path and kind; for entries of an array the kinds are `entry` and `blank` (empty)."""
     known: dict[str, dict[str, str]] = {}
     for rule in read_rules().values():
         for kind, path in rule.fields if rule.contract is contract else ():
@@ -84,7 +84,7 @@ def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
 def _judge_errors(
     contract: Contract, raw: Any, error: ValidationError, findings: Findings, at: str
 ) -> dict[Location, Any]:
-    """Note the rule of each error. By each place that was refused the word that was meant, None to drop it."""
+    """Note the rule of each error; return for each refused place the word that was meant, or None to drop the value."""
     edits: dict[Location, Any] = {}
     known = _rules_of_fields(contract)
     for item in error.errors():
@@ -96,7 +96,7 @@ def _judge_errors(
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:
-            # Somebody requires it, and null is of another type.
+            # The key is required and its value is null: that is a wrong type.
             kind = "type"
         elif kind not in ("missing", "empty"):
             if kind == "value" and isinstance(value, str):
@@ -114,7 +114,7 @@ def _judge_errors(
 
 
 def _bounded(raw: Json, findings: Findings, at: Location = ()) -> Json:
-    """`raw` with its lists cut to MAX_ENTRIES: a million wrong entries are not worth a second of anybody's time."""
+    """Return `raw` with its lists cut to MAX_ENTRIES, so that a million wrong entries do not take seconds."""
     for key, value in raw.items():
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
             findings.add("DOC009", (*at, key), key=shown(key), limit=MAX_ENTRIES)

@@ -1,4 +1,4 @@
-"""The handoff packet: what a parent gives a child, as JSON, alone or as the first fenced block of a Markdown text."""
+"""The handoff packet, given by a parent to a child: JSON, alone or as the first fenced block of a Markdown text."""
 
 from agentwatch.contracts.fields import Attempt, Maybe, Model, Note, Notes, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
@@ -32,7 +32,7 @@ class ExpectedDeliverable(Model):
 
 
 class HandoffPacket(Model):
-    """The whole packet, and the checklist that came with it. None: not there, or not of the type it must have."""
+    """The whole packet and its checklist; a field is None if it is missing or of the wrong type."""
 
     handoff_schema: Note
     task_id: Text
@@ -57,12 +57,12 @@ MODELS = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:
-    """The typed packet and its fields; every rule it breaks is noted."""
+    """Return the typed packet and its fields, and note every rule that it breaks."""
     inner = unwrapped(top)
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))
         findings.at = (WRAPPER,)
-    # A packet may hold a key of that name; the checklist is what stands behind the packet.
+    # The packet itself may have a key `todos`; the checklist is the one behind the packet.
     raw = {key: value for key, value in inner.items() if key != "todos"}
     packet = read_fields(Contract.HANDOFF_PACKET, HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):

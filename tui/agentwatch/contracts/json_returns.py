@@ -41,7 +41,7 @@ from agentwatch.text import folded
 LOW_CONFIDENCE = 0.5  # a confidence below this is flagged for a human
 _POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
 
-# How returns say how they ended, what blocks them, and when.
+# Status words with the outcomes that they mean.
 _MEANS = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     word: outcome
     for outcome, words in {
@@ -70,7 +70,7 @@ _FINISHING = frozenset(
     simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
     traced transformed translated triaged updated validated verified wired written
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished
+)  # verbs of making: alone, or at the end of a word (`tasks_created`), they say that a stage is finished
 _DOUBT = frozenset(
     """
     abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
@@ -80,7 +80,7 @@ _DOUBT = frozenset(
     skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
     wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`
+)  # parts of a word that say that it is not finished, or not completely: `not_ready`, `errors_generated`
 _ENDED = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 
 
@@ -93,7 +93,7 @@ class Artifact(Model):
 
 
 class ReturnMetadata(Model):
-    """The returning agent, and the way by which it was reached."""
+    """The returning agent and the delegation path to it."""
 
     session_id: Text
     agent_type: Text
@@ -116,7 +116,7 @@ class ReturnError(Model):
 
 
 class SubagentReturn(Model):
-    """The whole return. None: not there, or not of the type it must have."""
+    """The whole return; a field is None if it is missing or of the wrong type."""
 
     status: Required[Literal["completed", "partial", "failed", "blocked"]]
     summary: Text
@@ -128,7 +128,7 @@ class SubagentReturn(Model):
 
 
 class MetaArtifact(Model):
-    """A file the agent created; any word may be its type."""
+    """A file the agent created; its type may be any word."""
 
     type: Note
     path: Text
@@ -136,7 +136,7 @@ class MetaArtifact(Model):
 
 
 class MetaMetadata(Model):
-    """The returning agent; each field is taken from `metadata`, else from the top level."""
+    """The returning agent; a field that `metadata` lacks is taken from the top level."""
 
     session_id: Note
     agent_type: Note
@@ -146,7 +146,7 @@ class MetaMetadata(Model):
 
 
 class ReturnMeta(Model):
-    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
+    """The whole return in one shape for all its spellings; `more` holds the unknown keys."""
 
     phases_completed: Maybe[Million]
     phases_total: Maybe[Million]
@@ -166,7 +166,7 @@ class ReturnMeta(Model):
 
 
 class ReportMetadata(Model):
-    """Metadata by which the orchestrator tracks the task."""
+    """The metadata by which the orchestrator tracks the task."""
 
     agent_name: Text
     task_id: Text
@@ -180,14 +180,14 @@ class ReportMetadata(Model):
 
 
 class ContextEntry(Model):
-    """One row of a context map: a statement, and `path:first-last`, or `-` where it has no pointer."""
+    """One row of a context map: a statement, and its pointer `path:first-last`, or `-` if there is none."""
 
     statement: str
     location: str = "-"
 
 
 class Report(Model):
-    """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
+    """The whole report; `findings` are unchecked, as the agent wrote them, and `context_map` is read from them."""
 
     report_metadata: Required[ReportMetadata]
     findings: Required[Json]
@@ -202,7 +202,7 @@ MODELS = {Contract.SUBAGENT_RETURN: SubagentReturn, Contract.RETURN_META: Return
 
 
 def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Return]:
-    """The typed return and its fields; every rule it breaks is noted."""
+    """Return the typed return and its fields, and note every rule that it breaks."""
     inner = top.get("report_metadata")
     if isinstance(inner, dict) and len({_MEANS.get(_plain(each.get("status"))) for each in (top, inner)} - {None}) > 1:
         findings.add("DOC015", ("status",), value=top["status"], other=shown(inner["status"]))
@@ -223,7 +223,7 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
     judge_paths("SUB020", "artifacts", returned.artifacts, findings)
-    # Anything else that is empty, such as an object, is of the wrong type: that is said already.
+    # Another empty value, such as an object, has the wrong type, which is a finding already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
     metadata = returned.metadata or ReturnMetadata.model_validate({})
@@ -231,7 +231,7 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     if path == []:
         findings.add("SUB047", ("metadata", "delegation_path"))
     elif path and depth is not None:
-        # The orchestrator and its command are no level of delegation; an entry of another type is one all the same.
+        # The orchestrator and its command do not count as levels; an entry of the wrong type does.
         length = len(top["metadata"]["delegation_path"])
         if depth != (expected := max(length - 2, 0)):
             place = ("metadata", "delegation_depth")
@@ -311,7 +311,7 @@ def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
 def _fields_of(
     contract: Contract, returned: SubagentReturn | ReturnMeta, top: Json, outcome: Outcome | None, **more: Any
 ) -> Return:
-    """The fields that the delegation tree needs; `more` are others."""
+    """Return the fields that the delegation tree needs, and those in `more`."""
     metadata, errors = (
         returned.metadata or ReturnMetadata.model_validate({}),
         returned.errors or [ReturnError.model_validate({})],
@@ -328,12 +328,12 @@ def _fields_of(
         reported_state=_reported(top),
         outcome=outcome,
         agent=metadata.agent_type or (path[-1] if path else None),
-        # An empty one is a level, too.
+        # An empty path entry is a level, too.
         delegation_path=path,
         error_code=errors[0].type,
         error_message=errors[0].message,
         errors=messages,
-        # All that say so must be recoverable.
+        # Every error with a `recoverable` must be recoverable.
         retry_recommended=all(recoverable) if recoverable else None,
         retry_hint=errors[0].recommendation,
         artifacts=[artifact.path for artifact in returned.artifacts or ()],
@@ -348,7 +348,7 @@ def _reported(holder: Any) -> str | None:
 
 
 def _objects(raw: Any, name: str) -> Any:
-    """A list of objects, also where a text stands for one, by `name`, or they are alone or the values of an object."""
+    """Return a list of objects; a text becomes `{name: text}`, and an object may be one entry or hold the entries."""
     if not isinstance(raw, (str, list, dict)):
         return raw
     entries = _entries(raw)
@@ -385,7 +385,7 @@ def _plain(status: object) -> str:
 
 
 def _judge_status(status: object, findings: Findings) -> Outcome | None:
-    """The meaning of the status of a return, None where it is not known; what is wrong with the word is noted."""
+    """Return the outcome that a status means, None if unknown, and note a word that the contract does not list."""
     if not isinstance(status, str):
         return None
     meant = _plain(status)
@@ -401,7 +401,7 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
 
 
 def _blockers(top: Json) -> list[str] | None:
-    """Open blockers, from `blockers` and its kin, without past ones; None where there is none of them."""
+    """Return the open blockers under `blockers` and similar keys, without resolved ones; None if there are none."""
     found: list[str] = []
     for value in filter(None, map(top.get, ("blockers", "blocking_issues", "blocker", "blocking_issue"))):
         for entry in _entries(value)[:MAX_ENTRIES]:
@@ -409,7 +409,7 @@ def _blockers(top: Json) -> list[str] | None:
             if isinstance(entry, dict):
                 if folded(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
                     continue
-                # That of a key that is known, else of any.
+                # Known keys first, then any other.
                 keys = "description message issue reason summary blocker title text"
                 texts = [*map(entry.get, keys.split()), *entry.values()]
             found += [text for text in texts if isinstance(text, str) and text.strip()][:1]
@@ -417,7 +417,7 @@ def _blockers(top: Json) -> list[str] | None:
 
 
 def _stated_at(top: Json, outcome: Outcome | None) -> float | None:
-    """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
+    """Return the latest end (while working also the start) that a return states, in epoch seconds."""
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
         for key in (*_ENDED, *(("started_at", "created_at") if outcome is Outcome.WORKING else ())):

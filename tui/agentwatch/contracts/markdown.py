@@ -17,9 +17,9 @@ _KEY = re.compile(
 _BULLET = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
 RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break, which looks like a bullet
 _COMMENT = "<!--"
-# A whole comment, or a code span: what is quoted there opens none.
+# A whole comment or a code span: a comment mark inside a code span opens no comment.
 _CLOSED = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
-_LONGEST = 2_000  # characters of a line in which comments are looked for
+_LONGEST = 2_000  # only lines with fewer characters are searched for comments
 _TAGS_BEFORE_HEADER = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
 STATUS = "Status"
@@ -27,7 +27,7 @@ DELIVERABLES = "Deliverables"
 EVIDENCE = "Evidence"
 ATTESTATION = "Runtime Attestation"
 HEADERS = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
-LEVEL = 2  # how many `#` each of the headers has
+LEVEL = 2  # the number of `#` that each header has
 STATES = ("SUCCESS", "ERROR", "PARTIAL")
 _NO_LETTERS = re.compile(r"[^a-z]+")
 _MEANT = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
@@ -39,7 +39,7 @@ _ANY_STATE = re.compile(
 
 
 class Fence(NamedTuple):
-    """A fenced block: its lines are `first` up to, not including, `end`; `closed` says that its end was found."""
+    """A fenced block: its lines are `first` to `end` (exclusive); `closed` is False if the closing fence is missing."""
 
     first: int
     end: int
@@ -48,7 +48,7 @@ class Fence(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading outside of fences, which of the headers it means, and the index behind the last line below it."""
+    """A heading outside fences: the contract header it means, its line, level and text, and the end of its lines."""
 
     header: str | None
     line: int
@@ -57,12 +57,12 @@ class Section(NamedTuple):
     end: int
 
 
-# The sections of a return by their headers, in the order of the first of each; further ones repeat it.
+# The sections of a return by header; further sections of a list repeat the first one.
 Sections = dict[str, list[Section]]
 
 
 class Page(NamedTuple):
-    """A Markdown text by lines, blank where they are no content; which are outside fences; headings and fences."""
+    """A Markdown text: lines (blank if no content), whether each is outside fences, headings, and fences."""
 
     lines: list[str]
     outside: list[bool]
@@ -89,18 +89,18 @@ class Bullet(NamedTuple):
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as an editor numbers them: only line feeds and carriage returns end one."""
+    """Return the lines as an editor numbers them: only line feeds and carriage returns end a line."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def scan_blocks(lines: list[str]) -> Page:
-    """Read the lines once, from top to bottom."""
+    """Find headings and fences in one pass, and blank front matter, comments and fence marks."""
     seen, outside, fences = list[str](), list[bool](), list[Fence]()
     found: list[tuple[str | None, int, int, str]] = []
     fence, in_comment, end = "", False, len(lines)
     front = 0
     if lines and lines[0].rstrip() == "---":
-        # A rule above a heading is no front matter.
+        # If a heading comes first, the `---` is a thematic break, not front matter.
         for index, line in enumerate(lines[1:200], 1):
             if re.match(r"##+[ \t]", line):
                 break
@@ -115,7 +115,7 @@ def scan_blocks(lines: list[str]) -> Page:
         elif not fence and "<" in line and len(line) < _LONGEST:
             line = _CLOSED.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
             before, mark, _ = line.partition(_COMMENT)
-            # One that begins behind words ends on its line, or is none.
+            # A comment that starts after text must close on the same line; otherwise it is no comment.
             in_comment = bool(mark) and not before.strip()
             line = before if in_comment else line
         match = _FENCE.match(line) if "```" in line or "~~~" in line else None
@@ -137,7 +137,7 @@ def scan_blocks(lines: list[str]) -> Page:
 
 
 def read_key(line: str) -> KeyLine | None:
-    """The `key: value` that a line holds, or None."""
+    """Return the `key: value` of a line, or None."""
     match = _KEY.match(line) if ":" in line else None
     if not match:
         return None
@@ -150,7 +150,7 @@ def read_key(line: str) -> KeyLine | None:
 
 
 def read_bullet(line: str) -> Bullet | None:
-    """The bullet that a line is, or None."""
+    """Return the bullet of a line, or None."""
     match = _BULLET.match(line)
     return None if not match or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
@@ -159,14 +159,14 @@ def read_bullet(line: str) -> Bullet | None:
 
 
 def value_below(page: Page, section: Section, key: str) -> str | None:
-    """The first value of a key between a heading and the next one, None where there is none."""
+    """Return the first value of a key between a heading and the next heading, None if the key is missing."""
     keys = (read_key(line) for line in page.lines[section.line + 1 : section.end] if key in line.lower())
     return next((each.value for each in keys if each and each.name == key), None)
 
 
 def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
-    """The sections of a return, None where the text is none; `by_name`, one section is enough; `loose`, anything may
-    stand before them, as in the text of a subagent or in a file called a return."""
+    """Return the sections of a return, None if the text is no return. `by_name`: one section is enough; `loose`:
+    anything may stand before them."""
     known = {each.header for each in page.headings if each.level == LEVEL}
     found: Sections = {}
     current: Section | None = None
@@ -174,7 +174,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
     for each in page.headings:
         header = each.header
         if each.level > LEVEL and header in known and (header != STATUS or value_below(page, each, "state") is None):
-            # A line of that name inside a section is a part of it, unless it tells a state.
+            # Inside a section, a lower heading of that name is part of the section, unless it has a state.
             header = None
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)
@@ -187,12 +187,12 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
         return found or None
     first = next(iter(found.values()))[0]
     state = value_below(page, found[STATUS][0], "state") if STATUS in found else None
-    # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
+    # No return has a state such as `SUCCESS | ERROR | PARTIAL` or `<state>`.
     is_template = state and state not in STATES and _ANY_STATE.search(state[:200])
     if not loose and (is_template or is_below_another):
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
-        # With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it.
+        # If Status is the only section, it needs a known `state` (perhaps cut off) or a summary.
         is_known = any(folded(known).startswith(folded(state)) for known in STATES)
         if len(found) > 1 or is_known or value_below(page, found[STATUS][0], "summary") is not None:
             return found
@@ -212,7 +212,7 @@ _STATUSES = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStat
 
 
 def has_item(lines: list[str], *, alone: bool = False) -> bool:
-    """Whether an item of a checklist, or what is meant as one, is among the lines; `alone`, any leading bullet is."""
+    """Tell whether a line is a checklist item or resembles one; if `alone`, a leading bullet of any kind is enough."""
     first = next((line for line in lines if line.strip() and not (RULE.match(line) or _HEADING.match(line))), "")
     return (alone and _BULLET.match(first) is not None) or any(
         "[" in line and (_ITEM.match(line) or _NEARLY.match(line)) for line in lines
@@ -220,7 +220,7 @@ def has_item(lines: list[str], *, alone: bool = False) -> bool:
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todos:
-    """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged."""
+    """Read a checklist up to a heading or a text after an empty line; if `alone`, judge every line."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False
     in_list = alone

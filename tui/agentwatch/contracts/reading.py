@@ -1,4 +1,4 @@
-"""The way in: recognises which contract a text follows, reads and judges it; only the models of that one are loaded."""
+"""The entry point: finds which contract a text follows, reads and judges it, and loads only that contract's models."""
 
 import json
 import math
@@ -25,14 +25,14 @@ from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
 from agentwatch.text import folded, quoted
 
-MAX_LINES = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
-_ATTEMPTS = 20  # places in a text where an object seems to begin, and none can be read, that are tried
-_FENCES = 200  # fenced blocks, and open returns, of a text that are looked at
+MAX_LINES = 5_000  # lines of a return or a checklist that are read, in about 30 ms; even a long one has only a hundred
+_ATTEMPTS = 20  # unreadable places in a text that are tried, if an object seems to begin there
+_FENCES = 200  # fenced blocks, and unfenced returns, of a text that are looked at
 Part = tuple[Location, int]  # the place of a part of a text, and its offset
 _DECODER = json.JSONDecoder()
-# Of a task or of handoffs, or called just so: then it may be anybody's notes.
+# The checklist of a task or of handoffs (group 1); a plain `todos.md` may be anybody's notes.
 _TODOS_FILE = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
-# The first block is a fence: the text begins with one, with front matter or with a title in front of it.
+# The first block may be a fence: the text begins with a fence, with front matter, or with a title before one.
 _MAY_LEAD_WITH_PACKET = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
 _MAY_BE_RETURN = re.compile(r"state|runtime_", re.IGNORECASE)
@@ -44,7 +44,7 @@ _OBJECT = re.compile(r'\{(?=\s*")')
 
 
 def _count(top: Json, keys: str) -> int:
-    """How many of these keys an object has."""
+    """Count how many of these keys an object has."""
     return sum(key in top for key in keys.split())
 
 
@@ -53,9 +53,9 @@ METADATA_KEYS = "session_id agent_type delegation_depth delegation_path"
 # Stage words that any program may use.
 _EVERYDAY = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 _OF_STAGES = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
-# Words that only the dialect uses: one of them as a status tells it from a subagent-return.
+# Words that only the dialect uses: such a status distinguishes it from a subagent-return.
 STAGE_WORDS = _EVERYDAY.union(_OF_STAGES.split())
-# Words that many programs use: they tell it only from a subagent-return, whose enum they are not in.
+# Words of many programs, but not of the subagent-return's enum: they only distinguish the dialect from that contract.
 OUTSIDE_THE_ENUM = ("done", "success")
 _RETURN_STATUSES = ("completed", "partial", "failed", "blocked")
 _NAMES = {
@@ -63,7 +63,7 @@ _NAMES = {
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
-}  # contracts by the last two parts of a name that has three
+}  # contracts by the last two parts of a file name that has three parts
 _HANDOFF_FILE = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
@@ -72,11 +72,11 @@ _META_FILE = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-# One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes.
+# If the file's name says no contract, its text must hold one of these keys, or an escape that may spell one.
 _TOLD_BY = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
 _IDENTIFYING = "task_id objective"
 _PACKET_KEYS = "task_id objective evidence success_criteria risks"
-# The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
+# Keys of project state files, which the authors of return-meta also write, with a status.
 _STATE_KEYS = (
     "next_project_number project_number project_name project_numbering active_projects completed_projects"
     " archived_projects pending_tasks repository_health state_references"
@@ -88,11 +88,11 @@ _OF_NAMED = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
     Contract.REPORT_CONTRACT: "report_metadata findings",
-}  # keys of which one is enough where the name of the file says which contract it follows
+}  # if the file's name says its contract, one of these keys is enough
 
 
 def contract_by_name(name: str) -> Contract | None:
-    """The contract that a file must follow by its name, even where its content cannot be read; else None."""
+    """Return the contract that a file's name demands, even if its content is unreadable; None if it demands none."""
     last = folded(name.rpartition("/")[2])
     stem, *kind = last.rsplit(".", 2)
     named = _NAMES.get(".".join(kind)) if stem else None
@@ -100,13 +100,13 @@ def contract_by_name(name: str) -> Contract | None:
 
 
 def unwrapped(top: Json) -> Json:
-    """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
+    """Return the packet inside `{"handoff_packet": {…}}`; return any other object unchanged."""
     inner = top.get(WRAPPER)
     return inner if isinstance(inner, dict) and not _count(top, _PACKET_KEYS) else top
 
 
 def leading_contract_of(top: Json, name: str) -> Contract | None:
-    """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
+    """Return the contract of a task's first block: a `task_id` with one more packet key makes it a packet."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
     if not contract and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
@@ -115,7 +115,7 @@ def leading_contract_of(top: Json, name: str) -> Contract | None:
 
 
 def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | None:
-    """The contract whose signature an object has, else None; `embedded` in an answer, less tells a return."""
+    """Return the contract that an object follows, or None; `embedded` in an answer, fewer keys make it a return."""
     if not isinstance(top, dict):
         return None
     last, packet = folded(name.rpartition("/")[2]), unwrapped(top)
@@ -126,13 +126,13 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
             return Contract.REPORT_CONTRACT
         if _count(packet if named is Contract.HANDOFF_PACKET else top, _OF_NAMED[named]):
             return named
-        # Programs of all kinds call their reports so: without a key of one, what is in it decides.
+        # Many programs name their reports like this: if no key of the contract is there, the content decides.
         if named is not Contract.REPORT_CONTRACT:
             return None
-    # Where the language of schemas is at home: a return may name the schema that it follows.
+    # A JSON schema is no document; but a return may name the schema that it follows.
     if "json-schema.org" in str(top.get("$schema")) or isinstance(top.get("properties"), dict):
         return None
-    # Files of progress and state have a status and a session as a return has.
+    # Files of progress and state have a status and a session, as returns have.
     is_state = last == "state.json" or _count(top, _STATE_KEYS)
     if re.search(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", last) or (is_state and not is_meta):
         return None
@@ -145,39 +145,39 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     is_return = _is_subagent_return(top, word)
     if _count(top, _FAMILY_KEYS) if is_meta else _is_return_meta(top, word, is_return=is_return):
         return Contract.RETURN_META
-    # Structured output of any program has a status and a summary: three keys of a return, as it must have them.
+    # Any program may print a status and a summary: three keys of a return must be there, of the right types.
     is_rest = word in _RETURN_STATUSES and sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items()) >= 2
     if is_return or (embedded and is_rest):
         return Contract.SUBAGENT_RETURN
-    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
+    # A JSON file without an id may be any plan with an objective, risks and success criteria: it needs four keys.
     needed = 2 if _HANDOFF_FILE.search(name) else 4 if "task_id" not in packet and last.endswith(".json") else 3
     is_packet = _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed
     return Contract.HANDOFF_PACKET if is_packet else None
 
 
 def _is_subagent_return(top: Json, word: str) -> bool:
-    """Whether an object is a return with metadata, or looks like one that only lost them."""
+    """Tell whether an object is a return with metadata, or looks like a return that lacks only them."""
     metadata = top.get("metadata")
     known = _count(metadata, METADATA_KEYS) if isinstance(metadata, dict) else 0
-    # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
+    # Any log has a session, a status and a summary: if that is all, there must be artifacts.
     if known == 1 and "session_id" in top["metadata"]:
         return "artifacts" in top
-    # Builds report artifacts too, but not with these words.
+    # Build tools report artifacts too, but without these words.
     has_more = "artifacts" in top and _count(top, "summary errors next_steps") > 0 and word in _RETURN_STATUSES
     return has_more or (known > 0 and _count(top, "status summary artifacts") > 0)
 
 
 def _is_return_meta(top: Json, word: str, *, is_return: bool) -> bool:
-    """Whether an object is of the dialect. `is_return`: else it would be a subagent-return."""
+    """Tell whether an object is of the dialect; `is_return` says that it also looks like a subagent-return."""
     if is_return:
         return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or _count(top, _DIALECT_KEYS) > 0
-    # A stage word alone is an everyday word: something else of a return must be there.
+    # An everyday stage word is not enough: another key of a return must be there.
     telling = 2 * _count(top, "delegation_path partial_progress completion_data")
     return word in STAGE_WORDS and telling + _count(top, "artifacts session_id agent_type") > (word in _EVERYDAY)
 
 
 def _is_report(top: Json, *, embedded: bool) -> bool:
-    """Whether an object with `report_metadata` is an agent's: any tool may call the head of its report so."""
+    """Tell whether an object with `report_metadata` is an agent's report: other tools use that key, too."""
     metadata = top["report_metadata"]
     if not isinstance(metadata, dict):
         return "findings" in top
@@ -187,14 +187,14 @@ def _is_report(top: Json, *, embedded: bool) -> bool:
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
-    """Recognise a text and read it; None where it follows none of the contracts. Never raises.
+    """Recognise and read a text; return None if it follows no contract, and never raise.
 
-    `name` is the path in the workspace. `embedded`: a subagent returned it, and its last return counts; `handed_over`:
-    a subagent was asked it, and its first packet counts.
+    `name` is the path in the workspace. `embedded`: the text is a subagent's answer, and its last return counts.
+    `handed_over`: the text is a subagent's prompt, and its first packet counts.
     """
     text = text.removeprefix("\ufeff")
     if not text.isascii():
-        # Half of a surrogate pair cannot be written by any encoding.
+        # No encoding can write half of a surrogate pair.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
         return _read_packet(lines_of(text), name)
@@ -210,27 +210,27 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found or not named:
         return found or _read_fenced_return(text, name)
-    # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
+    # Look in fences, in wrappers and after text; a packet needs as few keys as in a JSON file of this name.
     lines = lines_of(text)
     is_return = named is Contract.RETURN_FORMAT
     found = _read_last_return(lines, name) if is_return else _read_packet(lines, f"{name[:-2]}json")
     return _read_by_name(lines, name, named) if not found else _noted(found, "DOC014", 0)
 
 
-# JSON: lines of places are looked for only for a finding
+# JSON: the lines of places are found only when a finding needs them
 
-MAX_DEPTH = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
+MAX_DEPTH = 100  # arrays and objects inside each other: contracts need five, and the recursion limit is far above
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
-_DIGITS = 4_000  # Python refuses to read integers of more.
-# Half of a surrogate pair: the parser would make a character of it that no encoding can write.
+_DIGITS = 4_000  # Python refuses to read longer integers.
+# Half of a surrogate pair: the parser would turn it into a character that no encoding can write.
 _LONE_SURROGATE = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 
 def _parse(text: str) -> tuple[Any, set[str]]:
-    """(a value, the numbers in it that JSON does not have, read as null, and "" where a key stands twice)."""
+    """Return (value, numbers that JSON does not allow, read as null; plus "" if a key stands twice)."""
     odd = set[str]()
 
     def members(pairs: list[tuple[str, Any]]) -> Json:
@@ -250,20 +250,20 @@ def _parse(text: str) -> tuple[Any, set[str]]:
 
 
 def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
-    """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
+    """Return (rule, offset) for a syntax error: DOC002 if the text only breaks off there, even inside a word."""
     if error.msg == "Extra data":
         return "DOC007", error.pos
     end = len(text.rstrip(" \t\n\r"))
     if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
         return "DOC002", end
     if error.msg.startswith("Illegal"):
-        # Newer versions of Python name the comma, older ones the bracket behind it.
+        # Newer versions of Python report the comma, older ones the bracket behind it.
         return "DOC001", len(text) - len(text[error.pos + 1 :].lstrip())
     return "DOC001", error.pos
 
 
 def _scan(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
-    """(parts by keys and indices with offsets, `most` of them; where it is too deep)."""
+    """Return (at most about `most` parts with their offsets, the offset at which nesting gets too deep or None)."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
     before = ""
@@ -287,11 +287,11 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
 
 
 class JsonSource:
-    """One JSON text; `complete` unless it breaks off, and `whole` where `value` is all that it says."""
+    """One JSON text; `complete` unless it breaks off, and `whole` if all of it could be parsed."""
 
     def __init__(self, text: str, first_line: int = 1):
         if "\\ud" in text or "\\uD" in text:
-            # The same length as before, so that offsets stay true.
+            # The same length as before, so that offsets stay valid.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text, self._first_line = text, first_line
         self.value: Any = None
@@ -307,7 +307,7 @@ class JsonSource:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
-            from pydantic_core import from_json  # the first frame need not wait for it
+            from pydantic_core import from_json  # imported late: the first frame does not need it
 
             with suppress(ValueError):
                 self.value = from_json(text[:deep], allow_partial=True)
@@ -316,26 +316,26 @@ class JsonSource:
 
     @cached_property
     def _parts(self) -> list[Part]:
-        """The parts of a sound text, by their places, with the offsets at which they begin."""
-        # So many take about 30 ms.
+        """Return the places of the parts of a valid text, with the offsets at which they begin."""
+        # This many take about 30 ms.
         parts = _scan(self._text, 20_000)[0]
         if "\\" not in self._text:
             return parts
-        # A key that is written with escapes still stands in its quotes.
+        # A key that is written with escapes still has its quotes.
         return [
             (tuple(json.loads(str(step)) if str(step)[:1] == '"' else step for step in steps), at)
             for steps, at in parts
         ]
 
     def line_of(self, location: Location) -> int:
-        """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
+        """Return the 1-based line of a place: of its key or entry, else of the nearest enclosing part."""
         offsets = dict(self._parts)
         above = (location[:end] for end in range(len(location) - 1, -1, -1))
-        # Keys that the metadata lack may stand at the top.
+        # A key that the metadata lack may stand at the top level.
         return self._line(next(offsets[one] for one in (location, location[-1:], *above) if one in offsets)) + 1
 
     def judge(self, findings: Findings) -> None:
-        """Note what is wrong with the text itself, whatever contract it follows."""
+        """Note the faults of the JSON text itself, which are the same for every contract."""
         if self._broken:
             findings.add(self._broken[0], self._line(self._broken[1]), limit=MAX_DEPTH)
             return
@@ -349,12 +349,12 @@ class JsonSource:
                 findings.add("DOC005", self._line(match.start()))
 
     def _line(self, offset: int) -> int:
-        """The index from 0 of the line in the file."""
+        """Return the index (from 0) of a line in the file."""
         return self._first_line - 1 + self._text.count("\n", 0, offset)
 
 
 def _read_json(text: str, name: str, named: Contract | None = None, *, is_report: bool = False) -> OpenDocument | None:
-    """Read a file as JSON; `named`: the contract that its name says; `is_report`, it may be a report by its name."""
+    """Read a file as JSON; its name demands the contract `named`, or (`is_report`) allows a report."""
     if not named and not is_report and not _TOLD_BY.search(text):
         return None
     source = JsonSource(text)
@@ -364,17 +364,17 @@ def _read_json(text: str, name: str, named: Contract | None = None, *, is_report
     if is_report and not (source.whole and isinstance(source.value, dict)):
         named = Contract.REPORT_CONTRACT
         if "report_metadata" in text:
-            # Prose, a fence or a list around it: the report itself says whose it is.
+            # There is text, a fence or a list around it: read the fields from the report inside.
             broken = _judge(source, named)
             inner = next((one for _, one in _objects(text, name) if one.contract is named), broken)
             return replace(broken, document=inner.document, model=inner.model)
-    # A sound object that is called as those of the dialect are: its name is no contract's.
+    # The name fits the dialect, which demands nothing: a valid object may be anything else.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
     return None if not named or is_anything else _judge(source, named, recognised=False)
 
 
 def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> OpenDocument:
-    """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
+    """Judge an object by its contract; if not `recognised`, only the file's name says which contract it is."""
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
@@ -382,7 +382,7 @@ def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -
         findings.add("DOC008", (), value=source.value)
     elif source.whole and not recognised:
         findings.add("DOC012", (), contract=contract)
-    # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
+    # A broken text only gets the finding of its break: its missing keys may be in the lost part.
     judged = findings if source.whole and top is source.value else Findings()
     model, fields = module_of(contract).judge(contract, top, judged)
     known = recognised or contract is Contract.RETURN_META
@@ -394,8 +394,8 @@ def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -
 
 
 def _read_markdown(text: str, name: str) -> OpenDocument | None:
-    """Read a Markdown text; None where it is none of ours."""
-    # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
+    """Read a Markdown text; return None if it follows no contract."""
+    # Nearly every file of a workspace follows no contract: each step first asks a cheap question that rules it out.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         page = scan_blocks(lines_of(text))
         fence = next(iter(page.fences), None)
@@ -409,7 +409,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
 
 
 def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocument:
-    """The document of a file that holds nothing, or too little, of the contract that its name says."""
+    """Return the document of a file with nothing, or too little, of the contract that its name demands."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part:
         return replace(part, document=replace(part.document, recognised=False))
@@ -417,7 +417,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocume
     if contract is Contract.HANDOFF_PACKET:
         is_todos = name.lower().endswith("todos.md")
         fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
-    # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
+    # A return must have its headers; a packet or checklist in a message is only recommended.
     rule = "DOC012" if isinstance(fields, Return) else "DOC013"
     return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 0, contract=contract)
 
@@ -425,7 +425,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocume
 def _read_return(
     lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
 ) -> OpenDocument | None:
-    """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
+    """Read lines as return-format; `loose` and `by_name` as in `find_sections`."""
     findings = Findings(first_line)
     page = scan_blocks(lines[:MAX_LINES])
     sections = find_sections(page, loose=loose, by_name=by_name)
@@ -439,7 +439,7 @@ def _read_return(
 
 
 def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
-    """Read a checklist that has a file of its own; `alone`, any leading bullet is meant as an item."""
+    """Read a checklist that has a file of its own; if `alone`, a leading bullet of any kind counts as an item."""
     lines = scan_blocks(lines).lines
     if not has_item(lines, alone=alone):
         return None
@@ -453,7 +453,7 @@ def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
 
 
 def _leads(page: Page, fence: Fence) -> bool:
-    """Whether a fence is the first block of a text, behind front matter and one title."""
+    """Tell whether a fence is the first block of a text, after front matter and at most one title."""
     above = [line for line in page.lines[: fence.first - 1] if line.strip()]
     return not above or (len(above) == 1 and above[0].lstrip().startswith("#"))
 
@@ -461,7 +461,7 @@ def _leads(page: Page, fence: Fence) -> bool:
 def _read_fenced_packet(
     page: Page, fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
 ) -> OpenDocument | None:
-    """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
+    """Read a packet and the checklist after it, None if it is no packet; `fenced`: a closing mark is in between."""
     source = JsonSource("\n".join(page.lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
     is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
@@ -486,19 +486,19 @@ def _read_fenced_packet(
 
 
 def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
-    """Read a packet that begins a Markdown text without a fence, with other text behind it."""
+    """Read an unfenced packet at the start of a Markdown text that goes on after it."""
     end, _ = _object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
         return None
     inside = lines_of(text[:end])
-    # Words behind it on its last line are left aside.
+    # Text after the packet on its last line is ignored.
     page = scan_blocks(lines_of(text[end:])[1:])
     page = page._replace(lines=[*inside, *page.lines])
     return _read_fenced_packet(page, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
 def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
-    """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
+    """Read the first packet of a prompt, even if the text shows a return as an example; None if there is none."""
     page = scan_blocks(lines)
     for index, fence in enumerate(page.fences[:_FENCES]):
         found = _read_fenced_packet(page, fence, name, leading=index == 0 and _leads(page, fence))
@@ -512,7 +512,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
-    """The last return in a text; one that is open counts before those in fences and JSON, which it may quote."""
+    """Read the last return in a text; an unfenced one counts before those in fences and JSON, which it may quote."""
     page = scan_blocks(lines)
     headed = [each for each in page.headings if each.header]
     starts = [each.line for each in headed if each.header == STATUS and value_below(page, each, "state") is not None]
@@ -537,7 +537,7 @@ def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_fenced_return(text: str, name: str) -> OpenDocument | None:
-    """The only return in the fences of a file that says nothing else of one; None where there is none, or several."""
+    """Read the only return in the fences of a file without any other; None if there is none or several."""
     if not (("```" in text or "~~~" in text) and _MAY_BE_FENCED.search(text)):
         return None
     page, found = scan_blocks(lines_of(text)[:MAX_LINES]), list[OpenDocument]()
@@ -555,25 +555,25 @@ def _read_fenced_return(text: str, name: str) -> OpenDocument | None:
 
 
 def _noted(document: OpenDocument, rule_id: str, index: int, **facts: object) -> OpenDocument:
-    """The same with one more finding."""
+    """Return the document with one more finding."""
     findings = Findings()
     findings.add(rule_id, index, **facts)
     return replace(document, findings=findings.made(others=document.findings))
 
 
 def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, OpenDocument]]:
-    """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
+    """Yield (line index, document) for each object of a contract in a text; if `asked`, the text may begin with it."""
     if not _TOLD_BY.search(text):
         return
     position = failures = 0
-    # Of more objects, no one is looked at.
+    # Further objects are ignored.
     for _ in range(5_000):
         match = _OBJECT.search(text, position)
         if not match or failures == _ATTEMPTS:
             return
         start = match.start()
         end, part = _object_at(text, start)
-        # Words that go on behind an object on its line quote it.
+        # An object is quoted if text follows it on its line.
         quoted = end is not None and _GOES_ON.match(text, end) is not None
         contract = contract_of(part, name, embedded=not quoted)
         if asked and isinstance(part, dict) and not text[:start].strip():
@@ -582,14 +582,14 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
             line = text.count("\n", 0, start)
             yield line, _judge(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
-        # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
+        # After a broken document, go on at the next line that begins an object: its parts do not count.
         position = end or (start + 1 if not contract else text.find("\n{", start))
         if position < 0:
             return
 
 
 def _object_at(text: str, position: int) -> tuple[int | None, object]:
-    """(offset behind it, the object that begins here); (None, what can be read of it) where it breaks off."""
+    """Return (offset behind the object that begins here, the object), or (None, its readable part) if it breaks off."""
     try:
         value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):

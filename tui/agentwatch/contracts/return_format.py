@@ -1,4 +1,4 @@
-"""The return-format: four Markdown sections with `key: value` lines and bullet lists; the rest is left aside."""
+"""The return-format: four Markdown sections with `key: value` lines and bullet lists; other text is ignored."""
 
 import re
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ _REQUIRED_KEYS = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
 _MARKED_WORD = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KEY_IN_VALUE = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
 _ANY_KEY = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-# A rule, a heading, a tag, or a label in bold: it only structures a section.
+# A thematic break, a heading, a tag, or a label in bold: it only structures a section.
 _NO_TEXT = re.compile(
     rf"{RULE.pattern}|\s*(?:#{{1,6}}(?:[ \t]|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)"
 )
 _LIKE_NONE = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
-# A sentence that there are no files; one that names a file, or an exception, is none.
+# A sentence that says that there are no files; it names no file and no exception.
 _NO_FILES = re.compile(
     r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
     r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
@@ -75,14 +75,14 @@ class StatusSection(Model):
 
 
 class Deliverable(Model):
-    """A file and what it is."""
+    """A file and its description."""
 
     path: str
     description: Note
 
 
 class AttestationSection(Model):
-    """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
+    """`## Runtime Attestation`; a field is None if its key is missing, and an empty list for `- (none)`."""
 
     runtime_model_reported: Text
     runtime_mode_reported: Text
@@ -92,7 +92,7 @@ class AttestationSection(Model):
 
 
 class ReturnFormat(Model):
-    """The whole return. None: the section is not there."""
+    """The whole return; a section that is missing is None."""
 
     status: Maybe[StatusSection]
     deliverables: Maybe[list[Deliverable]]
@@ -103,19 +103,19 @@ class ReturnFormat(Model):
 MODELS = {Contract.RETURN_FORMAT: ReturnFormat}
 _KNOWN = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
-# The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is.
+# A line of a section: its index, its text, and the contract's key or the bullet that it holds.
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 
 
 @dataclass(slots=True)
 class Keys:
-    """Values of keys, texts or lists, and the index of the line of each; of a key that stands twice the first."""
+    """The values of keys (texts or lists) and the line index of each; the first of repeated keys counts."""
 
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
 
     def put(self, key_line: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
-        """Keep the value of a key; what is wrong with how the key is written is noted."""
+        """Store the value of a key, and note how the key's spelling differs from the contract."""
         key = key_line.name
         if key_line.bullet:
             findings.add("RET016", index, key=key)
@@ -130,7 +130,7 @@ class Keys:
 
 
 def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
-    """Read the sections; every rule they break is a finding."""
+    """Read the sections and return the document, with a finding for every rule that it breaks."""
     start = next(index for index, line in enumerate(page.lines) if line.strip())
     for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
         if header not in sections:
@@ -175,7 +175,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    # It ends in the middle where exactly what would have come last is missing.
+    # The text was cut off if all that is missing would stand at its end.
     present = [header in sections for header in HEADERS]
     present += [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     is_cut = not all(present) and present == sorted(present, reverse=True)
@@ -183,7 +183,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
 
 
 def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
-    """The lines of a section outside of fences; inside, too, where no known key, or nothing at all, stands outside."""
+    """Return a section's lines outside fences, or all lines if those outside hold no known key (or no text)."""
     rows, outside, counts = list[Row](), list[Row](), False
     for section in sections:
         for index in range(section.line + 1, section.end):
@@ -235,7 +235,7 @@ def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> Stat
 
 
 def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, str | None]]:
-    """The files of the bullets, without lines that are indented below one."""
+    """Return the files that the bullets name, without lines indented below a bullet."""
     found: list[dict[str, str | None]] = []
     indent: int | None = None
     for index, text, _, item in rows:
@@ -256,7 +256,7 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
         if _NO_FILES.match(item.text):
             continue
         if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
-            # The label of the bullets below it.
+            # The bullet is a label for the bullets below it.
             findings.add("RET031", index)
             indent = None
             continue
@@ -269,7 +269,7 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
 
 
 def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
-    """Evidence pointers. Indented lines belong to their bullet."""
+    """Return the evidence pointers; an indented line belongs to the bullet above it."""
     found: list[str] = []
     for index, text, _, item in rows:
         if item:
@@ -280,14 +280,14 @@ def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
 
 
 def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) -> AttestationSection:
-    """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
+    """Read the keys and lists; text after an empty line ends a list, and with both file keys read, the attestation."""
     if rows is None:
         return AttestationSection.model_validate({})
     findings.at = (ATTESTATION,)
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    # Below a list key: in place of its entries, unless these follow.
+    # Text below a list key, used as its entry if no bullets follow.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
         if key_line:
@@ -309,7 +309,7 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
             entries.append(text.strip().strip("`"))
         elif not item and _ANY_KEY.match(text):
             if text.rstrip().endswith(":"):
-                # Another key, not of the contract, and with it the list that begins here.
+                # A key that the contract does not have: the list below it is ignored.
                 key, entries = "", []
         elif entries is None or text[:1] not in " \t":
             if entries == [] and key in _FILE_KEYS:
@@ -330,7 +330,7 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
 
 
 def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
-    """The entries that stand on the line of their key."""
+    """Return the entries that stand on the line of their key."""
     if not key_line.value:
         return []
     if key_line.name not in _FILE_KEYS:
@@ -343,7 +343,7 @@ def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
-    """(the path with which a bullet's text begins, the rest), without checkbox, emphasis, backticks, link, quotes."""
+    """Return (the path that a bullet begins with, the rest), without checkbox, emphasis, backticks, link and quotes."""
     text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
     if marked := _MARKED.match(text):
         return next(filter(None, marked.groups())).strip(), marked[5]
@@ -352,7 +352,7 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
-    """The path of a bullet below a list key, "" where it says that there is none, None where it is a remark."""
+    """Return the path of a bullet below a list key, "" if the bullet says that there is none, None for a remark."""
     text = item.text
     if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
         if folded(text) != "(none)":

@@ -1,4 +1,4 @@
-"""Rules: their catalogue, the collection of those that a document breaks, and the checks that contracts share."""
+"""The catalogue of rules, the findings of a document, and the checks that contracts share."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -25,23 +25,23 @@ Location = tuple[str | int, ...]
 
 
 class Rule(NamedTuple):
-    """A rule of a contract, or of all."""
+    """A rule of one contract, or of all contracts."""
 
     id: str
     contract: Contract | None
     severity: Severity
-    section: str  # the heading of the document that asks for it
+    section: str  # the heading in the contract's document that asks for it
     title: str
-    message: str  # its `{names}` are filled with the facts of the place
+    message: str  # `{names}` in it are filled with the facts of the place
     why: str
     right: str = ""
     wrong: str = ""
-    warns_in: Contract | None = None  # where `check` only warns
-    fields: tuple[tuple[str, ...], ...] = ()  # the kinds of errors that break it, each with the path of a field
+    warns_in: Contract | None = None  # the contract in which `check` only warns
+    fields: tuple[tuple[str, ...], ...] = ()  # (kind of error, path of a field) pairs that break it
 
     @property
     def level(self) -> str:
-        """The severity in words, with the contract in which `check` only warns."""
+        """Return the severity in words, with the contract in which `check` only warns."""
         return f"{self.severity}; in a {self.warns_in} `check` only warns" if self.warns_in else self.severity.value
 
 
@@ -53,17 +53,17 @@ PREFIXES = {
     "SUB": Contract.SUBAGENT_RETURN,
     "MET": Contract.RETURN_META,
     "REP": Contract.REPORT_CONTRACT,
-}  # by the letters of a rule its contract; rules of files and links have none of these
+}  # contracts by the first letters of a rule's id; rules of files and links have other letters
 
 
 def module_of(contract: Contract) -> Any:
-    """The module of a contract: it has `MODELS` by contract and, for JSON, `judge`. It is loaded where it is met."""
+    """Import and return the module of a contract, which has `MODELS` by contract and, for JSON, `judge`."""
     return import_module(f"agentwatch.contracts.{_MODULES.get(contract, 'json_returns')}")
 
 
 @cache
 def read_rules() -> dict[str, Rule]:
-    """All rules by id, in the order of the catalogue: those of the contracts, of files, of links."""
+    """Return all rules by id, in the order of the catalogue: those of contracts, of files, of links."""
     section, rules = "", {}
     text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode().partition("\n\n")[2]
     for row in re.sub(r"\n (?= )", "", text).splitlines():
@@ -89,17 +89,17 @@ def read_rules() -> dict[str, Rule]:
 
 
 def contract_rules() -> dict[str, Rule]:
-    """The rules of the contracts by id, in the order of the catalogue."""
+    """Return the rules of the contracts by id, in the order of the catalogue."""
     return {rule_id: rule for rule_id, rule in read_rules().items() if rule_id[:3] in PREFIXES}
 
 
 def shown(value: object) -> str:
-    """A foreign value inside a message, short and safe."""
+    """Return a foreign value for use in a message, short and safe."""
     if isinstance(value, str):
         return quoted(value, 60)
     if isinstance(value, (dict, list)):
         return "an array" if isinstance(value, list) else "an object"
-    import json  # the first frame shows no value
+    import json  # imported late: the first frame shows no value
 
     text = json.dumps(value)
     return text if len(text) <= 30 else "a huge number"
@@ -107,27 +107,27 @@ def shown(value: object) -> str:
 
 @dataclass(slots=True)
 class Findings:
-    """The rules that a document breaks, by lines counted from `first_line` of its file, or places below `at`."""
+    """The rules that a document breaks, by line (counted from `first_line` of its file) or by place below `at`."""
 
     first_line: int = 1
     at: Location = ()
     _noted: list[tuple[str, Location | int, dict[str, object]]] = field(default_factory=list, init=False)
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line, by its index from 0, or at a place; `facts` fill its message, `value` as `shown`."""
+        """Note that `rule` is broken at a line index (from 0) or a place; `facts` fill its message."""
         self._noted.append((rule, self.first_line + where if isinstance(where, int) else (*self.at, *where), facts))
 
     def made(
         self, line_of: Callable[[Location], int | None] = lambda _: None, others: Iterable[Finding] = ()
     ) -> tuple[Finding, ...]:
-        """The findings, and others, by line, then by rule; how many more there are is said last."""
+        """Return the findings and `others` by line, then rule; a last one counts those left out (over 20 of a rule)."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= 20:
                 rule = read_rules()[rule_id]
-                # Many documents have the same one.
+                # Many documents have the same message.
                 message = intern(rule.message.format(**facts | {"value": shown(facts.get("value"))}))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
@@ -155,44 +155,44 @@ _WHOLE = {"task_id", "parent_task_id", "session_id", "decision_id", "restores", 
 
 
 def shorten(value: Any) -> Any:
-    """A free text, cut where it is a dump, and a list of texts as a tuple without empty ones; an empty text is None."""
+    """Return a text cut to BRIEF, None if empty, or a list of texts as a tuple without empty ones."""
     if type(value) is str:
-        # Many documents have the same one.
+        # Many documents have the same text.
         return intern(value if len(value) <= BRIEF else f"{value[: BRIEF - 1]}\u2026") or None
     return tuple(filter(None, map(shorten, value))) if isinstance(value, list) else value
 
 
 def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocument:
-    """A document of facts, and of those fields of models that are called as its own, all of them shortened."""
+    """Return a document of `facts` and of the models' fields that it has, too, all shortened but the ids."""
     fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
     found = {name: value for name, value in fields if name in kind.__dataclass_fields__} | facts
-    # Two ids that differ at their end are two.
+    # Ids may differ only at their end, so they are not cut.
     return kind(**{name: value if name in _WHOLE else shorten(value) for name, value in found.items()})
 
 
 def is_blank(value: object) -> bool:
-    """Whether a value is a string without a word in it."""
+    """Tell whether a value is an empty or blank string."""
     return isinstance(value, str) and not value.strip()
 
 
 def tokens(text: str) -> int:
-    """Tokens of a text as the document counts them: its characters divided by four, rounded up."""
+    """Count the tokens of a text as the contract does: its characters divided by four, rounded up."""
     return -(-len(text) // 4)
 
 
 def sentences(text: str) -> int:
-    """Sentences of a text; 0 where there is no word in it. Only the first 1,000 characters are looked at."""
+    """Count the sentences in the first 1,000 characters of a text; 0 if it has no word."""
     return sum(re.search(r"\w", part) is not None for part in _END.split(text[:1_000].strip()))
 
 
 def is_relative(path: str) -> bool:
-    """Whether a path is repo-relative, however it is written."""
+    """Tell whether a path, in any spelling, is relative to the repository and stays inside it."""
     depths = accumulate(-1 if part == ".." else part not in ("", ".") for part in re.split(r"[\\/]", path.strip()))
     return not _ELSEWHERE.match(path) and min(depths) >= 0
 
 
 def judge_paths(rule: str, key: str, entries: Iterable[Any] | None, findings: Findings) -> None:
-    """Note each path of the entries at `key` that is not repo-relative; an empty one breaks another rule."""
+    """Note each path of the entries at `key` that is not repo-relative; an empty path breaks another rule."""
     for index, entry in enumerate(entries or ()):
         if entry.path and entry.path.strip() and not is_relative(entry.path):
             findings.add(rule, (key, index, "path"), value=entry.path)

@@ -9,7 +9,7 @@ Texts = tuple[str, ...]
 
 
 class Contract(StrEnum):
-    """The formats agentwatch implements. The values are what `tree --json` and `check` print."""
+    """The formats agentwatch implements; `tree --json` and `check` print the values."""
 
     HANDOFF_PACKET = "handoff-packet"
     RETURN_FORMAT = "return-format"
@@ -19,7 +19,7 @@ class Contract(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome of a task by its return, in the words of the task states."""
+    """The outcome that a return reports, in the words of the task states."""
 
     WORKING = "working"
     COMPLETED = "completed"
@@ -45,7 +45,7 @@ class TodoStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule broken, with its place: a 1-based line, None for the whole file, and a path in the workspace, or ""."""
+    """One broken rule with its place: a 1-based line (None: the whole file) and a path in the workspace, or ""."""
 
     rule: str
     severity: Severity
@@ -69,7 +69,7 @@ Todos = tuple[Todo, ...]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """The fields that the tree needs; all texts are foreign. Where not `recognised`, only its name says what it is."""
+    """The fields that the tree needs, foreign text; `recognised` is False if only the file's name says it is one."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
     task_id: str | None
@@ -86,7 +86,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
-    """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
+    """A checklist in a file of its own (`x.todos.md`, `todos.md`); `recognised` as for a handoff."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
     items: Todos
@@ -98,8 +98,8 @@ class Return:
     """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised."""
 
     contract: Contract
-    reported_state: str | None  # the document's own word
-    outcome: Outcome | None  # its meaning, if that is known
+    reported_state: str | None  # the word in the document
+    outcome: Outcome | None  # its meaning, None if unknown
     task_id: str | None = None
     attempt: int | None = None
     session_id: str | None = None
@@ -123,8 +123,8 @@ class Return:
     limitations: Texts = ()
     artifacts: Texts = ()
     stated_at: float | None = None  # in epoch seconds
-    recognised: bool = True  # else only its name says that it is a return
-    fenced: bool = False  # it stands in a fence, as an example does: it is a return only beside a handoff
+    recognised: bool = True  # False: only the file's name says that it is a return
+    fenced: bool = False  # it stands in a fence, as examples do: it counts as a return only beside a handoff
 
 
 Fields = Handoff | Return | TodoList
@@ -132,7 +132,7 @@ Fields = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Fields and findings of a document; not `complete` where it breaks off or lacks what its name says."""
+    """The fields and findings of a document; `complete` is False if it breaks off or lacks its contract's content."""
 
     document: Fields
     findings: tuple[Finding, ...] = ()
@@ -149,6 +149,6 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument(Document):
-    """A document with its whole typed model, which stays only while somebody looks at it."""
+    """A document with its whole typed model, kept only while somebody looks at it."""
 
     model: Any = None

@@ -1,12 +1,12 @@
 """Decisions of the operator: recorded once, signed, delivered into the workspace, and read by the agents.
 
-Why it is so:
+Reasons:
 
-- After an error the ledger is read again, and a failed sync is not tried again. The answer is then "recorded, but",
-  "not recorded" or, rarely, "nobody can tell". To decide the same again is safe in all three.
-- What agents write is a claim and is called one. "acted" comes only from the next attempt, or from a fitter's handoff
+- After an error the ledger is read again, and a failed sync is not repeated. The answer is then "recorded, but",
+  "not recorded" or, rarely, "nobody can tell". Deciding the same again is safe in all three cases.
+- Anything that agents write is a claim and is called so. Only the next attempt proves "acted", or a fitter's handoff
   that names the decision and the task.
-- A replaced key signs nothing new, and what it signed stays valid.
-- An amended handoff is the old packet with single keys changed, laid out anew. It loses its `session_id`, for the next
-  attempt has its own. One that breaks its contract is corrected by the operator first.
+- A replaced key signs nothing new, and its old signatures stay valid.
+- An amended handoff is the old packet with single keys changed, laid out anew. It loses its `session_id`, because the
+  next attempt has its own. If it breaks its contract, the operator corrects it first.
 """

@@ -1,17 +1,17 @@
-"""Decisions in the workspace, where agents can read them, and how far each has got there.
+"""The mirror of decisions in the workspace, where agents can read them, and the receipts of their stages.
 
     <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
     <workspace>/.agentwatch/decisions/<decision id>.md       the same as a page, for people and agents
-    <state directory>/receipts/<decision id>.<stage>[.<reader>].json          told by agentwatch
+    <state directory>/receipts/<decision id>.<stage>[.<reader>].json          written by agentwatch
     <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
 
-This mirror of the ledger is never trusted: agents can write there, so whatever differs from the ledger is told to the
-operator, and the ledger's own files are put right again. Files of other names are left where they are.
+The mirror is never trusted, because agents can write there: each difference from the ledger is reported to the
+operator, and edited copies of the ledger's files are restored. Files of other names are left where they are.
 
-A decision is recorded, delivered, read, acted; each stage is told once, and the first to tell it is believed. A claim
-counts for no more than that somebody has read the decision: only the next attempt shows that it is carried out. The
-answer to a request of a program is never mirrored, and has its receipts in the state directory alone. An attempt whose
-decision has expired is decided anew under the same id: the new one's receipts have its time in their names.
+A decision is recorded, delivered, read, acted; each stage is written once, and its first receipt counts. A claim proves
+only that somebody has read the decision: the next attempt shows that it is carried out. The answer to a request of a
+program is never mirrored, and has its receipts in the state directory alone. After a decision has expired, the attempt
+is decided anew under the same id: receipts of the new decision have its time in their names.
 """
 
 import hashlib
@@ -38,10 +38,10 @@ from agentwatch.text import clean, clean_lines, exact
 
 MIRROR = f"{DOT}/{NAME}"
 RECEIPTS = "receipts"
-NOT_DELIVERED = "recorded, not delivered: "  # In front of the reason, for people
+NOT_DELIVERED = "recorded, not delivered: "  # in front of the reason, for people
 UNWRITTEN = "agentwatch was told to write nothing into the workspace"
 
-MOST = 20_000  # Files of a directory that are looked at
+MOST = 20_000  # files of a directory that are looked at
 
 _MODE = 0o644
 _FENCE = re.compile("`{3,}")
@@ -67,13 +67,12 @@ FORGED = Rule(
 
 
 def forged(why: str) -> Finding:
-    """That a file among the decisions is none of the operator's."""
+    """Return the finding that a file among the decisions is not the operator's."""
     return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
 
 
 class Mirror(NamedTuple):
-    """How the mirror stands: the ids of the decisions that wait, and why they do; and the files that are not the
-    ledger's."""
+    """The state of the mirror: ids of undelivered decisions, the reason, and the files that are not the ledger's."""
 
     pending: tuple[str, ...] = ()
     reason: str | None = None
@@ -81,7 +80,7 @@ class Mirror(NamedTuple):
 
 
 def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
-    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
+    """Deliver every decision that the mirror lacks or has edited; return the mirror's state; never raise."""
     entries, why, foreign = chain.of_attempts, None, tuple[ChainProblem, ...]()
     pending = dict.fromkeys(entries)
     try:
@@ -103,7 +102,7 @@ def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) 
 
 
 def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
-    """The files of a mirror, the first MOST: decisions that are signed, and what is none."""
+    """Yield the first MOST files of a mirror: signed decisions, and problems for all other files."""
     for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
         match = _FILE.match(name)
         if not match or match[2] == "md":
@@ -117,7 +116,7 @@ def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator
 
 
 def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
-    """The files of a mirror, of the first MOST, that are not as the ledger has them."""
+    """Yield those of a mirror's first MOST files that differ from the ledger."""
     for found in signed_in(directory, trust, workspace_id):
         name, match = found.name, _FILE.match(found.name)
         if match and (entry := chain.of_attempts.get(match[1])):
@@ -144,8 +143,7 @@ def _in_words(error: OSError | LedgerError) -> str:
 
 
 def page(record: Record) -> bytes:
-    """The Markdown page of a decision. It is compared with those of before, so it keeps its form. Foreign text in it is
-    made safe to show."""
+    """Return the Markdown page of a decision, with foreign text made safe; pages are compared, so the form is fixed."""
     params, spec = record.params, SPECS[record.action]
     facts = {
         "decision": record.decision_id,
@@ -177,8 +175,7 @@ def page(record: Record) -> bytes:
 
 
 class Claim(NamedTuple):
-    """The one who carries a decision out, or who has told a stage first. `won`: it is the caller. `by` and `at` are
-    those of the winner, and foreign."""
+    """The outcome of writing a claim or a stage; `won`: the caller was first; `by` and `at` (foreign): the winner's."""
 
     won: bool
     by: str
@@ -195,7 +192,7 @@ class ReceiptError(DecisionError):
 
 
 class ReceiptBook:
-    """The receipts of one workspace. `state` is its state directory. With `read_only`, none goes into the workspace."""
+    """The receipts of one workspace, whose state directory is `state`; if `read_only`, none goes into the workspace."""
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False):
         self._read_only = read_only
@@ -206,16 +203,12 @@ class ReceiptBook:
     def mark(
         self, decision_id: str, stage: str, by: str, *, since: str, inside: bool = False, private: bool = False
     ) -> Claim:
-        """Tell a stage, unless it was told before; `since` is when the decision was made. Behind a dot in the stage
-        stands which of several readers tells it, in at most 15 small letters.
-
-        It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
-        a `private` one never is. Returns who was first. Raises ReceiptError where it cannot be written.
-
-        A CLAIM asks to be the one who carries the decision out, before an effect that must not happen twice: exactly
-        one asker wins. One that can write both places must win both, so that one inside a sandbox and one outside
-        never both do.
-        """
+        """Write the receipt of a stage unless there is one, and return who was first. `since` is the time of the
+        decision. The stage may end with a dot and the reader's name, at most 15 small letters. The receipt goes into
+        the workspace if the state directory cannot be written or is a sandbox's (`inside`); a `private` one never does.
+        Raise ReceiptError if it cannot be written. CLAIM asks for the right to carry the decision out, before an effect
+        that must not happen twice: exactly one asker wins. An asker that can write both places must win both, so that
+        one inside a sandbox and one outside never both win."""
         places = [partial(Directory.make, self._own, self._disk)]
         places += [] if self._read_only or private else [partial(self._claimed, make=True)]
         if inside or stage == CLAIM:
@@ -236,7 +229,7 @@ class ReceiptBook:
         return told
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
+        """Return the receipts of decisions by id: one for each stage reached, in their order."""
         records = list(records)
         receipts = {
             one.decision_id: {
@@ -251,18 +244,18 @@ class ReceiptBook:
             _add_receipts(public, directory, claimed=True)
         for one in records:
             if one.request:
-                # Its holder claims it before the program has it: no agent has read anything.
+                # The hook or connection that offers the request claims it first: no agent has read anything then.
                 receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
 def _publish(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
-    """Publish a stage or a claim, unless there is one of this decision. Returns who was first."""
+    """Publish a stage or a claim, unless this decision has one; return who was first."""
     directory.sweep()
-    # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
+    # No receipt is older than its decision, even if the clock was set back. The texts sort like the times.
     at, kind, about = max(written(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
     fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
-    # The second name is for where the first is that of an earlier decision.
+    # The second name is used if a receipt of an earlier decision has the first.
     anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
     for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():
@@ -276,7 +269,7 @@ def _publish(directory: Directory, decision_id: str, stage: str, by: str, since:
 
 
 def _read(directory: Directory, name: str) -> Claim:
-    """The name and the time in a receipt that is there, or of nobody."""
+    """Return the name and the time in an existing receipt; if unreadable, "somebody" and ""."""
     with suppress(OSError, ValidationError):
         told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
         return Claim(False, told.by[:_LONGEST], told.at)
@@ -292,7 +285,7 @@ def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Director
         _, by, at = _read(directory, name)
         if not at or (told_at := time_of(at).timestamp()) < told[Stage.RECORDED].at:
             continue
-        # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
+        # An agent's own claim to have acted only proves that it has read; the following events show whether it acted.
         is_read = kind == CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
         taken_by = by if kind == CLAIM else ""

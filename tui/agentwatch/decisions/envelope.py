@@ -1,7 +1,7 @@
-"""The signed file around a record (DSSE with Ed25519), verified before anything in it is read; and whose keys count.
+"""The signed file around a record (DSSE with Ed25519), verified before its content is read; and the keys that count.
 
 Format: https://github.com/secure-systems-lab/dsse. The signature covers the type and the bytes together, so a record
-cannot pass for something else. A file is accepted in one spelling only, so no bit of it can be turned unnoticed.
+cannot pass for something else. Only one spelling of a file is accepted, so every changed bit is noticed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE = "application/vnd.agentwatch.decision.v1+json"
-# Of an operator's request to a host. No signature of one type passes for one of another.
+# The type of an operator's request to a host; a signature of one type is invalid for another.
 REQUEST_TYPE = "application/vnd.agentwatch.request.v1+json"
 STATEMENT_TYPE = "application/vnd.in-toto+json"
 _NAMES = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
-# Bytes of an envelope: of the largest record, which holds the envelope of a request for it.
+# Bytes of an envelope: the largest record, which holds the envelope of its request.
 LARGEST = 7 * 1024 * 1024
 
-OWN_ID = "AGENTWATCH_WORKSPACE_ID"  # Names the workspace where it is mounted at another path than the operator's
+OWN_ID = "AGENTWATCH_WORKSPACE_ID"  # names a workspace mounted at another path than the operator's
 VARIABLE = "AGENTWATCH_PUBLIC_KEY"
-# In there, stands before the key of an operator on another machine, who may ask this host for a decision.
+# In that variable: the prefix of a remote operator's key, who may ask this host for a decision.
 OPERATOR = "operator:"
 
 _PUBLIC = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
-# A grammar instead of a JSON parser: an agent's text meets no parser before its signature was checked.
+# A grammar, not a JSON parser: no parser reads an agent's text before its signature was checked.
 _FORM = re.compile(
     rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})","signatures":'
     rb'\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
@@ -43,15 +43,15 @@ _FORM = re.compile(
 
 
 class EnvelopeError(DecisionError):
-    """The file is no envelope of ours, or its signature does not hold."""
+    """The file is not an envelope of ours, or its signature is invalid."""
 
 
 class UntrustedError(EnvelopeError):
-    """It is an envelope of ours, signed with a key that is not known here."""
+    """The envelope is signed with a key that is unknown here."""
 
 
 class UnsignedError(EnvelopeError):
-    """It names a known key, and is not what that key signed."""
+    """The envelope names a known key, but that key did not sign this content."""
 
 
 class PublicKey(NamedTuple):
@@ -71,7 +71,7 @@ class PublicKey(NamedTuple):
 
 
 class SigningKey(NamedTuple):
-    """An Ed25519 private key. It never shows itself."""
+    """An Ed25519 private key, which is never printed."""
 
     private: Ed25519PrivateKey
 
@@ -81,8 +81,8 @@ class SigningKey(NamedTuple):
 
 
 class TrustedKey(NamedTuple):
-    """A public key; from `retired_at` on it does not count: another took its place, or it is trusted no more. That of
-    somebody else has a `name`, and the time since which it is trusted."""
+    """A public key, which does not count from `retired_at` on: it was replaced or distrusted. A key of another party
+    also has a `name` and the time `trusted_at`."""
 
     public: PublicKey
     retired_at: str | None = None
@@ -92,7 +92,7 @@ class TrustedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """The keys whose records are accepted, oldest first, and those of `operators` who may ask for one from afar."""
+    """The keys whose records are accepted, oldest first, and those of remote `operators` who may ask for one."""
 
     keys: tuple[TrustedKey, ...] = ()
     operators: tuple[TrustedKey, ...] = ()
@@ -104,37 +104,35 @@ class Trust:
 
     @cached_property
     def asking(self) -> dict[str, TrustedKey]:
-        """By key id: who may ask for a record, as those that can sign one."""
+        """By key id: the keys that may ask for a record, including those that can sign one."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require(self, keyid: str, created_at: str) -> None:
-        """Raises UntrustedError where a record of this time, signed or asked for with this known key, is not
-        accepted."""
+        """Raise UntrustedError if this known key was retired before `created_at`, the time of the record."""
         retired_at = self.asking[keyid].retired_at
-        # Both are written in one form, so their letters sort as the times do.
+        # Both have the same form, so the texts sort like the times.
         if retired_at and created_at > retired_at:
             raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
     def with_more(self, more: Trust) -> Trust:
-        """These keys, and others that count as well."""
+        """Return these keys and the others; a key in both stays as it is here."""
         both = ((self.keys, more.keys), (self.operators, more.operators))
-        # One that is among both stays as it is here.
         return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 
 
 def parse_public(text: str) -> PublicKey:
-    """A public key as `PublicKey.text` shows it. Raises KeyProblemError."""
+    """Return a public key from the form of `PublicKey.text`; raise KeyProblemError for others."""
     match = _PUBLIC.match(text.strip())
     if match:
         key = PublicKey(base64.b64decode(match[1]))
-        # The last character of the base64 holds bits that mean nothing, and must be none.
+        # The last character of the base64 has unused bits, which must be zero.
         if key.text == text.strip():
             return key
     raise KeyProblemError("a public key looks like ed25519: and 44 characters; `agentwatch keys` prints yours")
 
 
 def given(text: str) -> Trust:
-    """The keys in a text as the environment has it, with spaces or commas between them. Raises KeyProblemError."""
+    """Return the keys in an environment variable, separated by spaces or commas; raise KeyProblemError."""
     keys, operators = list[TrustedKey](), list[TrustedKey]()
     for word in text.replace(",", " ").split():
         (operators if word.startswith(OPERATOR) else keys).append(TrustedKey(parse_public(word.removeprefix(OPERATOR))))
@@ -142,15 +140,15 @@ def given(text: str) -> Trust:
 
 
 def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
-    """The bytes of the file that holds a payload and its signature."""
+    """Return the bytes of the file that holds a payload and its signature."""
     return _written(payload, kind, key.public.keyid, key.private.sign(to_sign(payload, kind)))
 
 
 def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
-    """The payload of a file and the id of the key that signed it, verified with one of `keys` (by their ids).
+    """Return a file's payload and the id of the signing key, verified with one of `keys` (by their ids).
 
-    Raises UntrustedError for a signature by another key, UnsignedError for one that does not hold, EnvelopeError for
-    bytes that `seal` cannot have written.
+    Raise UntrustedError for a signature by another key, UnsignedError for an invalid one, EnvelopeError for bytes that
+    `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
     if not match or match[2] != kind.encode() or len(match[1]) % 4:
@@ -168,13 +166,13 @@ def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE
 
 
 def signer_of(envelope: str) -> str:
-    """The id of the key that an envelope says it is signed with, "" for what is none; nothing is verified."""
+    """Return the id of the key that an envelope names, "" if it is no envelope; nothing is verified."""
     match = _FORM.match(envelope.encode(errors="replace"))
     return match[3].decode() if match else ""
 
 
 def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
-    """Whether this key made the signature of these bytes."""
+    """Tell whether this key made the signature of these bytes."""
     # Imported here: it takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -187,7 +185,7 @@ def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
 
 
 def to_sign(payload: bytes, kind: str) -> bytes:
-    """DSSE's pre-authentication encoding: the lengths leave no doubt what is type and what is payload."""
+    """Return DSSE's pre-authentication encoding: the lengths separate type and payload unambiguously."""
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 

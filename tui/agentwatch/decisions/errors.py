@@ -1,4 +1,4 @@
-"""Why a decision is not taken, in sentences that say what is true and what to do."""
+"""The reasons why a decision is not taken, in sentences that say what is true and what to do."""
 
 import errno
 
@@ -6,11 +6,11 @@ from agentwatch.errors import AgentwatchError
 
 
 class DecisionError(AgentwatchError):
-    """A decision is not taken, or a record of one is not accepted. `AlreadyDecidedError` is in `record`."""
+    """A decision is not taken, or a record of one is not accepted; `AlreadyDecidedError` is in `record`."""
 
 
 class RecordError(DecisionError):
-    """A record cannot be written as it is, or does not have the form that DESIGN.md gives it."""
+    """A record cannot be written as it is, or does not have the form that DESIGN.md prescribes."""
 
 
 class OtherWorkspaceError(RecordError):
@@ -24,7 +24,7 @@ class NotAllowedError(DecisionError):
 
 
 class ReturnChangedError(DecisionError):
-    """The return is not the one that was decided about."""
+    """The return is no longer the one that the operator looked at."""
 
     exit_code = 7
 
@@ -36,7 +36,7 @@ class RequestGoneError(DecisionError):
 
 
 class NotRecordedError(DecisionError):
-    """It is certainly not in the ledger."""
+    """The decision is certainly not in the ledger."""
 
 
 class UncertainError(DecisionError):
@@ -44,15 +44,15 @@ class UncertainError(DecisionError):
 
 
 class UnreachableError(DecisionError):
-    """The host that has to record it cannot be reached, and it was not sent."""
+    """The host that must record the decision is unreachable, and nothing was sent."""
 
 
 class NoAnswerError(DecisionError):
-    """A host does not answer: nobody knows what it has. The message says so."""
+    """A host does not answer, so nobody knows whether it has the decision; the message says so."""
 
 
 class LedgerError(DecisionError):
-    """The ledger cannot be read, or something is wrong with what is in it."""
+    """The ledger cannot be read, or its content is faulty."""
 
 
 class KeyProblemError(DecisionError):
@@ -64,7 +64,7 @@ class KeyMissingError(KeyProblemError):
 
 
 def reason(error: OSError) -> str:
-    """The system's message, in words."""
+    """Return the system's message, in words."""
     return error.strerror or str(error)
 
 
@@ -76,5 +76,5 @@ _REMEDIES = {
 
 
 def remedy(error: OSError) -> str:
-    """The remedy, in words."""
+    """Return the remedy, in words."""
     return _REMEDIES.get(error.errno or 0, "check the disk")

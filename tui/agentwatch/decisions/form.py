@@ -1,7 +1,7 @@
-"""A decision as the operator fills it in: its fields, what is missing, the document that it hands on, and a preview.
+"""A decision as the operator fills it in: its fields, missing input, the document that it hands on, and a preview.
 
-Pure. The dialog and the commands show the same facts. Labels and words are ours; questions and options are foreign.
-The contracts find no error in a document that is handed on; an edited text can be checked again.
+Pure. The dialog and the commands show the same facts. Labels and words are ours; questions and options are foreign. The
+contracts find no error in a document that is handed on; an edited text can be checked again.
 """
 
 from __future__ import annotations
@@ -42,75 +42,74 @@ from agentwatch.view.words import (
 ABORTED = "E_ABORTED_BY_OPERATOR"
 
 _REPORT = "final.return.md"
-_MOST = 20  # Failed tasks that a final report names
+_MOST = 20  # failed tasks that a final report names
 _OBJECT = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS = 50  # Places where a packet could begin that are tried
+_MOST_OBJECTS = 50  # possible beginnings of a packet that are tried
 
-# Questions and options, with their descriptions, beyond which a request is answered in its program.
+# If a request has more questions and options (with descriptions), it is answered in its program.
 _MOST_TEXTS = 400
 _LONGEST_RULE = 1_000
-# Characters of a question, a label or a description: all of it can be read, or it is not answered here.
+# Characters of a question, label or description: if it is longer, the request is not answered here.
 LONGEST = 2_000
-DIGITS = 8  # Digits of an id that name a request everywhere
+DIGITS = 8  # digits of an id that name a request everywhere
 _LONGEST_ID = 1_000
-DIGITS_OF_FILE = 12  # Hex digits of a digest that are shown; all of it is compared
-_MOST_QUESTIONS = 12  # Questions of a child that have a field each; more share one
+DIGITS_OF_FILE = 12  # hex digits of a digest that are shown; comparisons use all
+_MOST_QUESTIONS = 12  # questions of a child that get a field each; more share one
 _MITIGATIONS = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
 
 @dataclass
 class Field:
-    """Options to choose from, words to write, or both. `taken` are the places of those that are chosen."""
+    """Options to choose from, words to write, or both; `taken` are the indices of the chosen options."""
 
     key: str
     label: str = ""
-    options: Sequence[tuple[str, str]] = ()  # Words and description of each
+    options: Sequence[tuple[str, str]] = ()  # words and description of each
     taken: list[int] = field(default_factory=list)
     several: bool = False
-    placeholder: str = ""  # Blank where nothing can be written
+    placeholder: str = ""  # blank: nothing can be written
     text: str = ""
-    question: str | None = None  # Stands above
+    question: str | None = None  # shown above the field
 
     @property
     def choice(self) -> int | None:
-        """The place of the one that is taken."""
+        """The index of the first chosen option, or None."""
         return self.taken[0] if self.taken else None
 
     @property
     def answers(self) -> list[str]:
-        """All that is chosen and written."""
+        """All chosen and written answers."""
         written = [self.text.strip()] if self.text.strip() else []
         return [*(self.options[number][0] for number in sorted(self.taken)), *written]
 
 
 class Missing(NamedTuple):
-    """A step before a decision can be recorded, and the key of the field in which it can be done, with `.text` behind
-    it for its words."""
+    """A step before a decision can be recorded, and the key of its field (with `.text`, if about the field's text)."""
 
     reason: str
     key: str = ""
 
 
 class Fact(NamedTuple):
-    """A line of a preview: a label of ours, and words with their style; foreign ones stand in quotation marks."""
+    """A line of a preview: a label of ours, and words with their style; foreign words are quoted."""
 
     label: str
     parts: tuple[tuple[str, str], ...]
 
 
 def fact(label: str, words: str, style: str = "") -> Fact:
-    """A fact of one part."""
+    """Return a fact of one part."""
     return Fact(label, ((words, style),))
 
 
 class DecisionForm:
-    """The form of an action about an attempt, with its words: a blank `spec.note` says that no note can be given.
+    """The form of an action about an attempt; a blank `spec.note` says that no note can be given.
 
-    `tasks` and `modes` are those among which a mode can be chosen.
+    Modes are offered from `tasks` and `modes`.
     """
 
-    first = "note"  # The field to begin with
+    first = "note"  # the field to begin with
     fields: list[Field]
 
     def __init__(self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]):
@@ -123,7 +122,7 @@ class DecisionForm:
                 self._choose("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
             offered = policy.offered_modes(task, tasks, modes)
-            # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
+            # A mode that was merely seen is no advice, so the operator chooses.
             is_advised = bool(offered) and offered[0] in {FITTER, *modes}
             placeholder = "any other mode" if offered else "none was seen yet: which one?"
             options = [(mode, modes.get(mode, "")) for mode in offered]
@@ -148,16 +147,16 @@ class DecisionForm:
         return next((one for one in self.fields if one.key == key), None)
 
     def params(self) -> Params:
-        """The parameters without a document: the policy asks for no more."""
+        """Return the parameters without a document, which the policy does not need."""
         if mitigation := self["mitigation"]:
             return Params(mitigation=_MITIGATIONS[mitigation.answers[0]])
         if mode := self["mode"]:
-            # Written words come before a chosen one.
+            # Written words come before a chosen option.
             return Params(mode=next(reversed(mode.answers), None))
         return Params(answers=tuple(Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip()))
 
     def missing(self, task: Task, note: str) -> Missing | None:
-        """The step that the operator has to take first, a sentence in small letters."""
+        """Return the step that the operator has to take first, a sentence in small letters, or None."""
         blank = [one for one in self.fields if not one.answers]
         key = (blank or self.fields)[0].key if self.fields else "note"
         if reason := policy.refusal(task, self.action, self.params(), note):
@@ -172,7 +171,7 @@ class DecisionForm:
     def propose(
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
-        """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
+        """Return the document for the current fields; may read files, and takes a while; raise DecisionError."""
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
         choice, mode = self["hint"], self.params().mode
@@ -183,8 +182,8 @@ class DecisionForm:
 def facts(
     seen: Task, task: Task, subject: Subject, action: Action, params: Params, *, now: float, writes: str
 ) -> Iterator[Fact]:
-    """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
-    recorded."""
+    """Yield the preview of a decision about a task as it was `seen`; `task` is its current state. `writes` says where
+    the decision is recorded."""
     look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
@@ -199,7 +198,7 @@ def facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
-    # By what the question names where it asks just this. A file that is missing is often claimed in several places.
+    # Keyed by the text that the question itself uses, so a fault that the question already states is not repeated.
     false = {claim.path: f"{claim.path}: {claim.detail}" for claim in false_claims(task)}
     errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
     broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
@@ -239,7 +238,7 @@ def _budget(task: Task, action: Action, params: Params) -> str:
 
 
 def words_of_child(task: Task) -> list[tuple[str, str]]:
-    """The child's words about the latest attempt, under labels of ours. Foreign."""
+    """Return the child's words about the latest attempt, foreign, under labels of ours."""
     parts: list[tuple[str, str | None]] = []
     if result := task.result:
         parts = [
@@ -257,7 +256,7 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
 
 
 def unfit(request: Request) -> str | None:
-    """Why a request cannot be answered in a dialog, in a sentence; None where it can."""
+    """Return why a request cannot be answered in a dialog, in a sentence; None if it can."""
     texts = [text for one in request.queries for text in (one.question, *chain(*one.options))]
     if len(texts) > _MOST_TEXTS or max(map(len, texts), default=0) > LONGEST:
         return "what it asks is too long to be read here: answer it in its program"
@@ -265,7 +264,7 @@ def unfit(request: Request) -> str | None:
 
 
 class RequestForm:
-    """The answers that a request takes. Nothing is chosen beforehand, but that a question is to be answered."""
+    """The answers that a request takes; nothing is preselected, except answering a question."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -303,18 +302,18 @@ class RequestForm:
 
     @property
     def action(self) -> Action | None:
-        """None where nothing is chosen yet."""
+        """The chosen action; None if nothing is chosen yet."""
         return self._way[1]
 
     def params(self) -> Params:
-        """The parameters to be recorded."""
+        """Return the parameters to be recorded."""
         if self.action is Action.ANSWER:
             given = (Answer(one.question, answer) for one in self.questions for answer in one.answers)
             return Params(answers=tuple(given))
         return Params(rule=self._way[2])
 
     def missing(self, note: str, unread: str) -> Missing | None:
-        """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
+        """Return the step that the operator has to take first; `unread` names the part of the call not seen yet."""
         if not self.action:
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
@@ -327,13 +326,13 @@ class RequestForm:
 
 
 def _readable_rules(request: Request) -> dict[str, str]:
-    """The rules that can be read in full, by their names here."""
+    """Return the rules short enough to be read in full, by their names here."""
     rules = [rule for rule in request.rules if len(rule) < _LONGEST_RULE]
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
 def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
-    """The preview of an answer: `asker` is who asks, where it is known."""
+    """Yield the preview of an answer; `asker` is the task that asks, if known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
@@ -348,8 +347,8 @@ def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fac
 
 
 def words_of_request(request: Request) -> list[tuple[str, str]]:
-    """The call itself, and its surroundings; then the model's words on it, which rule would cover it, and the exact
-    input, under labels of ours. Foreign."""
+    """Return a request's texts, foreign, under labels of ours. They are the call and its surroundings, the model's
+    words, the rule that would cover it, and the exact input."""
     parts = []
     if request.kind is RequestKind.PERMISSION:
         parts += [("the call", request.shown or request.input), ("besides", "\n".join(map(str, request.beside)))]
@@ -367,8 +366,8 @@ class AmendError(DecisionError):
 
 
 class Proposal(NamedTuple):
-    """A text that is handed on, the name of its file, the text of the last attempt's, and how it is checked: that gives
-    what is wrong, in sentences, and may take some milliseconds."""
+    """A text that is handed on, its file's name, the last attempt's text, and a check of an edited text. The check
+    returns the faults, in sentences, and may take some milliseconds."""
 
     text: str
     name: str
@@ -385,8 +384,8 @@ def next_handoff(
     hint: str | None = None,
     mode: str | None = None,
 ) -> Proposal:
-    """The amended handoff of the next attempt, or the packet of the fitter; blank where no handoff was ever seen.
-    Raises AmendError where nothing can be made of the last."""
+    """Return the amended handoff of the next attempt, or the fitter's packet; blank if no handoff was ever seen. Raise
+    AmendError if the last handoff cannot be amended."""
     if goes_to_fitter(task, mode):
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
         return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
@@ -404,7 +403,7 @@ def next_handoff(
 
 
 def blank_handoff(task: Task, subject: Subject) -> Proposal:
-    """A handoff that the operator may write; left blank, the next attempt gets the note only."""
+    """Return an empty handoff that the operator may fill; left blank, the next attempt gets the note only."""
     name = "next.handoff.json"
     return Proposal("", name, None, lambda text: handoff_problems(task, subject, name, text) if text.strip() else [])
 
@@ -412,8 +411,8 @@ def blank_handoff(task: Task, subject: Subject) -> Proposal:
 def handoff_problems(
     task: Task, subject: Subject, name: str, text: str, *, mode: str | None = None, embedded: bool = False
 ) -> list[str]:
-    """The faults of a handoff for the next attempt, in sentences; where it is `embedded` in a session, prose may stand
-    around the packet."""
+    """Return the faults of a handoff for the next attempt, in sentences. If it is `embedded` in a session, prose may
+    surround the packet."""
     reading = read_document(text, name, handed_over=embedded)
     packet = reading.document if reading else None
     if not reading or not isinstance(packet, Handoff) or not packet.recognised:
@@ -437,8 +436,8 @@ def amended(
     retry_hint: str | None = None,
     mode: str | None = None,
 ) -> str:
-    """The handoff of the next attempt, from the text of the last one's file, which is called `name`. Raises AmendError
-    where there is no sound packet in the text."""
+    """Return the handoff of the next attempt, from the `text` of the last one's file, called `name`. Raise AmendError
+    if there is no sound packet in the text."""
     head, packet, tail = _packet_in(text, name)
     packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
     # A return of another session than the handoff's is invalid.
@@ -452,7 +451,7 @@ def amended(
 
 
 def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
-    """The packet in a text, bare or in a Markdown document, with the texts around it. Raises AmendError."""
+    """Return the packet in a text, bare or in Markdown, with the texts around it; raise AmendError."""
     signature, decoder = leading_contract_of, json.JSONDecoder()
     for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
         start = match.end() - 1
@@ -470,7 +469,7 @@ def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
 
 
 def _spelled(head: str, packet: dict[str, Any], tail: str) -> str:
-    # Half a character, which JSON can spell and no file can hold, becomes a `?`.
+    # A lone surrogate, which JSON can spell but no file can hold, becomes a `?`.
     return f"{head}{json.dumps(packet, indent=2, ensure_ascii=False).encode(errors='replace').decode()}{tail}"
 
 
@@ -480,17 +479,17 @@ _FITTERS = "fitter.handoff.json"
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:
-    """Whether it is a fitter who is called, with a packet of its own, and not the station itself once more."""
+    """Tell whether a fitter is called with a packet of its own, not the station once more."""
     return mode == FITTER and is_line_fault(task)
 
 
 def fitter_id(task: Task) -> str:
-    """The task id under which a fitter restores the line for a task."""
+    """Return the task id under which a fitter restores the line for a task."""
     return f"{task.task_id}.{FITTER}-{task.attempt}"
 
 
 def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
-    """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
+    """Return the packet for the fitter that restores a task's line; its success gives the task one more retry."""
     result = task.result
     code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
     packet = {
@@ -518,7 +517,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
 
 
 def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
-    """The error report that ends the chain, with the failures of the task and of those below it that have failed."""
+    """Return the error report that ends the chain, with the failures of the task and of failed tasks below."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
     failure = f": {words}" if (words := _failure(task)) else ""
     evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
@@ -553,7 +552,7 @@ files_modified:
 
 
 def is_final_report(returned: Return | None) -> bool:
-    """Whether a return says that the operator has ended the chain. It proves nothing: anybody can write it."""
+    """Tell whether a return says that the operator has ended the chain; no proof, since anybody can write it."""
     return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
 
 
@@ -567,14 +566,14 @@ def _report_problems(text: str) -> list[str]:
 
 
 def _failure(task: Task) -> str:
-    """The failure in one line: error code and message, as its latest return has them; "" for neither."""
+    """Return the failure in one line: the latest return's error code and message; "" for neither."""
     result = task.result
     said = (result.error_code, *(result.errors or (result.error_message,))) if result else ()
     return ": ".join(clean(part, 300) for part in said if part)
 
 
 def _files(task: Task) -> list[tuple[Seen, str]]:
-    """The files of the latest attempt's handoff and return, each with its purpose."""
+    """Return the files of the latest attempt's handoff and return, each with its purpose."""
     latest = task.latest
     both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned."))
     return [(version, purpose) for version, purpose in both if version and not version.stored]

@@ -1,9 +1,9 @@
-"""The operator's signing key and the keys of others that are trusted, kept where only the operator can read them.
+"""The operator's signing key and the trusted keys of others, readable by the operator alone.
 
 <configuration directory>/keys/            0700
-    decisions.key                          0600, PKCS8; encrypted where there is a passphrase
+    decisions.key                          0600, PKCS8; encrypted if there is a passphrase
     decisions.pub                          for an orchestrator to start with
-    retired/<key id>.pub                   keys that were replaced: their signatures until then still count
+    retired/<key id>.pub                   replaced keys: their signatures until then still count
     operators/<key id>.pub                 0600: who may decide here from another machine: key, name, since, until
     hosts/<key id>.pub                     the same, of hosts that are believed
 """
@@ -34,21 +34,21 @@ _FILE = re.compile(r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted 
 
 
 class Role(StrEnum):
-    """The purpose that the key of somebody else is trusted for. The values are the names of the directories."""
+    """The purpose for which another party's key is trusted; the values are the names of the directories."""
 
-    OPERATOR = "operators"  # To ask this host for decisions
-    HOST = "hosts"  # To say what goes on at a host, and what was decided there
+    OPERATOR = "operators"  # may ask this host for decisions
+    HOST = "hosts"  # may report events and decisions of its own machine
 
 
 def checked_name(name: str) -> str:
-    """A name that fits on one line, as it is shown. Raises KeyProblemError for any other."""
+    """Return a key's name if it fits on one line and is safe to show; else raise KeyProblemError."""
     if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or exact(name) != name:
         raise KeyProblemError(f"a name of a key is a word or two, {_LONGEST_NAME} characters at most")
     return name
 
 
 def introduced(text: str) -> tuple[str, PublicKey]:
-    """The name and the key in a `NAME=KEY`. Raises KeyProblemError."""
+    """Return the name and the key in a `NAME=KEY`; raise KeyProblemError for other texts."""
     name, between, key = text.partition("=")
     if not between:
         raise KeyProblemError(f"{quoted(text)}: write NAME=KEY, with a key that `agentwatch keys` prints")
@@ -56,9 +56,9 @@ def introduced(text: str) -> tuple[str, PublicKey]:
 
 
 class Keys:
-    """The keys of one configuration directory, by default the user's. Nothing is read or made before it is asked for.
+    """The keys of one configuration directory, by default the user's, read or made only on demand.
 
-    Every method raises KeyProblemError in words; where there is no key, KeyMissingError.
+    Every method raises KeyProblemError with the reason, and KeyMissingError if there is no key.
     """
 
     def __init__(self, configuration: Path | None = None, disk: Disk = DISK):
@@ -68,11 +68,11 @@ class Keys:
     # The operator's own
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
-        """The signing key. `passphrase` is asked where the key is encrypted."""
+        """Return the signing key; `passphrase` is asked if the key is encrypted."""
         with self._opened() as directory:
             data = self._pem(directory)
             key = self._from_pem(data, passphrase)
-            # A process that was killed between the two files left an old public key, or none.
+            # A process that was killed between the two writes left an old public key, or none.
             if _text(directory, PUBLIC) != key.public.text:
                 with suppress(OSError), directory.locked():
                     # Unless it was replaced while somebody typed the passphrase.
@@ -81,7 +81,7 @@ class Keys:
             return key
 
     def create(self, passphrase: str | None = None) -> SigningKey:
-        """Make the first key; that of a process that was faster is used, and `passphrase` not."""
+        """Make the first key; if another process was faster, return its key, without `passphrase`."""
         key = _generated()
         with self._opened(make=True) as directory:
             names = directory.names()
@@ -95,11 +95,11 @@ class Keys:
         return key
 
     def rotate(self, passphrase: str | None = None) -> SigningKey:
-        """Replace the key, also where the private one is lost. Its signatures until now stay accepted."""
+        """Replace the key, even if the private one is lost; its signatures until now stay valid."""
         key = _generated()
         with self._opened(make=True) as directory, directory.locked():
             old = self._public(directory)
-            # In this form letters sort as times do; keys are in the order of these times.
+            # In this form the texts sort like the times, and keys are in the order of these times.
             retired = [time_of(one.retired_at or "") for one in _keys_in(directory, RETIRED)]
             since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
             _put(directory, RETIRED, old, f"retired {since}")
@@ -108,31 +108,31 @@ class Keys:
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
-        """Keep the same key under another passphrase, or none. `current` is asked where it is encrypted now."""
+        """Store the same key under another passphrase, or none; `current` is asked if it is encrypted now."""
         with self._opened(make=True) as directory, directory.locked():
             key = self._from_pem(self._pem(directory), current)
             directory.replace(PRIVATE, _to_pem(key, passphrase))
 
     def is_in_sight(self) -> bool:
-        """Whether the private key can be read from here, as no sandbox allows."""
+        """Tell whether the private key can be read from here; a sandbox does not allow that."""
         with suppress(OSError), Directory.open(self.directory, self._disk) as directory:
             return bool(directory.read(PRIVATE, _LARGEST))
         return False
 
     def why_encrypted(self) -> str | None:
-        """That the signing key cannot be used without a passphrase; None where it can."""
+        """Return in words that the signing key needs a passphrase; None if it does not."""
         with self._opened() as directory:
             return "the key that signs decisions is encrypted" if _ENCRYPTED in self._pem(directory) else None
 
     def show(self) -> PublicKey:
-        """The public key."""
+        """Return the public key."""
         with self._opened() as directory:
             return self._public(directory)
 
-    # Those that count
+    # Trusted keys
 
     def trust(self) -> Trust:
-        """The keys whose records count, and who may ask for one; none where there is no key directory."""
+        """Return the keys whose records count, and those that may ask for one; none without a key directory."""
         with suppress(KeyMissingError), self._opened() as directory:
             keys, operators = _keys_in(directory, RETIRED), tuple(_keys_in(directory, Role.OPERATOR))
             with suppress(KeyMissingError):
@@ -142,17 +142,17 @@ class Keys:
         return Trust()
 
     def others(self, role: Role) -> list[TrustedKey]:
-        """The keys of others that are trusted here, or were; none where there is no key directory."""
+        """Return the keys of others that are or were trusted here; none without a key directory."""
         with suppress(KeyMissingError), self._opened() as directory:
             return _keys_in(directory, role)
         return []
 
     def trusted(self, role: Role) -> list[TrustedKey]:
-        """Those that are trusted now."""
+        """Return the keys of others that are trusted now."""
         return [one for one in self.others(role) if not one.retired_at]
 
     def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
-        """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""
+        """Trust another party's key from now on, or rename one that is trusted already."""
         checked_name(name)
         with self._opened(make=True) as directory, directory.locked():
             if role is Role.HOST and _text(directory, PUBLIC) == public.text:
@@ -167,7 +167,7 @@ class Keys:
         return TrustedKey(public, None, name, since)
 
     def distrust_other(self, role: Role, public: PublicKey) -> TrustedKey:
-        """Trust a key no more. Its records until now stay accepted."""
+        """Stop trusting a key; its records until now stay valid."""
         with self._opened(make=True) as directory, directory.locked():
             known = next((one for one in _keys_in(directory, role) if one.public == public), None)
             if not known:
@@ -208,7 +208,7 @@ class Keys:
         return data
 
     def _public(self, directory: Directory) -> PublicKey:
-        """The public key, from the private one where it has no file."""
+        """Return the public key, from the private one if it has no file."""
         text = _text(directory, PUBLIC)
         return parse_public(text) if text else self._from_pem(self._pem(directory), None).public
 
@@ -221,7 +221,7 @@ class Keys:
         )
 
     def _from_pem(self, data: bytes, passphrase: Callable[[], str] | None) -> SigningKey:
-        """The key in a file. `passphrase` is asked where it is encrypted."""
+        """Return the key in a file; `passphrase` is asked if it is encrypted."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -264,8 +264,8 @@ def _refuse_open(status: os.stat_result, path: Path) -> None:
 
 
 def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
-    """The keys in the files of a directory, in the order of their names and times. A file that is none of ours is no
-    key. Raises KeyProblemError where others could have put theirs there."""
+    """Return the keys in a directory's valid files, sorted by name and time. Raise KeyProblemError if others can write
+    there."""
     found = list[TrustedKey]()
     with suppress(FileNotFoundError), keys.child(role) as directory:
         _refuse_open(directory.status("."), Path(role))
@@ -287,7 +287,7 @@ def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
     return sorted(found, key=lambda one: (one.name, one.trusted_at or one.retired_at or "", one.public.keyid))
 
 
-# Most runs sign nothing, so what the private key needs is imported where it is used: it takes 25 ms.
+# Most runs sign nothing, so imports for the private key stand where they are needed: they take 25 ms.
 
 
 def _generated() -> SigningKey:
@@ -297,7 +297,7 @@ def _generated() -> SigningKey:
 
 
 def _to_pem(key: SigningKey, passphrase: str | None) -> bytes:
-    """The bytes of the file of a key: PKCS8, encrypted where there is a passphrase."""
+    """Return the bytes of a key's file: PKCS8, encrypted if there is a passphrase."""
     from cryptography.hazmat.primitives import serialization as form
 
     encryption = form.BestAvailableEncryption(passphrase.encode()) if passphrase else form.NoEncryption()

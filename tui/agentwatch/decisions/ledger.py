@@ -4,8 +4,8 @@
     000001-<decision id>.json                  0600, one signed decision each
     aside/                                     files that the operator had set aside
 
-Each file is verified by itself, then against the one before it. The good records before a break stay valid; nothing
-behind it counts until the operator has set the broken part aside.
+Each file is verified by itself, then against the one before it. The valid records before a break stay valid; no later
+file counts until the operator has set the broken part aside.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ _NAME = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
 
 
 class ProblemKind(StrEnum):
-    """The kinds of fault of a file of the ledger or of the mirror."""
+    """The kinds of faults of a file in the ledger or the mirror."""
 
     DAMAGED = "damaged"
     FORGED = "forged"
@@ -76,8 +76,7 @@ _KINDS = {
 
 
 class ChainProblem(NamedTuple):
-    """A file of the ledger or of the mirror that is no valid decision, or one that is not there, and why in a sentence.
-    `name` is foreign."""
+    """A file of the ledger or the mirror that is invalid or missing, with the reason in words; `name` is foreign."""
 
     name: str
     kind: ProblemKind
@@ -85,7 +84,7 @@ class ChainProblem(NamedTuple):
 
     @property
     def message(self) -> str:
-        """For people."""
+        """The problem in words for people."""
         return f"{quoted(self.name)}: {self.why}"
 
 
@@ -100,46 +99,46 @@ class ChainEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Chain:
-    """The valid decisions, oldest first, and the problems of the rest."""
+    """The valid decisions, oldest first, and the problems of the other files."""
 
     entries: tuple[ChainEntry, ...] = ()
     problems: tuple[ChainProblem, ...] = ()
 
     @property
     def broken(self) -> str | None:
-        """Why nothing can be added: a file that is in the way of the next one. None where all is well."""
+        """The reason why nothing can be added: a file that blocks the next number; None if there is none."""
         behind = len(self.entries) + 1
         return next((one.message for one in self.problems if (number_in(one.name) or 0) >= behind), None)
 
     @cached_property
     def latest(self) -> Mapping[str, ChainEntry]:
-        """The decision that holds, by its id: the newest, where one had expired."""
+        """The latest decision for each id; earlier ones with the same id have expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
     @property
     def of_attempts(self) -> Mapping[str, ChainEntry]:
-        """Those of them that agents are told: answers to requests of programs go to these programs only."""
+        """The latest decisions without answers to programs' requests, which only those programs get."""
         return {name: entry for name, entry in self.latest.items() if not entry.record.request}
 
     def asked_for(self, signed_request: str) -> ChainEntry | None:
-        """The decision that was recorded for a signed request, whatever became of it; None if it was not."""
+        """Return the decision recorded for a signed request, even if expired; None if there is none."""
         return next((one for one in self.entries if one.record.signed_request == signed_request), None)
 
 
 def name_of(record: Record) -> str:
-    """The name of its file in the ledger."""
+    """Return the name of a record's file in the ledger."""
     return f"{record.seq:06d}-{record.decision_id}.json"
 
 
 def number_in(name: str) -> int | None:
-    """The number that a name of the ledger begins with, None for any other name."""
+    """Return the number at the beginning of a ledger file's name, None for any other name."""
     match = _NAME.match(name)
     return int(match[1]) if match else None
 
 
 def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises EnvelopeError and
-    RecordError."""
+    """Return the record in a file's bytes, of this workspace or any (None), and the id of its key. Raise EnvelopeError
+    or RecordError."""
     payload, keyid = opened(data, trust.signing)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):
@@ -150,7 +149,7 @@ def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Recor
 
 
 def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
-    """One file of the ledger or of the mirror, verified by itself. Raises FileNotFoundError."""
+    """Read and verify one file of the ledger or the mirror by itself; raise FileNotFoundError."""
     try:
         return _entry_of(name, directory.read(name, LARGEST), trust, workspace_id)
     except FileNotFoundError:
@@ -159,21 +158,21 @@ def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str
         return ChainProblem(name, ProblemKind.UNREADABLE, f"it cannot be read: {reason(error)}")
 
 
-# Signatures take their time: of a file that is read again, only its bytes are compared.
+# Verifying takes time, so equal bytes are verified once.
 @lru_cache(4_096)
 def _entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     try:
         record, keyid = verified(data, trust, workspace_id)
     except (EnvelopeError, RecordError) as error:
         return ChainProblem(name, _KINDS[type(error)], str(error))
-    # The ledger has a number in front of it.
+    # A ledger file has a number in front of the mirror's name.
     if name not in (name_of(record), f"{record.decision_id}.json"):
         return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {name_of(record)} under another name")
     return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
 def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
-    """The chain that verified files make, from the first decision to the first break."""
+    """Return the chain of verified files, from the first decision to the first break."""
     files, rank = list(files), list(trust.signing)
     problems = [one for one in files if isinstance(one, ChainProblem)]
     found = sorted((one for one in files if isinstance(one, ChainEntry)), key=lambda entry: entry.record.seq)
@@ -203,8 +202,8 @@ def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
 
 
 class DecisionMade(NamedTuple):
-    """A decision that is in the ledger, `fresh` or the very same of before; sentences say what the disk reported behind
-    it, and why it is not delivered yet."""
+    """A decision in the ledger, `fresh` or recorded before; `doubt` is a disk error after recording. `undelivered` is
+    the reason why it is not delivered yet."""
 
     entry: ChainEntry
     fresh: bool
@@ -217,7 +216,7 @@ class DecisionMade(NamedTuple):
 
 
 class Ledger:
-    """The decisions of one workspace. Any thread and any process may use it at once."""
+    """The decisions of one workspace; several threads and processes may use it at once."""
 
     def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK):
         self.directory = state / NAME
@@ -225,7 +224,7 @@ class Ledger:
         self.disk = disk
 
     def read(self, trust: Trust) -> Chain:
-        """All decisions. Raises LedgerError."""
+        """Return all decisions; raise LedgerError."""
         with self._told():
             try:
                 directory = Directory.open(self.directory, self.disk)
@@ -235,8 +234,8 @@ class Ledger:
                 return self._read(directory, trust)
 
     def append(self, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision; when this comes back, it is on disk. `returned` gives the sha256 of the return now. Raises
-        DecisionError: nothing was recorded then, but where it is an UncertainError."""
+        """Record a decision, and return when it is on disk; `returned` gives the return's current sha256. Raise
+        DecisionError: nothing was recorded then, unless it is an UncertainError."""
         try:
             with Directory.make(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
@@ -252,8 +251,8 @@ class Ledger:
             raise self._not_recorded(error) from error
 
     def refuse(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
-        """Have it written down that this is not recorded, while nobody can record it. Returns the decision that holds
-        it, where it is recorded: then nothing is written. Raises LedgerError, and what `write` raises but OSError."""
+        """Call `write` under the ledger's lock, to note a refusal; if the request is recorded, return its decision.
+        Raise LedgerError, also for an OSError of `write`."""
         with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
             entry = self._read(directory, trust).asked_for(signed_request)
             if not entry:
@@ -261,13 +260,12 @@ class Ledger:
             return entry
 
     def bytes_of(self, entry: ChainEntry) -> bytes:
-        """The bytes of the file of a decision. Raises LedgerError."""
+        """Return the bytes of a decision's file; raise LedgerError."""
         with self._told(), Directory.open(self.directory, self.disk) as directory:
             return directory.read(entry.name, LARGEST)
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
-        LedgerError."""
+        """Move invalid files, and all after the first break, to `aside/`; return their names; raise LedgerError."""
         with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
             broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name)}
             names = sorted(broken.intersection(directory.names()))
@@ -279,7 +277,7 @@ class Ledger:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Have what the disk reports raised as a LedgerError."""
+        """Turn errors of the disk into a LedgerError."""
         try:
             yield
         except OSError as error:
@@ -304,7 +302,7 @@ class Ledger:
         before = chain.entries[-1].sha256 if chain.entries else None
         record = replace(draft, seq=len(chain.entries) + 1, prev_sha256=before)
         name, data = name_of(record), seal(record.to_bytes(), key)
-        # As it will be read: a key that is not trusted must not write what nobody accepts.
+        # Verified as it will be read: an untrusted key must not write a record that nobody accepts.
         entry = _entry_of(name, data, trust, self.workspace_id)
         if isinstance(entry, ChainProblem):
             raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
@@ -315,7 +313,7 @@ class Ledger:
         return DecisionMade(entry, fresh=True)
 
     def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
-        """The truth after an error while writing, by reading again. Raises where it is not recorded, or unknown."""
+        """Find out, after an error while writing, whether the decision is recorded; raise if not, or if unknown."""
         there = b""
         try:
             with suppress(FileNotFoundError):
@@ -327,7 +325,7 @@ class Ledger:
             ) from error
         if there != data:
             raise self._not_recorded(error) from error
-        # A sync that failed is not tried again: the system may have dropped what it could not write, and say no more.
+        # A failed sync is not repeated: the system may have dropped the data and then report success.
         so_far = f"recorded, but the disk reported an error behind it ({reason(error)})"
         return f"{so_far}: a power failure could lose it; {remedy(error)}"
 

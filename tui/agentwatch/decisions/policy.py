@@ -1,6 +1,6 @@
-"""Which decisions error-propagation allows for a task, and why not. Pure.
+"""The decisions that error-propagation allows for a task, and the reasons against others; pure.
 
-The sentences are ours; what a child said is quoted in none of them but its error code, which is cleaned.
+The sentences are ours; only a child's error code is quoted in them, cleaned.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from agentwatch.delegation.standing import (
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 
-_MOST_MODES = 8  # Modes that are offered; any other can be written
+_MOST_MODES = 8  # modes that are offered; any other can be written
 
 _FAILED = frozenset({State.FAILED, State.INVALID})
 _AT_WORK = frozenset({State.SUBMITTED, State.WORKING})
@@ -32,10 +32,10 @@ _MISSING = {
 
 
 def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
-    """Why this very decision is not allowed, in one sentence; None where it is."""
+    """Return the reason why this decision is not allowed, in one sentence; None if it is."""
     if reason := why_not(task, action, params.mitigation):
         return reason
-    # A blank one among several would answer a question with nothing.
+    # A blank answer among several would leave its question open.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
     for need in SPECS[action].needs:
@@ -49,7 +49,7 @@ def refusal(task: Task, action: Action, params: Params, note: str) -> str | None
 
 
 def suggested(task: Task) -> Action | None:
-    """The action that the contracts point to, None where it is up to the operator alone."""
+    """Return the action that the contracts suggest, None if the operator alone has to choose."""
     state, retry = task.own_state, task.retry
     if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
@@ -72,19 +72,19 @@ def suggested(task: Task) -> Action | None:
 
 
 def mode_of(task: Task) -> str | None:
-    """The mode of the latest attempt, as far as known."""
+    """Return the mode of the latest attempt, as far as known."""
     return (task.packet.mode if task.packet else None) or (task.result.mode if task.result else None)
 
 
 def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
-    """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
+    """Return the modes for an escalation, the likeliest first: the fitter for a line fault, configured, seen ones."""
     fitter = [FITTER] if is_line_fault(task) else []
     modes = dict.fromkeys((*fitter, *configured, *filter(None, map(mode_of, tasks))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
 
 
 def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) -> str | None:
-    """Why an action makes no sense now for the latest attempt of a task, in one sentence; None where it does."""
+    """Return why an action makes no sense now for a task's latest attempt, in one sentence; None if it does."""
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
@@ -121,7 +121,7 @@ def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) ->
 
 
 def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
-    """Why no attempt is left."""
+    """Return why no attempt is left, or None."""
     retry = mitigated(task) if mitigation else task.retry
     if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
@@ -132,12 +132,12 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 
 def _waits_elsewhere(task: Task) -> bool:
-    """Whether its agent's own program waits for a person, which hears nothing else until then."""
+    """Tell whether the agent's own program waits for a person, and reads nothing else until then."""
     return task.own_state is State.BLOCKED and bool(task.request or task.asked_there)
 
 
 def warnings(task: Task, action: Action) -> Iterator[str]:
-    """The reasons against an action that can be taken, a sentence each."""
+    """Yield the reasons against an allowed action, a sentence each."""
     retry = task.retry
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"

@@ -1,8 +1,8 @@
-"""The agents' side: the operator's decision about an attempt, verified, or why there is none yet; and its words.
+"""The agents' side: the operator's verified decision about an attempt, or why there is none, and instructions.
 
-An agent is told by a signature only. The ledger rules where it can be read; inside a sandbox that hides it together
-with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was started with.
-Where the signing key is in sight and the ledger is not, nothing holds. A time-out is never an approval and never a
+Only a signature counts as a decision. If the ledger can be read, it decides; inside a sandbox that hides it together
+with the signing key, the mirror in the workspace does, with the public key that the orchestrator was started with. If
+the signing key is readable but the ledger is not, no decision counts. A time-out is never an approval and never a
 refusal: asking again is right.
 """
 
@@ -32,7 +32,7 @@ from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import clean, exact, quoted
 
 POLL_SECONDS = 0.2
-HANDOFFS = "handoffs"  # The directory in `.agentwatch` that amended handoffs are handed out in
+HANDOFFS = "handoffs"  # the directory in `.agentwatch` for amended handoffs
 MIRROR = "mirror"
 
 _WORD = re.compile(r"[\w./:@+-]+")
@@ -42,11 +42,9 @@ CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a re
 
 
 class Found(NamedTuple):
-    """The answer of the operator, as it is read now in the `place`: the ledger, or the mirror.
-
-    `record` is the decision that holds; `expired` one that held, so the operator has to decide again; `refused` are
-    files that are none. `detail` says what could be looked at where nothing is decided.
-    """
+    """The operator's answer as read now, in the `place` ledger or mirror. `record` is the valid decision; `expired` a
+    former one, so that the operator has to decide again; `refused` are files that are no decisions. `detail` says what
+    was looked at if nothing is decided."""
 
     place: str
     record: Record | None = None
@@ -56,16 +54,16 @@ class Found(NamedTuple):
 
     @property
     def decided(self) -> Record | None:
-        """The decision, whether it holds or not."""
+        """The decision, whether valid or expired."""
         return self.record or self.expired
 
 
 class Question(NamedTuple):
-    """The decision that is asked for; without attempt and digests, the latest attempt that was decided answers.
+    """The decision that is asked for; without attempt and digests, any decision about the latest decided attempt.
 
-    `returns` are the digests of the return that it may be about, None for that there is none. `since` is the first
-    attempt that counts. Decisions that are `over` or `carried_out` answer no more. `is_final`: the return is no result,
-    so an abort that it may have come of answers as well.
+    `returns` are the digests of returns that it may be about, None meaning no return. `since` is the first attempt that
+    counts. Decisions that are `over` or `carried_out` do not fit. `is_final`: the return is no result, so an abort that
+    may have led to it fits, too.
     """
 
     task_id: str | None
@@ -77,12 +75,12 @@ class Question(NamedTuple):
     over: frozenset[str] = frozenset()
     carried_out: frozenset[str] = frozenset()
     is_final: bool = False
-    program: str = ""  # that of the task, where other programs may use its id
+    program: str = ""  # the task's program, if other programs may use its id
 
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
-            # Else an agent could take what was said to a program for what was said to it.
+            # Otherwise an agent could take an answer to a program for one to itself.
             not record.request
             and (self.task_id is None or record.task_id in (self.task_id, f"{self.task_id}#{self.program}"))
             and self.attempt in (None, record.attempt)
@@ -96,11 +94,11 @@ class Question(NamedTuple):
 
 
 class Reader:
-    """Reads the decisions of one workspace, for agents and those that start them, and tells the operator of it; `name`
-    (`wait`, `mcp`, …) is how its receipts call it.
+    """Reads the decisions of one workspace, for agents and their starters, and writes receipts.
 
-    The `environment` adds keys to those of the user's configuration directory (`AGENTWATCH_PUBLIC_KEY`), and names the
-    workspace where it is mounted at another path than the operator's (`AGENTWATCH_WORKSPACE_ID`).
+    `name` (`wait`, `mcp`, …) stands in these. The `environment` may add keys to those in the user's configuration
+    directory (`AGENTWATCH_PUBLIC_KEY`), and name a workspace that is mounted at another path than the operator's
+    (`AGENTWATCH_WORKSPACE_ID`).
     """
 
     def __init__(
@@ -126,8 +124,7 @@ class Reader:
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
 
     def find(self, question: Question) -> Found:
-        """The answer as it is now: the newest decision that fits. Raises KeyProblemError where a public key that was
-        given is none."""
+        """Return the newest decision that fits; raise KeyProblemError if a given public key is malformed."""
         trust = self._trust()
         place, records, refused = self._records(trust)
         fitting = filter(question.fits, records)
@@ -143,7 +140,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Found:
-        """Wait for a decision, `timeout` seconds at most. Raises KeyProblemError."""
+        """Wait for a decision, at most `timeout` seconds; raise KeyProblemError as `find` does."""
         end = clock() + timeout
         while not (found := self.find(question)).decided and (left := end - clock()) > 0:
             sleep(min(POLL_SECONDS, left))
@@ -151,13 +148,13 @@ class Reader:
 
     def _trust(self) -> Trust:
         known = Trust()
-        # A sandbox may hide them; the ones that were given count all the same.
+        # A sandbox may hide the known keys; the given ones count nevertheless.
         with suppress(KeyProblemError):
             known = self._keys.trust()
         return known.with_more(given(self._given))
 
     def _records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
-        """The place that was read, the decisions about attempts that count, and the files that are none."""
+        """Return (the place that was read, valid decisions about attempts, refused files)."""
         mirrored, chain = list[ChainEntry | ChainProblem](), None
         # The mirror is read first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
         try:
@@ -176,43 +173,43 @@ class Reader:
         refused = [one for one in told if one.kind is not ProblemKind.STRAY]
         if not chain and not self._keys.is_in_sight():
             return MIRROR, [one.record for one in copies], refused
-        # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
-        # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
+        # An old copy, or a copy of a decision that the operator has set aside. If the signing key is readable, no
+        # sandbox hides the ledger: then it is lost, and the operator may have decided otherwise.
         why = "does not have it" if chain else "is gone or cannot be read: put it back, or decide again"
         why = f"it is signed, and the ledger {self._ledger.directory} {why}"
         refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
         return "ledger", [entry.record for entry in known.values()], refused
 
     def tell(self, tree: Tree, task_id: str) -> None:
-        """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
+        """Add the decisions about a task to a tree, which then knows which files belong to a later attempt."""
         records = [one for one in self._records(self._trust())[1] if one.task_id == task_id]
         receipts = self._book.read(records)
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def hand_out(self, record: Record) -> str | None:
-        """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
+        """Write the amended handoff of a decision into the workspace, for its agent, and return its path.
 
-        None if there is none, or if nothing can or may be written: the decision has it, too.
+        None if there is none, or if nothing can or may be written: the decision contains it, too.
         """
         handoff = record.params.handoff
         if handoff is None or self._read_only:
             return None
         name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
         with suppress(OSError), open_dot_directory(self._workspace, HANDOFFS, make=True) as directory:
-            # Anew each time: what lies there may have been edited since.
+            # Written again each time: somebody may have edited the file.
             directory.replace(name, handoff.encode(), 0o644)
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
     def answer(self, found: Found, task: Task | None, task_id: str) -> tuple[ExitCode, dict[str, Any]]:
-        """The exit code of `wait`, and the document that it prints. `pending` is False only where there is a decision
-        that holds: then it has the keys of the record, `place`, `handoff_path` of what is handed out with it, and
-        `do_now`; else `do_now`, and `expired`, or how the task is seen."""
+        """Return the exit code of `wait` and the document that it prints. `pending` is False only for a valid decision:
+        then the document has the record's keys, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired` or
+        the task's state."""
         if record := found.record:
             path = self.hand_out(record)
             how = {"place": found.place, "handoff_path": path, "do_now": do_now(record, path)}
-            # The request that was signed elsewhere was verified, and says all of it once more: agents read it as text.
+            # The signed request was verified and repeats the record, so agents do not get it.
             said = {name: value for name, value in record.document().items() if name != "signed_request"}
             return ExitCode.DONE, {"pending": False, **said, **how}
         if record := found.expired:
@@ -236,8 +233,7 @@ class Reader:
         return code, {"pending": True, **told, **about}
 
     def mark(self, found: Found, by: str, stage: Stage = Stage.READ) -> str | None:
-        """Tell that the decision was read, or carried out, where the operator sees it. Returns why it could not be
-        written: it was all the same."""
+        """Write a receipt that the decision was read or carried out; return the reason if it could not be written."""
         if record := found.decided:
             told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
             try:
@@ -247,13 +243,13 @@ class Reader:
         return None
 
     def claim(self, record: Record, by: str) -> Claim:
-        """Ask to be the one who carries a decision out. Raises ReceiptError where no claim can be written."""
+        """Ask for the right to carry a decision out; raise ReceiptError if no claim can be written."""
         return self._book.mark(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
-    hidden, and attempts be counted too low: so the number counts as the least only."""
+    """Return the question about the attempt that the operator sees now. Inside a sandbox the history may be hidden and
+    attempts counted too low: so the number is only a minimum."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
@@ -265,13 +261,12 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
 
 
 def is_needless(task: Task | None) -> bool:
-    """Whether nobody is asked about a task: it has ended well, as far as can be told. One that has not returned yet is
-    worth waiting for."""
+    """Tell whether nobody is asked about a task, because it has ended well; an unreturned task is worth waiting for."""
     return task is not None and task.own_state in _HAVE_ENDED and task.question is None
 
 
 def unreturned(task: Task | None) -> str:
-    """How a task stands about which nothing can be decided, since it has not returned; "" for any other."""
+    """Return in words that a task has not returned, so nothing can be decided; "" for any other task."""
     if not task or task.question or task.own_state not in AT_WORK:
         return ""
     state = "at work" if task.own_state is State.WORKING else task.own_state
@@ -279,7 +274,7 @@ def unreturned(task: Task | None) -> str:
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
-    """The step of an agent that was told of a decision, in one sentence."""
+    """Return the instruction, in one sentence, for an agent that reads a decision."""
     # An id of several words could pass for a part of the sentence.
     task = exact(record.task_id)
     if not _WORD.fullmatch(task):
@@ -304,5 +299,5 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
 
 
 def ending_of(text: str) -> str:
-    """The ending of a document's file: `json` for an object, else `md`."""
+    """Return the ending of a document's file: `json` for an object, else `md`."""
     return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

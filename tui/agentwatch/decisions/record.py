@@ -1,6 +1,6 @@
-"""Signed records: a decision as the ledger has it, and the request in which an operator asks a host to record one.
+"""Signed records: a decision as stored in the ledger, and an operator's request to a host to record one.
 
-Equal records have equal bytes, and only those bytes are read: a record is signed and chained by them.
+Equal records have equal bytes, and only those bytes are accepted, because signatures and the chain cover bytes.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from agentwatch.delegation.decision import (
 from agentwatch.text import quoted
 
 VERSION = 1
-# The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`.
+# The version of a record that answers a program's request: it has two more keys, `request` and `params.rule`.
 _OF_REQUEST = 2
-# The version of a record that an operator signed for elsewhere: one of the two before, and the signed request.
+# The version of a record that an operator signed elsewhere: one of the two before, with the signed request.
 _OF_SIGNED = 3
 
-# An answer holds no longer: its asker does not wait any more, and nobody remembers the question.
+# The longest validity of an answer: later its asker does not wait any more, and nobody remembers the question.
 ANSWER_LIFETIME = timedelta(minutes=10)
-AHEAD = timedelta(minutes=2)  # So far the clock of an operator may be ahead of the host's
+AHEAD = timedelta(minutes=2)  # an operator's clock may be ahead of the host's by this
 
-# Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be.
+# Bytes of a record: a handoff of the largest file that is read fits, even with every character escaped.
 LARGEST = 2 * 1024 * 1024
-# Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed.
+# Bytes of a record of version 3, which also holds all of it in the envelope that the operator's key signed.
 LARGEST_SIGNED = LARGEST + LARGEST * 4 // 3 + 4096
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _STRICT = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
-# The keys that the host fills in by itself, and what stands for them in a signed request.
+# The keys that only the host knows, with their placeholders in a signed request.
 _OF_HOST = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
-_OPTIONAL = ("after", "request", "signed_request")  # The keys that only some records have
-# The keys that the tree has as they are.
+_OPTIONAL = ("after", "request", "signed_request")  # keys that only some records have
+# Keys that the tree takes over unchanged.
 _OF_DECISION = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
 
 
 def written(time: datetime) -> str:
-    """A time (aware) as records have it: UTC, whole seconds."""
+    """Return a time (aware) in the form of records: UTC, whole seconds."""
     return time.astimezone(UTC).strftime(_TIME)
 
 
 def time_of(text: str) -> datetime:
-    """The time that `written` wrote. Raises ValueError for anything else."""
+    """Return the time in a text made by `written`; raise ValueError for other texts."""
     with suppress(ValueError):
         time = datetime.fromisoformat(text).replace(tzinfo=UTC)
         if written(time) == text:
@@ -70,7 +70,7 @@ def time_of(text: str) -> datetime:
 
 
 Name = Annotated[str, Field(min_length=1)]
-# Beyond 2^53 - 1 not every reader of JSON can hold a number.
+# Larger numbers than 2^53 - 1 do not fit into every JSON reader's numbers.
 Positive = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 DecisionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -87,7 +87,7 @@ class Mitigation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The operator's answer; `question` is None where there is only one thing to answer."""
+    """The operator's answer; `question` is None if there is only one thing to answer."""
 
     question: str | None
     answer: str
@@ -95,8 +95,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a decision: among them the texts of the amended handoff and of the final error report, and the
-    `rule` of what else is allowed for the rest of the session that asked."""
+    """The parameters of a decision; `handoff` (amended) and `report` (final error report) are texts. `rule` is the rule
+    that allows further requests for the rest of the asking session."""
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
@@ -108,7 +108,7 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The request that is answered: who asked it, where, and the sha256 in hex of the exact input that was shown."""
+    """The request that is answered: who asked it, where, and the sha256 (hex) of the exact input shown."""
 
     program: Name
     session: Name
@@ -120,8 +120,8 @@ class Asked:
 class Subject(NamedTuple):
     """The subject of a decision: one attempt, with the sha256 of the handoff and the return that were looked at.
 
-    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended. Where it
-    is about a `request`, task and attempt only say where that came up, and there are no digests of theirs.
+    `after` is the id of an earlier decision about this attempt that called a fitter, once that fitter has ended. For a
+    `request`, task and attempt only say where it came up, and there are no digests of theirs.
     """
 
     workspace_id: str
@@ -134,7 +134,7 @@ class Subject(NamedTuple):
 
     @property
     def decision_id(self) -> str:
-        """The id that follows from the subject: one attempt has one decision. Raises RecordError."""
+        """The id that follows from the subject: one attempt has one decision; raises RecordError."""
         try:
             if asked := self.request:
                 return request_id_of(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
@@ -146,13 +146,11 @@ class Subject(NamedTuple):
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_STRICT)
 class Record:
-    """One decision as it is signed, made by `draft_of`, and numbered by its ledger.
-
-    Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
-    a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
-    written only where there is one, and so is `request`, in versions 2 and 3. `signed_request`, in version 3 only, is
-    the text of the envelope in which an operator asked a host for this record.
-    """
+    """One decision as it is signed, made by `draft_of` and numbered by its ledger. Times are UTC,
+    `2030-01-01T00:00:00Z`; `expires_at` is None for unlimited validity. `seq` counts the decisions of a workspace from
+    1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, and `request`, in
+    versions 2 and 3, are written only if present. `signed_request`, in version 3 only, is the text of the envelope in
+    which an operator asked a host for this record."""
 
     version: Annotated[int, Field(ge=VERSION, le=_OF_SIGNED)]
     workspace_id: Name
@@ -179,7 +177,7 @@ class Record:
             raise ValueError("only the first decision of a workspace has none before it")
         if self.decision_id != self.subject.decision_id:
             raise ValueError("the decision id is not that of the attempt it speaks of")
-        # A parameter that means nothing for the action is refused: nobody must wonder whether it counts.
+        # A parameter without meaning for the action is refused, so that nobody wonders whether it counts.
         spec = SPECS[self.action]
         given = {one.name for one in fields(Params) if getattr(self.params, one.name) not in (None, ())}
         if given - spec.takes:
@@ -194,7 +192,7 @@ class Record:
         return self
 
     def _check_answer(self, asked: Asked) -> None:
-        """An answer is of its own kind throughout: nothing of it can pass for a decision about an attempt."""
+        """Check that nothing in an answer to a request can pass for a decision about an attempt."""
         if not {self.handoff_sha256, self.return_sha256, self.after} <= {None}:
             raise ValueError("an answer to a request is about no handoff and no return")
         is_permission = asked.kind is RequestKind.PERMISSION
@@ -210,15 +208,15 @@ class Record:
         return Subject(**{name: getattr(self, name) for name in Subject._fields})
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether it does not hold any more at a time (aware)."""
+        """Tell whether it has expired at a time (aware)."""
         return self.expires_at is not None and now >= time_of(self.expires_at)
 
     def says_the_same(self, other: Record) -> bool:
-        """Whether the same is decided, whoever did it and when."""
+        """Tell whether both decide the same, whoever decided and when."""
         return (self.action, self.params, self.note) == (other.action, other.params, other.note)
 
     def document(self) -> dict[str, Any]:
-        """The record as JSON values, keys in their order."""
+        """Return the record as JSON values, keys in their order."""
         absent: dict[str, Any] = {name: True for name in _OPTIONAL if getattr(self, name) is None}
         if not self.request:
             absent["params"] = {"rule"}
@@ -226,7 +224,7 @@ class Record:
         return document
 
     def to_bytes(self) -> bytes:
-        """The one spelling of the record. Raises RecordError where there is none, or it is too large."""
+        """Return the only accepted spelling; raise RecordError if there is none or it is too large."""
         try:
             data = compact(self.document()).encode()
         except ValueError as error:
@@ -255,7 +253,7 @@ def draft_of(
     expires_at: datetime | None = None,
     signed_request: str | None = None,
 ) -> Record:
-    """A decision as somebody makes it, as if it were the first. Raises RecordError where it can be none."""
+    """Return a new decision, as if it were the first; raise RecordError if it is invalid."""
     try:
         return Record(
             version=_version_of(subject.request, signed_request),
@@ -276,26 +274,26 @@ def draft_of(
 
 
 def parse(data: bytes) -> Record:
-    """The record that has exactly these bytes. Raises RecordError for any others."""
+    """Return the record with exactly these bytes; raise RecordError for any others."""
     if len(data) > LARGEST_SIGNED:
         raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
     try:
         record = _ADAPTER.validate_json(data)
     except ValidationError as error:
         raise RecordError(in_words(error)) from error
-    # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
+    # JSON has many spellings of one value; accepting only one leaves no ambiguity.
     if record.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
     return record
 
 
 def compact(value: object) -> str:
-    """JSON without white space and without escapes that are not needed."""
+    """Return JSON without white space or unneeded escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def in_words(error: ValidationError) -> str:
-    """The first thing that is wrong. Never the value: it may be foreign."""
+    """Return the first error in words, without the value, which may be foreign."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     if place == "version":
@@ -304,39 +302,36 @@ def in_words(error: ValidationError) -> str:
 
 
 class SignedRequest(NamedTuple):
-    """The decision that an operator on another machine signs for. `host` is the key id of the host that is asked, which
-    may record this until `record_by`, a time as in a record.
-
-    `asked` is the record that it is to make. Its number, what is before it, and who the operator is, the host knows:
-    here they say nothing. It was made when it was signed, by the host's clock as it was known to the operator.
-    """
+    """The decision that an operator on another machine signs. `host` is the key id of the host that is asked, which may
+    record this until `record_by`, a time as in a record. `asked` is the record that it is to make; its number,
+    predecessor and operator are placeholders, because only the host knows them. Its time is the host's time at signing,
+    as the operator knew it."""
 
     host: str
     record_by: str
     asked: Record
 
     def to_bytes(self) -> bytes:
-        """The one spelling. Raises RecordError where there is none."""
+        """Return the only accepted spelling; raise RecordError if there is none."""
         said = {name: value for name, value in self.asked.document().items() if name not in _OF_HOST}
         return compact({"version": VERSION, "host": self.host, "record_by": self.record_by, **said}).encode()
 
 
 def sign(request: SignedRequest, key: SigningKey) -> str:
-    """The text of the envelope that a host is sent. Raises RecordError for what no host would read."""
+    """Return the text of the envelope for the host; raise RecordError if no host would read it."""
     data = request.to_bytes()
     _parse_request(data)
     return seal(data, key, REQUEST_TYPE).decode("ascii")
 
 
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
-    """A signed request and the id of its key: one that may ask, whatever became of it since. Raises EnvelopeError and
-    RecordError."""
+    """Return a signed request and the id of its key, trusted now or formerly; raise EnvelopeError or RecordError."""
     data, keyid = opened(text.encode(errors="replace"), trust.asking, REQUEST_TYPE)
     return _parse_request(data), keyid
 
 
 def verify_request(record: Record, keyid: str, trust: Trust) -> None:
-    """See that an operator asked for a record that the key of the host has signed. Raises as `read_request` does."""
+    """Check that an operator asked for a record that a host has signed; raise as `read_request` does."""
     if record.signed_request is None:
         return
     request, operator = read_request(record.signed_request, trust)
@@ -370,7 +365,7 @@ def _parse_request(data: bytes) -> SignedRequest:
 
 
 class AlreadyDecidedError(DecisionError):
-    """Somebody decided this attempt before. `existing` is the decision that holds."""
+    """Somebody decided this attempt before; `existing` is the valid decision."""
 
     exit_code = 6
 
@@ -385,18 +380,18 @@ class AlreadyDecidedError(DecisionError):
 
 
 def asked_of(request: Request) -> Asked:
-    """The request as a record names it."""
+    """Return the request in the form of a record."""
     return Asked(request.source, request.session_id, request.nonce, request.kind, request.input_sha256)
 
 
 def answers(record: Record, request: Request) -> bool:
-    """Whether a verified record is about this very request, and says nothing that it does not take."""
+    """Tell whether a verified record answers exactly this request in a way that it accepts."""
     is_its_own = record.request == asked_of(request) and record.decision_id == request.request_id
     return is_its_own and not refusal(request, record.action, record.params, record.note)
 
 
 def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
-    """Why a request does not take this answer, in one sentence; None where it does."""
+    """Return why a request does not take this answer, in one sentence; None if it does."""
     if action not in request.actions:
         taken = " and ".join(request.actions)
         why = f": {request.why_not}" if request.why_not else ""
@@ -425,7 +420,7 @@ def _unanswered(request: Request, params: Params) -> str | None:
 
 
 def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") -> Decision:
-    """A record of the ledger as the tree knows it."""
+    """Return a record of the ledger as the tree's decision."""
     params, same = record.params, {name: getattr(record, name) for name in _OF_DECISION.split()}
     return Decision(
         **same,

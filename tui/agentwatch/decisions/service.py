@@ -1,7 +1,7 @@
-"""The operator's side: decide, deliver, and see what became of it, wherever the ledger is.
+"""The operator's side: decide, deliver, and follow the stages, wherever the ledger is.
 
-A decision becomes a draft in `DecisionService`, which records it in the ledger of this machine; that of a host asks
-there instead. `DecisionWatcher` keeps a running monitor told.
+`DecisionService` makes a draft of a decision and records it in this machine's ledger; its subclass for a host asks the
+host instead. `DecisionWatcher` reports changes to a running monitor.
 """
 
 import getpass
@@ -57,20 +57,20 @@ from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
 from agentwatch.state import state_directory, workspace_id
 
-# How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
-# then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again.
+# The time for which a decision that asks for work is valid: after longer, the workspace may have changed. An agent that
+# asks later is told so, and the operator can decide the same attempt again.
 LIFETIME = timedelta(days=7)
 
 _OURSELVES = "agentwatch"
-_MOST_FORGED = 1_000  # Files of the mirror that are told: more of them would say the same
-_LOOK_SECONDS = 30.0  # Between two looks at the mirror where no directory has changed
+_MOST_FORGED = 1_000  # files of the mirror that are reported
+_LOOK_SECONDS = 30.0  # between two looks at the mirror if no directory has changed
 
 
 class DecisionService:
-    """The decisions of one workspace, as an operator makes them, for any thread. They hold for `lifetime`.
+    """The decisions of one workspace, made by an operator and valid for `lifetime`; for any thread.
 
-    It signs with the key of one configuration directory, unlocked once; `passphrase` is asked where it is encrypted.
-    With `read_only`, nothing is written into the workspace.
+    It signs with the key of one configuration directory, unlocked once; `passphrase` is asked if that is encrypted.
+    If `read_only`, nothing is written into the workspace.
     """
 
     answer_lifetime = ANSWER_LIFETIME
@@ -103,29 +103,28 @@ class DecisionService:
 
     @property
     def unreachable(self) -> str | None:
-        """Why nothing can be decided now, a sentence; None where something can."""
+        """The reason why nothing can be decided now, a sentence; None if it can."""
         return None
 
     def now(self) -> datetime:
-        """The time, aware, where the ledger is."""
+        """Return the current time (aware) on the ledger's machine."""
         return datetime.now(UTC)
 
     # The key
 
     def why_locked(self) -> str | None:
-        """Why the passphrase has to be typed before the next decision can be signed; None where it has not. Raises
-        KeyProblemError."""
+        """Return the reason why the next decision needs a passphrase, None if it needs none; raise KeyProblemError."""
         with suppress(KeyMissingError):
             if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
         return None
 
     def unlock(self, passphrase: str) -> None:
-        """Load the encrypted key, for this and the next decisions. Raises KeyProblemError."""
+        """Load the encrypted key, for this and the next decisions; raise KeyProblemError."""
         self._signing = self.keys.load(lambda: passphrase)
 
     def key(self) -> SigningKey:
-        """The key that signs; the first decision makes it. Raises KeyProblemError."""
+        """Return the signing key; the first decision makes it; raise KeyProblemError."""
         try:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
@@ -141,7 +140,7 @@ class DecisionService:
     # Deciding
 
     def subject(self, task: Task) -> Subject:
-        """The subject of a decision about a task: its latest attempt as it was seen. Take it when the dialog opens."""
+        """Return the subject of a decision: a task's latest attempt as seen now; call it when the dialog opens."""
         latest = task.latest
         over = [one.decision_id for one in latest.decisions if one.over]
         return Subject(
@@ -162,10 +161,10 @@ class DecisionService:
         returned: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record a decision that the policy allows, then deliver it; `returned` gives the sha256 of the return as it is
-        now. Raises DecisionError."""
+        """Record a decision that the policy allows, then deliver it; raise DecisionError. `returned` gives the current
+        sha256 of the return."""
         now = self.now()
-        # Nobody works on what was ended, so there is no other workspace that it could meet.
+        # Nobody works on an ended task, so its decision never meets a changed workspace.
         ends = None if action in ENDING else now + self.lifetime
         draft = draft_of(
             subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
@@ -183,11 +182,11 @@ class DecisionService:
         gone: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record the answer to a request as it was shown at a task and attempt; `gone` says, in a sentence, why nobody
-        waits for it any more. Raises DecisionError."""
+        """Record the answer to a request as shown at a task and attempt; raise DecisionError. `gone` gives the reason,
+        in a sentence, why nobody waits for the answer any more."""
         now = self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        # Records have whole seconds; its holder knows the time to a fraction.
+        # Records have whole seconds; the request's time limit has fractions.
         until = math.inf if request.until is None else math.ceil(request.until)
         ends = datetime.fromtimestamp(min(until, (now + self.answer_lifetime).timestamp()), UTC)
         draft = draft_of(
@@ -196,7 +195,7 @@ class DecisionService:
         return self.record(draft, partial(require_waiting, request, draft, gone))
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision or an answer as somebody made it; `returned`, as in `decide`, raises what is against it."""
+        """Record a decision or an answer; `returned`, as in `decide`, may raise an objection."""
         made, why = self.ledger.append(draft, self.key(), self.keys.trust(), returned), None
         if not draft.request:
             try:
@@ -209,11 +208,11 @@ class DecisionService:
     # Looking
 
     def read(self) -> Chain:
-        """Every decision, and what is wrong in the ledger. Raises DecisionError."""
+        """Return every decision and the ledger's problems; raise DecisionError."""
         return self.ledger.read(self.keys.trust())
 
     def mirror(self, *, writes: bool = True) -> Mirror:
-        """Tell what is forged; where it `writes`, deliver what waits, and put right what was edited. Raises
+        """Find forged files; if `writes`, also deliver waiting decisions and restore edited copies. Raise
         DecisionError."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
@@ -224,36 +223,35 @@ class DecisionService:
             with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
                 found += differing(directory, chain, trust, self.workspace_id)
             if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
-                # In a sandbox, which hides both, nobody can tell whose a signed file is.
+                # A sandbox hides both, so nobody can tell whose a signed file is.
                 found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
             return Mirror(waiting, UNWRITTEN if waiting else None, tuple(found))
         mirror = mirror_missing(self._workspace, self.ledger, chain, trust)
         for name in {*waiting}.difference(mirror.pending):
-            # Delivered it is all the same; the receipt is told the next time.
+            # It is delivered nevertheless; the receipt is written the next time.
             with suppress(ReceiptError):
                 self._book.mark(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
+        """Return the receipts of decisions by id, as `ReceiptBook.read` does."""
         return self._book.read(records)
 
     def changes(self) -> list[tuple[int, ...] | None]:
-        """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
+        """Return a value that differs from the last one if a decision or a receipt was added since; cheap."""
         return [
             change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
         ]
 
     def acted(self, decision: Decision, by: str) -> None:
-        """Tell that a decision was carried out. Raises ReceiptError."""
+        """Write a receipt that a decision was carried out; raise ReceiptError."""
         since = written(datetime.fromtimestamp(decision.at, UTC))
         is_private = bool(decision.request_id)
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
 class DecisionWatcher(Part):
-    """Looks at the decisions of a workspace, once or as a part of a worker: what is recorded, how far each has got, and
-    what is forged."""
+    """Follows the decisions of a workspace, once or as a part of a worker: records, their stages, and forged files."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time):
         self.desk = desk
@@ -261,13 +259,13 @@ class DecisionWatcher(Part):
         self._clock = clock
         self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: set[str] = set()  # the ids of those to be written down
+        self._acted: set[str] = set()  # ids of carried-out decisions that need a receipt
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
         self._looks_again = False
 
     def look(self, *, writes: bool = True) -> list[Event]:
-        """The changes since the call before; `writes`: with what waits delivered. Blocks."""
+        """Return the changes since the last call; if `writes`, deliver waiting decisions first. Blocks."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
         try:
             mirror, chain = self.desk.mirror(writes=writes), self.desk.read()
@@ -294,19 +292,19 @@ class DecisionWatcher(Part):
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
-        """Have it written down which decisions were carried out, for those that read the receipts elsewhere."""
+        """Queue receipts for decisions that were carried out, for readers on other machines."""
         for task in tasks:
             decisions = (one for attempt in task.attempts for one in attempt.decisions)
             self._acted.update(one.decision_id for one in decisions if one.receipt.stage is Stage.ACTED)
             self._acted.update(one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
 
     def look_soon(self) -> None:
-        """Something was decided just now. Any thread may call it."""
+        """Look at the next poll, because something was just decided; any thread may call it."""
         self._look_at = -math.inf
         self.wake()
 
     def poll(self) -> list[Event]:
-        """Write down what was carried out, and look where something may have changed. Blocks."""
+        """Write the queued receipts, and look if something may have changed; blocks."""
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
@@ -319,14 +317,13 @@ class DecisionWatcher(Part):
         has_changed = places != self._looked
         if not (has_changed or self._looks_again or time.monotonic() >= self._look_at):
             return []
-        # The clock of a file system is coarse: what is added within a tick of a look leaves no trace in the times.
+        # A file system's clock is coarse: a file added within a tick of a look does not change the times.
         self._looked, self._looks_again = places, has_changed
         return self.look()
 
 
 def require_waiting(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
-    """See that a request takes an answer, and that somebody waits for it. Raises NotAllowedError and
-    RequestGoneError."""
+    """Check that a request takes this answer and somebody waits for it; raise NotAllowedError or RequestGoneError."""
     if why := refusal(request, draft.action, draft.params, draft.note):
         raise NotAllowedError(f"not recorded: {why}")
     if why := gone() or ("its time is over" if draft.is_expired(time_of(draft.created_at)) else None):
@@ -334,8 +331,7 @@ def require_waiting(request: Request, draft: Record, gone: Callable[[], str | No
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
-    """The sha256 of a return as it is on disk now; None where there is none. Raises ReturnChangedError where it cannot
-    be read any more."""
+    """Return the sha256 of a return on disk now, None if missing; raise ReturnChangedError if it is unreadable."""
     if not relative:
         return None
     try:
@@ -347,7 +343,7 @@ def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BY
 
 
 def operator_name() -> str:
-    """The name of the user, for records."""
+    """Return the name of the user, for records."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,10 +1,10 @@
-"""Statements for others about a task: an in-toto Statement about its handoff and its return, signed.
+"""Statements for others about a task: signed in-toto Statements about its handoff and its return.
 
 Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The envelope is that of the decisions, so the same key
-signs it, and one spelling of it is accepted. A file of several is a bundle: an envelope a line.
+signs it, and one spelling of it is accepted. A file with several of them is a bundle: one envelope per line.
 
-The subject is the handoff and the return of the latest attempt alone: others match a statement by their digests, and
-nothing is said of what failed before. The digests of earlier attempts stand in the predicate.
+The subject is the handoff and the return of the latest attempt alone: others find a statement by their digests, and
+earlier failures are no part of it. The digests of earlier attempts stand in the predicate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
 TYPE = "https://in-toto.io/Statement/v1"
-# Of the predicate as it stands here. Keys are added without a new version, as in-toto has it.
+# The type of this predicate. Keys are added without a new version, as in-toto prescribes.
 PREDICATE_TYPE = "urn:agentwatch:task:v1"
 
 _OF_TASK = (
@@ -34,7 +34,7 @@ _OF_ATTEMPT = "number state session_id handoff_path handoff_sha256 return_path r
 
 
 class _Strict(BaseModel):
-    # Keys that in-toto does not know, and a later agentwatch adds, are passed over: the key has signed them, too.
+    # Keys of in-toto or of a later agentwatch that are unknown here are ignored: the key has signed them, too.
     model_config = ConfigDict(strict=True)
 
 
@@ -48,7 +48,7 @@ class _Artifact(_Strict):
 
 
 class Statement(_Strict):
-    """The part of a statement that can be held against a workspace. Texts are foreign."""
+    """The part of a statement that can be checked against a workspace; texts are foreign."""
 
     task_id: Name
     attempt: Positive
@@ -56,7 +56,7 @@ class Statement(_Strict):
     contradicted: bool
     made_at: Time
     workspace_id: Name
-    subject: tuple[tuple[str, str], ...] = ()  # The name and the sha256 of each handoff and return that it is about
+    subject: tuple[tuple[str, str], ...] = ()  # name and sha256 of each handoff and return that it is about
 
 
 class _Whole(_Strict):
@@ -67,7 +67,7 @@ class _Whole(_Strict):
 
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
-    """The handoff and the return of the latest attempt; empty where nobody wrote either."""
+    """Return the handoff and the return of the latest attempt; () if there is neither."""
     parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
     return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
 
@@ -81,10 +81,9 @@ def statement_of(
     workspace_id: str,
     now: datetime,
 ) -> bytes:
-    """The payload that says how a task stands `now`. `task` is that of `tree --json`, `decided` are the entries of the
-    ledger about it; `complete`: all could be read. Half a character, which no other reader would accept, becomes a `?`.
-    Raises RecordError where it is too large.
-    """
+    """Return the payload that states a task's state `now`; raise RecordError if it is too large. `task` is the task's
+    object in `tree --json`, `decided` are its ledger entries; `complete`: everything could be read. A lone surrogate,
+    which no other reader would accept, becomes a `?`."""
     whole = {
         "_type": TYPE,
         "subject": list(subject),
@@ -107,7 +106,7 @@ def statement_of(
 
 
 def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
-    """The statement in an envelope, and the key that signed it (its id). Raises EnvelopeError and RecordError."""
+    """Return the statement in an envelope and the id of the signing key; raise EnvelopeError or RecordError."""
     payload, keyid = opened(data, trust.signing, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
@@ -121,12 +120,12 @@ def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
 
 
 def is_statement(data: bytes) -> bool:
-    """Whether something in it says of itself that it is a statement. Nothing is believed, or parsed, for that."""
+    """Tell whether the data claims to hold a statement, without parsing or verifying it."""
     return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data
 
 
 def _name(version: Seen, part: str) -> str:
-    """In a session, both have the key of the run for a path."""
+    """Return a name for a file; in a session, handoff and return share the path, so the part is added."""
     return f"{version.path}#{part}" if version.stored else version.path
 
 
@@ -135,7 +134,7 @@ def _some(values: Mapping[str, Any], names: str) -> dict[str, Any]:
 
 
 def _decided(entry: ChainEntry) -> dict[str, Any]:
-    """A decision of the ledger, so that it can be recognised by whoever is shown its file."""
+    """Return the facts of a decision by which a reader can recognise its ledger file."""
     record = entry.record
     said = {name: getattr(record, name) for name in _OF_DECISION.split()}
     return {"sha256": entry.sha256, "keyid": entry.keyid, "of_request": record.request is not None, **said}

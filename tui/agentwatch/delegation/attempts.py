@@ -1,4 +1,4 @@
-"""Everything that speaks of one task, folded into its attempts. Pure: equal versions give equal attempts."""
+"""The attempts of one task, folded from all versions of its files and its runs; pure: equal input, equal attempts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ from agentwatch.delegation.task import Attempt, State, has_moved
 
 
 class Attempts:
-    """The attempts of one task: one begins with a number or a session of its own, with the same handoff rewritten after
-    the return, with an early marker after a final return, or with what comes of a decision."""
+    """The attempts of one task. A new one begins with a number or session of its own, the same handoff rewritten after
+    the return, an early marker after a final return, or what follows from a decision."""
 
     def __init__(
         self,
@@ -47,29 +47,29 @@ class Attempts:
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None
         self.todos_at: float | None = None
-        self._todos_of: Attempt | None = None  # the attempt whose run tells them
+        self._todos_of: Attempt | None = None  # the attempt whose run has the todos
         self.checklist: Seen | None = None
-        self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
+        self.moved: Activity | None = None  # the todo in a file that is in progress, else the last one ticked
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        # By attempt and path, the returns in files beside the one that counts.
+        # Further returns in files, beside the one that counts, by attempt and path.
         self._rivals: dict[tuple[int, str], Seen] = {}
         self._add_files(versions)
         self._add_runs(runs)
         self._judge()
 
     def numbered(self, number: int) -> Attempt:
-        """The attempt with this number, made where there is none."""
+        """Return the attempt with this number; create it if missing."""
         return self._known.setdefault(number, Attempt(number))
 
     @property
     def last(self) -> int:
-        """The highest number, 0 where there is no attempt."""
+        """The highest number, 0 if there is no attempt."""
         return max(self._known, default=0)
 
     def report(self, rule: Rule, other: str, path: str) -> None:
-        """A file breaks a rule of linking; `other` is the other party."""
+        """Note that a file breaks a rule of linking; `other` is the other task or file."""
         self.problems.append(finding_of(rule, other, path))
 
     # Files
@@ -88,7 +88,7 @@ class Attempts:
                 if has_moved(document.items):
                     _begin(self.numbered(self.last or 1), version.at)
             elif returning and version.path not in returning:
-                # A return by its name alone, or perhaps an example, is no rival of a real one.
+                # A return by its name alone, or in a fence like an example, does not compete with a real one.
                 unheard[version.path] = version
             elif not self._hand_back(version, document):
                 continue
@@ -108,21 +108,20 @@ class Attempts:
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
                 )
-                # Beside numbered files, the one without a number is the first.
+                # Beside numbered files, the file without a number is attempt 1.
                 attempt = self.numbered(self.last + 1 if is_amended else 1)
             elif before.digest == version.digest:
-                # The same words in another place: it was moved.
+                # Equal bytes in another place: the file was moved.
                 attempt.handoff = version
                 return
             elif attempt.returned and is_final(attempt.returned) and version.at >= attempt.returned.at:
-                # One that was written before the return, and read behind it, is of the same attempt.
+                # A handoff written before the return belongs to its attempt, even if it was read later.
                 attempt = self.numbered(self.last + 1)
         if attempt.handoff and not attempt.again and self._is_rival(attempt.handoff, version):
             self.report(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
             return
         if not attempt.handoff and not has_moved(document.todos):
-            # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when
-            # it was handed off.
+            # Ticking a checklist inside the handoff changes the file's time, so that no longer tells the start.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
         if has_moved(document.todos):
             _begin(attempt, version.at)
@@ -132,7 +131,7 @@ class Attempts:
             self.todos, self.todos_at = document.todos, version.at
 
     def _hand_back(self, version: Seen, document: Return) -> bool:
-        """A file returns the task. Returns whether that tells anything new."""
+        """Record a file that returns the task; return whether it says anything new."""
         attempt = self._returned_in(version, document)
         returned = attempt.returned
         if returned and returned[2:] == version[2:]:
@@ -151,12 +150,12 @@ class Attempts:
         attempt, last, session = self.numbered(document.attempt or self.last or 1), self.last, document.session_id
         returned = attempt.returned
         if not returned:
-            # A session may go through all attempts of a task.
+            # One session may go through all attempts of a task.
             return attempt
         is_rival = self._is_rival(returned, version)
         if attempt.number == last and not (is_rival and returned.digest == version.digest):
             for one in self._decisions_to_go_on(attempt):
-                # In the same file, before anybody knew of the decision, it was only corrected.
+                # A change in the same file before anybody knew of the decision is only a correction.
                 at = one.at if is_rival else one.read_at
                 if at is not None and at <= version.at:
                     following = _go_on(attempt, self.numbered(last + 1))
@@ -167,7 +166,7 @@ class Attempts:
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
             known = [number for number, one in self._known.items() if one.session_id == session]
             return self.numbered(max(known, default=last + (attempt.session_id is not None)))
-        # A session that goes on after its return corrects that.
+        # A session that goes on after its return corrects that return.
         has_restarted = session is None or session != attempt.session_id
         has_restarted &= not is_rival and is_final(returned) and not is_final(version)
         return self.numbered(last + has_restarted)
@@ -177,21 +176,21 @@ class Attempts:
         return [one for one in self._decisions if one.action in SENDS_ON and (one.attempt, one.return_sha256) == about]
 
     def _is_rival(self, before: Seen, version: Seen) -> bool:
-        """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
+        """Tell whether two files claim the same place; a file that is gone was replaced by the other or renamed."""
         return before.path != version.path and not self._is_gone(before.path)
 
     # Runs
 
     def _add_runs(self, runs: Iterable[Ran]) -> None:
-        """Have runs execute attempts, turn by turn, in the order in which these began."""
+        """Assign runs to attempts, turn by turn, in the order in which the turns began."""
         turns = [
             (at, order, number, ran, run)
             for order, ran in enumerate(runs)
             if (run := ran.run)
-            # A human's session is no attempt of anybody's.
+            # A session begun by a human is not split into attempts.
             for number, at in enumerate((run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session)))
         ]
-        executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
+        executing: dict[int, tuple[Attempt, int]] = {}  # by run: its attempt, and the attempt's first turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             attempt, first = executing.get(order, (None, 0))
             if not attempt:
@@ -203,20 +202,20 @@ class Attempts:
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """The attempt after one that a turn executes: with its number or its session, else the first that is free."""
+        """Return the attempt after `after` that a turn executes: with its number or session, else the first free."""
         packet = packet_in(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet else None) or 0
         if stated > after and not self.numbered(stated).run:
             return self.numbered(stated)
         free = [one for one in self._known.values() if not one.run and one.number > after]
-        # Beside numbered handoffs, a packet without a number is the first.
+        # Beside numbered handoffs, a packet without a number is attempt 1.
         first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one
         return self.numbered(next(each for each in count(max(stated, after + 1)) if each not in self._known))
 
     def _begins_anew(self, attempt: Attempt, run: Run, number: int) -> bool:
-        """Whether a later turn of a run that executes an attempt is an attempt of its own."""
+        """Tell whether a later turn of a run is a new attempt."""
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
@@ -228,7 +227,7 @@ class Attempts:
         return is_parent and state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
 
     def _set_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
-        """Have an attempt be executed by a run, or by some turns of it, which are a run of their own."""
+        """Assign a run, or the part of it that some turns form, to an attempt."""
         ran = ran._replace(run=run)
         given, returned, filed = handed_over(ran), handed_back(ran), attempt.returned
         attempt.run, attempt.session_id = run, run.session_id
@@ -245,7 +244,7 @@ class Attempts:
     # Results of the fold
 
     def _drop_old_todos(self) -> None:
-        """Forget a checklist that moved in an attempt before the latest."""
+        """Drop a checklist that belongs to an earlier attempt."""
         *before, latest = self.all
         began = latest.started_at or (latest.handoff.at if latest.handoff else 0.0)
         is_older = self._todos_of is None and has_moved(self.todos) and (self.todos_at or 0.0) < began
@@ -253,7 +252,7 @@ class Attempts:
             self.todos = self.checklist = self.moved = None
 
     def _judge(self) -> None:
-        """Work out the states of all attempts, and bind decisions to them."""
+        """Set the states of all attempts, and assign the decisions to them."""
         self.all = [self._known[number] for number in sorted(self._known)]
         if len(self.all) > 1:
             self._drop_old_todos()
@@ -273,7 +272,7 @@ class Attempts:
                 continue
             if answers_another_session(attempt):
                 self.report(SESSION_MISMATCH, str(packet.session_id), returned.path)
-            # A file belongs to the task that it names; what a session gave back, to the task that it was handed.
+            # A file belongs to the task that it names; a session's return, to the task of the session.
             if result.task_id is not None and packet.task_id not in (None, result.task_id):
                 self.report(TASK_MISMATCH, result.task_id, returned.path)
         if self.all and self.all[-1].state is State.SUBMITTED and has_moved(self.todos):
@@ -281,14 +280,14 @@ class Attempts:
         for decision in self._decisions:
             self._bind(decision)
         for before, attempt in pairwise(self.all):
-            # A failure about which nobody decided is not over because a return says that it is of a later attempt.
+            # A failure without a decision stays open, even if a return claims to be of a later attempt.
             is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
             if (is_open or before.unasked) and not attempt.run and not attempt.handoff and attempt.returned:
                 attempt.unasked = True
                 self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _bind(self, decision: Decision) -> None:
-        """A decision is of the attempt it names, if that has the return decided about, or one that came of it."""
+        """Assign a decision to the attempt it names, if that has the return decided about or another one followed."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return
@@ -304,13 +303,13 @@ class Attempts:
 
 
 def handed_over(ran: Ran) -> Seen | None:
-    """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
+    """Return the handoff packet in a run's prompt; None if there is none or a human asked."""
     run = ran.run
     return _version(ran, run.prompt, Handoff) if run and run.parent_session else None
 
 
 def handed_back(ran: Ran) -> Seen | None:
-    """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
+    """Return the return that a run ended with; None if it has not ended by itself, or follows no contract."""
     run = ran.run
     is_over = run and run.parent_session and run.state is RunState.ENDED
     return _version(ran, run.said, Return) if run and is_over else None
@@ -324,12 +323,12 @@ def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) ->
 
 
 def _begin(attempt: Attempt, at: float) -> None:
-    """A file shows that an attempt is at work."""
+    """Note that a file shows an attempt at work."""
     attempt.first_at = at if attempt.first_at is None else attempt.first_at
 
 
 def _go_on(before: Attempt, attempt: Attempt) -> Attempt:
-    """The attempt that goes on in the session of the one before: what that was handed, this one is as well."""
+    """Let an attempt that goes on in the session of the one before inherit its handoff."""
     if not attempt.handoff:
         attempt.handoff, attempt.again = before.handoff, True
     return attempt

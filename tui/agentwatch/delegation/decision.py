@@ -1,5 +1,4 @@
-"""Decisions of the operator as the tree knows them, and how far they have got; and requests: what a program asks a
-human before it goes on, and that can be answered where it is seen."""
+"""The operator's decisions with their stages, and requests: questions of a program that can be answered here."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ Session = tuple[str, str]  # (source, session id)
 
 
 class Action(StrEnum):
-    """Decisions of an operator about an attempt, or about a request of a program. The values are the ledger's."""
+    """Decisions of an operator about an attempt, or about a request of a program; the values are the ledger's."""
 
     RETRY = "retry"
     ESCALATE = "escalate"
@@ -24,25 +23,25 @@ class Action(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """All that depends on an action alone, in words of ours. `policy` says when it applies."""
+    """Everything that depends on an action alone, in words of ours; `policy` says when it applies."""
 
     glyph: str
     word: str  # in forms
-    short: str  # in a row: the decision as it was made
-    decided: str = ""  # why a task stands as it does
-    state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
-    # The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to.
+    short: str  # in a row, for the decision after it was made
+    decided: str = ""  # the reason shown for the state of a task
+    state: str = ""  # the attempt's state until the next one is seen; blank: the decision does not change it
+    # The consequence for the task: `{after}` is the number of the next attempt, `{mode}` the mode to escalate to.
     next: str = ""
-    do_now: str = ""  # the sentence for the agent that reads it; `reader.do_now` fills it in
-    page: str = ""  # the heading of its page in the workspace, where that is not the word: pages are compared as bytes
-    option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
-    takes: frozenset[str] = frozenset()  # the parameters of a record that mean something
-    needs: tuple[str, ...] = ()  # of `mode`, `answers` and `note`: without them it cannot be decided
+    do_now: str = ""  # the instruction for the agent that reads it; `reader.do_now` fills it in
+    page: str = ""  # the heading of its page in the workspace, if not `word`: pages are compared as bytes
+    option: tuple[str, str] = ("", "")  # the value of its option of `agentwatch decide`, and the help
+    takes: frozenset[str] = frozenset()  # the parameters of a record that it uses
+    needs: tuple[str, ...] = ()  # required ones of `mode`, `answers` and `note`
     document: str = ""  # the document that it hands on: `handoff`, `report`, or none
     note: str = "note"
     placeholder: str = "in your words, for the agent that does it"
-    ends: bool = False  # it asks nobody for another attempt
-    sends_on: bool = False  # A child can carry it out in its own session
+    ends: bool = False  # it asks for no further attempt
+    sends_on: bool = False  # a child can carry it out in its own session
 
 
 SPECS = {
@@ -123,7 +122,7 @@ SPECS = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
-# Decisions about a request of a program: of no attempt, and no retry.
+# Decisions about a program's request: they belong to no attempt and use no retry.
 OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
 OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
 ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
@@ -131,7 +130,7 @@ SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
 
 
 class Stage(StrEnum):
-    """How far a decision has got, in this order."""
+    """The stages of a decision, in their order."""
 
     RECORDED = "recorded"
     DELIVERED = "delivered"
@@ -143,23 +142,23 @@ SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A stage that was reached, when (epoch seconds), by whom; `claimed`: an agent says so, and nothing proves it."""
+    """A stage that was reached, when (epoch seconds), by whom; `claimed`: only an agent says so."""
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
-    taken_by: str = ""  # who of those that read it has asked to carry it out; foreign
+    taken_by: str = ""  # the reader that has asked to carry it out; foreign
 
     @property
     def words(self) -> str:
-        """The stage, and that it is a claim where it is one: every face says it in these words."""
+        """The stage, marked if it is only a claim: every face uses these words."""
         return f"{self.stage}{SAYS_SO if self.claimed else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about one attempt, or about a request that came up in it; the operator's texts are raw."""
+    """One verified decision about an attempt, or about a request that came up in it; the operator's texts are raw."""
 
     decision_id: str
     task_id: str
@@ -175,23 +174,23 @@ class Decision:
     mode: str | None = None
     mitigation: str | None = None
     answers: tuple[str, ...] = ()
-    rule: str | None = None  # with which a request was allowed for the rest of its session
-    waits: str = ""  # why it is not delivered yet
-    asked_by: str = ""  # the id of the key of the operator who decided on another machine than the ledger's
-    by_other: bool = False  # it was not decided by the operator of this machine
-    over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
-    restored: bool = False  # and who has restored the line
-    expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody
+    rule: str | None = None  # the rule that allows such requests for the rest of the session
+    waits: str = ""  # the reason why it is not delivered yet
+    asked_by: str = ""  # the key id of an operator who decided on another machine than the ledger's
+    by_other: bool = False  # the operator of this machine did not make it
+    over: bool = False  # it called a fitter that has ended, so the attempt can be decided anew
+    restored: bool = False  # that fitter has restored the line
+    expired: bool = False  # it expired before another attempt came: it is told to nobody and binds nobody
 
     @property
     def words(self) -> str:
-        """The decision, and who made it where somebody else did; the name is foreign."""
+        """The decision, with its operator's name (foreign) if that is somebody else."""
         spec = SPECS[self.action]
         return f"{spec.word.lower()} by “{self.operator}”" if self.by_other else spec.short
 
     @property
     def request_id(self) -> str | None:
-        """The id of the request that it answers, which is its own; None where it is about an attempt."""
+        """The id of the request that it answers (the same as its own); None for a decision about an attempt."""
         return self.decision_id if self.action in OF_REQUESTS else None
 
     @property
@@ -201,7 +200,7 @@ class Decision:
 
     @property
     def read_at(self) -> float | None:
-        """When an agent first knew of it (epoch seconds, whole ones); None where none does."""
+        """The time when an agent first knew of it (whole epoch seconds); None if no agent does."""
         return next((one.at for one in self.receipts if one.stage in (Stage.READ, Stage.ACTED)), None)
 
     @property
@@ -210,8 +209,8 @@ class Decision:
         return self.read_at is not None
 
     def acted(self, at: float | None) -> Decision:
-        """The same, carried out at this time (None: not known), as what came after it shows."""
-        # An attempt after an abort was not asked for by it.
+        """Return it as carried out at this time (None: unknown), because a later event shows that."""
+        # An abort did not ask for the attempt after it, so it may have expired.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done
@@ -219,18 +218,18 @@ class Decision:
         return replace(done, receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is over: an agent that asks for it is told to ask the operator again."""
+        """Tell whether its time is over: an agent that asks for it must ask the operator again."""
         return self.expires_at is not None and now >= self.expires_at
 
 
 # Requests
 
 
-_PROMPT = 600.0  # seconds: what waits no longer than this, as hooks do, is answered before all others
+_PROMPT = 600.0  # seconds: a request that waits no longer, as those of hooks, comes first
 
 
 class RequestKind(StrEnum):
-    """Leave to make a call, answers to questions, or a form of a server to be filled in."""
+    """Leave to make a call, answers to questions, or a server's form."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -238,30 +237,30 @@ class RequestKind(StrEnum):
 
 
 class RequestStage(StrEnum):
-    """How far a request has got. The last two are ends that came of nothing decided here."""
+    """The stages of a request; the last three are ends without an answer from here that is known to have worked."""
 
-    OFFERED = "offered"  # it is open: the program waits, and a holder of ours can answer it
-    DECIDED = "decided"  # the operator has signed an answer; the program does not have it yet
-    DELIVERED = "delivered"  # the program was given the answer. Nothing shows yet what it did with it.
-    ACTED = "acted"  # the program's own record says that it did as was answered
-    ELSEWHERE = "answered elsewhere"  # it was answered in the program, or by somebody else, first
-    UNKNOWN = "unknown"  # it was answered, and its holder broke before the program said whether it took that
+    OFFERED = "offered"  # open: the program waits, and one of our holders (a hook or connection) can answer it
+    DECIDED = "decided"  # the operator has signed an answer, which the program does not have yet
+    DELIVERED = "delivered"  # the program was given the answer; its effect is not seen yet
+    ACTED = "acted"  # the program's own record says that it followed the answer
+    ELSEWHERE = "answered elsewhere"  # it was answered first in the program or by somebody else
+    UNKNOWN = "unknown"  # it was answered, and its holder broke before the program confirmed the answer
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
-# A request in one of these waits for nobody.
+# A request in one of these stages waits for nobody.
 ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 
 
 class Option(NamedTuple):
-    """One answer that the asker offers. Foreign and unsanitised, as is all of a query."""
+    """One answer that the asker offers; all text of a query is foreign and unsanitised."""
 
     label: str
     description: str = ""
 
 
 class Query(NamedTuple):
-    """One question of a request. `several`: more than one option may be chosen. `key` is the program's own id of it."""
+    """One question of a request; `several`: more than one option may be chosen; `key` is the program's id of it."""
 
     question: str
     header: str = ""
@@ -271,7 +270,7 @@ class Query(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A further argument of a call, not shown at once. The value is JSON; both are in one line, and foreign."""
+    """A further argument of a call, shown on demand: a name and its JSON value, both on one line and foreign."""
 
     name: str
     value: str
@@ -282,7 +281,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, as its holder offers it: the decision about it has its id. Texts are foreign."""
+    """A program's exact question, as its holder offers it; the decision about it has the same id. Texts are foreign."""
 
     request_id: str
     source: str
@@ -292,25 +291,25 @@ class Request:
     tool: str
     input: str  # as `input_text` spells it
     input_sha256: str
-    shown: str  # the command, patch or path in it, whole
+    shown: str  # the command, patch or path in the input, uncut
     asked_at: float
     said: str = ""
-    beside: tuple[Given, ...] = ()  # what the call is given besides what is shown: where it runs, and such
-    queries: tuple[Query, ...] = ()  # those of a question or a form
-    until: float | None = None  # then the holder gives up
-    prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
+    beside: tuple[Given, ...] = ()  # other arguments of the call, such as its directory
+    queries: tuple[Query, ...] = ()  # of a question or a form
+    until: float | None = None  # the time at which the holder gives up
+    prompt_hidden: bool = False  # the program shows no prompt of its own while we hold the request
     actions: tuple[Action, ...] = ()  # decisions possible here, in this order
-    why_not: str = ""  # why it cannot be answered from here, and where it can
-    words: bool = False  # A denial takes words to the model
+    why_not: str = ""  # the reason why it cannot be answered here, and where it can
+    words: bool = False  # a denial takes words to the model
     rules: tuple[str, ...] = ()  # for the rest of the session; the operator reads them in full
-    ends_others: int = 0  # so many other open requests end with a denial of this one
-    ends_turn: bool = False  # A denial without words ends the turn of the agent that asks
-    call_id: str | None = None  # the program's id of the call, where it is known
-    covered_by: str = ""  # which of the program's own rules would have covered it
+    ends_others: int = 0  # the number of other open requests that a denial of this one ends
+    ends_turn: bool = False  # a denial without words ends the turn of the agent that asks
+    call_id: str | None = None  # the program's id of the call, if known
+    covered_by: str = ""  # the program's own rule that would have covered it
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
-    by: str = ""  # who allowed or denied it: the operator; one of `Permitter`, where it was answered elsewhere
-    allowed: bool | None = None  # whether it was allowed, or answered; None where that is not known, or not decided
+    by: str = ""  # the party that allowed or denied it: the operator, or one of `Permitter` if answered elsewhere
+    allowed: bool | None = None  # whether it was allowed, or answered; None if unknown or undecided
 
     @property
     def session(self) -> Session:
@@ -318,7 +317,7 @@ class Request:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Lowest for what will soon not be answerable; then the newest; then what was decided, and what has ended."""
+        """Its sort key: first those that soon cannot be answered, then the newest, the decided, and the ended ones."""
         if not self.waits_for_operator:
             return 2 if self.is_open else 3, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
@@ -327,12 +326,12 @@ class Request:
 
     @property
     def is_open(self) -> bool:
-        """The program still waits, and no answer has got to it."""
+        """Whether the program still waits and has got no answer."""
         return self.stage not in ENDED
 
     @property
     def waits_for_operator(self) -> bool:
-        """It is open, and nobody has decided about it."""
+        """Whether it is open and undecided."""
         return self.stage is RequestStage.OFFERED
 
     @property
@@ -342,21 +341,21 @@ class Request:
 
     @property
     def begun(self) -> Request:
-        """It as it was when it was asked."""
+        """The request as it was when it was asked."""
         return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
 
 
 class Permitter(StrEnum):
-    """The one who allowed or refused a call, as the program's own record says."""
+    """The party that allowed or refused a call, by the program's own record."""
 
-    HOOK = "hook"  # A hook, whose it was is not said
+    HOOK = "hook"  # a hook of unknown owner
     PERSON = "person"
-    RULE = "rule"  # A rule or a mode of the program: nobody was asked
+    RULE = "rule"  # a rule or a mode of the program: nobody was asked
     UNKNOWN = "unknown"
 
 
 class Permit(NamedTuple):
-    """The program's record of a call that may have been asked about; `words`: what the model was told."""
+    """The program's record of a call that may have been asked about; `words`: the text that the model was told."""
 
     call_id: str
     tool: str
@@ -368,8 +367,8 @@ class Permit(NamedTuple):
 
 
 def input_text(value: object) -> tuple[str, str]:
-    """The one spelling of an input as JSON, and the sha256 in hex of its bytes."""
-    # Not for the first frame, which spells nothing.
+    """Return the canonical JSON of an input and its sha256 (hex); raise ValueError if it cannot be written."""
+    # Imported late: the first frame does not need them.
     import hashlib
     import json
 
@@ -381,5 +380,5 @@ def input_text(value: object) -> tuple[str, str]:
 
 
 def request_id_of(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
-    """The id of a request, and of the decision about it: 32 hex digits. Raises ValueError for half a character."""
+    """Return the id (32 hex digits) of a request and its decision; raise ValueError for a lone surrogate."""
     return input_text([workspace_id, source, session_id, nonce, input_sha256])[1][:32]

@@ -1,5 +1,4 @@
-"""Observations, of which alone the delegation tree is made; runs, which are executions of tasks as the session stores
-of agent programs show them; and claims with their verdicts."""
+"""Events (the only input of the delegation tree), runs (executions of tasks that agent programs store), and claims."""
 
 from __future__ import annotations
 
@@ -16,20 +15,20 @@ from agentwatch.delegation.decision import Decision, Permit, Request, Session
 
 
 class RunState(StrEnum):
-    """The state of a run by its store. Killed sessions leave `working` behind: silence tells, not the store."""
+    """The state of a run by its store; a killed session stays `working` there, so only silence shows that it ended."""
 
-    SUBMITTED = "submitted"  # asked for; no sign of life of its own
+    SUBMITTED = "submitted"  # asked for, without a sign of life of its own
     WORKING = "working"
-    ENDED = "ended"  # it came to its end by itself; whether its return is any good is another question
+    ENDED = "ended"  # it ended by itself; its return may still be wrong
     FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
-    CANCELED = "canceled"  # A human aborted it. Its words until then are no return.
+    CANCELED = "canceled"  # a human aborted it, so its words are no return
 
 
-LONGEST_DOING = 200  # characters of what an agent does that are kept
+LONGEST_DOING = 200  # characters of an activity's text that are kept
 
 
 class ActivityKind(StrEnum):
-    """The kind of the last thing that an agent did: a call, words, or a step of its checklist."""
+    """The kind of an agent's last activity: a call, words, or a step of its checklist."""
 
     TOOL = "tool"
     WORDS = "words"
@@ -41,13 +40,13 @@ class Activity(NamedTuple):
 
     at: float  # when it began or was said, in epoch seconds
     kind: ActivityKind
-    what: str = ""  # the tool, by the program's name for it
-    about: str = ""  # its main argument, the words or the todo: the first line, of at most 200 characters
+    what: str = ""  # the tool, as its program calls it
+    about: str = ""  # the main argument, the words or the todo: first line, at most 200 characters
     over: bool = False  # the tool has given its result, or the todo is ticked
-    repeats: int = 1  # the same call so often in a row
+    repeats: int = 1  # how often the same call came in a row
 
 
-MOST_PERMITS = 16  # so many of a run are kept, the latest
+MOST_PERMITS = 16  # the latest permits of a run that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +55,23 @@ class Message:
 
     at: float
     digest: str
-    opening: str  # its first line that is not empty, of at most 200 characters
-    reading: Document | None = None  # None where it follows no contract
-    packet: Document | None = None  # the handoff packet that stands in it beside a return
-    decision_id: str | None = None  # the decision that it names, where no packet does
+    opening: str  # the first line that is not empty, at most 200 characters
+    reading: Document | None = None  # None if it follows no contract
+    packet: Document | None = None  # the handoff packet in it, beside a return
+    decision_id: str | None = None  # the decision that it names, if no packet names one
 
 
 class StartedBy(StrEnum):
-    """The one that began a round of a session."""
+    """The party that began a round of a session."""
 
-    PARENT = "parent"  # who asked for the session in the first place
-    HOOK = "hook"  # A hook that did not let the child end
-    PROGRAM = "program"  # nobody: the program told the session of something, or went on by itself
+    PARENT = "parent"  # the parent that asked for the session
+    HOOK = "hook"  # a hook that did not let the child end
+    PROGRAM = "program"  # nobody: the program told the session something, or went on by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The work of a session on one prompt, None where that is not known."""
+    """The work of a session on one prompt; `prompt` is None if unknown."""
 
     began_at: float
     prompt: Message | None = None
@@ -85,11 +84,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign."""
+    """One execution of a task in a session of its own, emitted whole after each change; texts are foreign."""
 
     source: str
-    session_id: str  # the program's own id: of the session, the agent inside it, or a call that was refused
-    parent_session: str | None  # of the run that asked; None where a human did
+    session_id: str  # the program's id of the session, of the agent inside it, or of a refused call
+    parent_session: str | None  # the session that asked; None: a human did
     state: RunState
     place: str
     started_at: float
@@ -103,16 +102,16 @@ class Run:
     prompt: Message | None = None
     prompt_missing: str = ""
     said: Message | None = None  # the last whole text of a child that has ended
-    rounds: tuple[Turn, ...] = ()  # of a session that was sent on, oldest first
+    rounds: tuple[Turn, ...] = ()  # of a session that got further prompts, oldest first
     todos: Todos | None = None
-    tokens: int | None = None  # those used so far
-    doing: Activity | None = None  # what it does, or did last; None where its store does not say
+    tokens: int | None = None  # used so far
+    doing: Activity | None = None  # its current or last activity; None if its store has none
     background: bool = False
-    process_gone: bool | None = None  # None where nobody knows
-    one_shot: bool = False  # its program ends with its turn, as far as is known: nobody sits at it
-    waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
+    process_gone: bool | None = None  # None: unknown
+    one_shot: bool = False  # its program is known to end with its turn, so that nobody sits at it
+    waiting: str = ""  # a human's part that a working run waits for, in a few words: "an answer: Which one?"
     asked_at: float | None = None  # orders the runs of one parent
-    permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
+    permits: tuple[Permit, ...] = ()  # of calls that may have been asked about, oldest first: the latest `MOST_PERMITS`
 
     @property
     def session(self) -> Session:
@@ -120,23 +119,22 @@ class Run:
 
     @property
     def packet(self) -> Handoff | None:
-        """The handoff packet that it was handed; None where it was asked in words alone, or by a human."""
+        """The handoff packet in its prompt; None if the prompt has none or came from a human."""
         return packet_in(self.prompt) if self.parent_session else None
 
     @property
     def task_id(self) -> str:
-        """That of the packet handed over, else the id of the session, which is a human's own task. `Runs.task_of` tells
-        it from that of another program."""
+        """The task id in its packet, else the session id; `Runs.task_of` distinguishes equal ids of two programs."""
         packet = self.packet
         return (packet.task_id if packet else None) or self.session_id
 
     @property
     def began_at(self) -> float:
-        """Its place among others: a clock may have been set back, the words of a parent stay in their order."""
+        """The time that orders it: its parent's asking if known, since a clock may have been set back."""
         return self.started_at if self.asked_at is None else self.asked_at
 
     def part(self, first: int, end: int) -> Run:
-        """The rounds from `first` up to, and without, `end`, as a run of their own."""
+        """Return the rounds `first` to `end` (exclusive) as a run of their own."""
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
@@ -151,7 +149,7 @@ class Run:
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """The todo that was begun last, of those that are not as `before`, else the one that was ticked last."""
+    """Return the last todo that was begun since `before`, else the last that was ticked, as an activity."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
@@ -160,7 +158,7 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
 
 
 def packet_in(message: Message | None) -> Handoff | None:
-    """The handoff packet in a text that was handed over."""
+    """Return the handoff packet in a prompt, or None."""
     reading = None if not message else message.packet or message.reading
     return reading.document if reading and isinstance(reading.document, Handoff) else None
 
@@ -169,7 +167,7 @@ def packet_in(message: Message | None) -> Handoff | None:
 
 
 class Verdict(StrEnum):
-    """The result of checking a claim. Unverifiable is never shown as if it were verified."""
+    """The result of checking a claim; an unverifiable claim is never shown as verified."""
 
     VERIFIED = "verified"
     CONTRADICTED = "contradicted"
@@ -177,7 +175,7 @@ class Verdict(StrEnum):
 
 
 class Call(NamedTuple):
-    """A use of a tool in the transcript of a run: where it stands there, and its result, and when (epoch seconds)."""
+    """A use of a tool in the transcript of a run: its place, the place of its result, and its time (epoch seconds)."""
 
     source: str
     session_id: str
@@ -187,20 +185,20 @@ class Call(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign."""
+    """A claim and its verdict; `path` (as claimed) and `detail` (the reason in words) are foreign."""
 
     kind: str
     path: str
     verdict: Verdict
     detail: str
     lines: tuple[int, int] | None = None  # 1-based, both included
-    file: str | None = None  # the path in the workspace that is meant
-    is_missing: bool = False  # it is false because nothing is there
-    call: Call | None = None  # the command that the verdict rests on
+    file: str | None = None  # the path in the workspace that it means
+    is_missing: bool = False  # it is false because the file does not exist
+    call: Call | None = None  # the command on which the verdict rests
 
 
 def merged(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims, those about one thing as one, whose kind names all of theirs: a file may be created and evidence."""
+    """Join claims about the same thing into one, whose kind lists all of theirs: a file may be created and evidence."""
     alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
     for claim in claims:
         lines = None if claim.is_missing else claim.lines
@@ -210,12 +208,12 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def is_false(claims: tuple[Claim, ...]) -> bool:
-    """Whether one of them is."""
+    """Tell whether a claim is false."""
     return overall(claims) is Verdict.CONTRADICTED
 
 
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:
-    """The verdict over all claims of a return: one lie is a lie, and without one a claim that is so is enough."""
+    """Return the verdict over all claims of a return: false if one is false, else verified if one is verified."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -226,31 +224,31 @@ def overall(claims: tuple[Claim, ...]) -> Verdict | None:
 
 
 class Rules(NamedTuple):
-    """How a tree judges."""
+    """The settings by which a tree judges."""
 
     strict: bool = True  # a return that breaks its contract counts as failed
     stale_after: float = 600.0  # seconds
-    max_retries: int = 1  # of a parent
-    low_confidence: float = 0.5  # a completed report below it asks for a review
-    demands: bool = False  # a child of a session that ends without a contract counts as failed
-    history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
+    max_retries: int = 1  # by a parent
+    low_confidence: float = 0.5  # a completed report with less confidence asks for a review
+    demands: bool = False  # a child session that ends without a contract counts as failed
+    history_before: float = float("-inf")  # a task without a sign of life since then (epoch seconds) is past
 
 
 class Seen(NamedTuple):
-    """A file holds this document now; `seq` orders observations across files, however they are interleaved later."""
+    """A file holds this document now; `seq` orders events across files, even if they arrive in another order."""
 
     seq: int
-    at: float  # since when, in epoch seconds
+    at: float  # the time of this version, in epoch seconds
     path: str  # in the workspace
     digest: str  # the sha256 of the bytes, in hex
     document: Fields
     findings: tuple[Finding, ...] = ()
     incomplete: bool = False  # it broke off in the middle, and may still be written
-    stored: bool = False  # Of a session: `path` is the key of its run, and there may be prose around the document
+    stored: bool = False  # from a session: `path` is the key of its run, and text may surround the document
 
 
 class Gone(NamedTuple):
-    """The file is gone, or holds no document any more."""
+    """A file is gone, or no longer holds a document."""
 
     seq: int
     at: float
@@ -258,7 +256,7 @@ class Gone(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it."""
+    """A file with a contract's name could not be read, or has no content of that contract."""
 
     seq: int
     at: float
@@ -267,7 +265,7 @@ class Unreadable(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The claims of the return with this digest, in this file, were held against the evidence."""
+    """The claims of the return with this digest in this file were checked against the evidence."""
 
     seq: int
     at: float
@@ -277,7 +275,7 @@ class Checked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run, whose key is `path`, is like this now, as a session store shows it; None: the store no longer has it."""
+    """A run, with the key `path`, as its session store shows it now; None: the store no longer has it."""
 
     seq: int
     at: float
@@ -286,7 +284,7 @@ class Ran(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The operator has decided, or a decision has got further. `path` is the decision's id."""
+    """The operator has decided, or a decision has reached a further stage; `path` is the decision's id."""
 
     seq: int
     at: float
@@ -295,7 +293,7 @@ class Decided(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """A request of a program is like this now; None: it is forgotten. `path` is its id."""
+    """A request of a program as it is now; None: it is forgotten. `path` is its id."""
 
     seq: int
     at: float
@@ -304,7 +302,7 @@ class Requested(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
+    """A task was put aside in the state `mark`: acknowledged, or snoozed (until a time, or until it changes)."""
 
     mark: str
     at: float
@@ -313,19 +311,19 @@ class Put(NamedTuple):
 
     @property
     def ends_at(self) -> float:
-        """When it asks again at the latest."""
+        """The latest time at which the task asks again."""
         return math.inf if self.until is None else self.until
 
 
 class Aside(NamedTuple):
-    """How a task was put aside last, and the mark that it had when it was looked at last."""
+    """The last putting aside of a task, and its mark when the operator last looked at it."""
 
     put: Put | None = None
     seen: str | None = None
 
 
 class Noted(NamedTuple):
-    """The operator has looked at a task and put it aside as this says. `path` is the task's id."""
+    """The operator has looked at a task or put it aside; `path` is the task's id."""
 
     seq: int
     at: float
@@ -334,28 +332,28 @@ class Noted(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The operator knows how things stood `at` a time: nothing from before is new."""
+    """The operator knows the state at the time `at`: nothing older is new."""
 
     seq: int
     at: float
 
 
 class Lost(NamedTuple):
-    """Nothing is known of the workspace since then: its host cannot be reached."""
+    """The workspace's host is unreachable since then, so its state is unknown."""
 
     seq: int
     at: float
 
 
 class Reached(NamedTuple):
-    """The host can be reached, and what is known of the workspace is so."""
+    """The host is reachable, and the known state of the workspace is current."""
 
     seq: int
     at: float
 
 
 class Ruled(NamedTuple):
-    """Where the workspace is, it is judged by these rules."""
+    """These rules judge the workspace on its host."""
 
     seq: int
     at: float
@@ -363,7 +361,7 @@ class Ruled(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed: what is silent for too long turns stale."""
+    """Time has passed: a task that is silent for too long turns stale."""
 
     seq: int
     at: float

@@ -1,5 +1,4 @@
-"""Linking (DESIGN.md): which task a document, a session or a request speaks of, who handed that over, and what can be
-wrong between them."""
+"""Linking (DESIGN.md): finds the task of a document, session or request, its parent, and the faults of these links."""
 
 import math
 import re
@@ -16,7 +15,7 @@ from agentwatch.delegation.decision import Action, Decision, Permit, Permitter, 
 from agentwatch.delegation.events import Gone, Ran, Requested, Run, Seen, Unreadable
 from agentwatch.delegation.task import Basis, Task
 
-MAX_VERSIONS = 256  # contents of one file that are remembered. The busiest real file seen had 104.
+MAX_VERSIONS = 256  # remembered contents of one file; the busiest real file seen had 104
 
 _KINDS = "handoff|return|todos"
 _SUFFIX = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -25,7 +24,7 @@ _EXTENSION = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECAS
 _ANSWER = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
 _FOLDERS = frozenset({"handoffs", "returns", "todos"})
 
-# `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
+# `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is a teammate's in the same directory.
 _META = (
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
     r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
@@ -37,17 +36,17 @@ Slot = tuple[str, str]
 
 
 def slot(path: str) -> Slot:
-    """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`."""
+    """Return the slot of a file; its stem is "" for general names such as `handoff.json`, `return-2.md`, `todos.md`."""
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
     name = _EXTENSION.sub("", name)
-    # Interned, for many files lie in one directory.
+    # Interned, because many files lie in one directory.
     return intern(directory), "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
 def _variant(name: str) -> str | None:
-    """The addition in the name of a return-meta file: "" for the plain name, None outside the family."""
+    """Return the addition in the name of a return-meta file: "" for the plain name, None outside the family."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
         if match:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
@@ -55,28 +54,28 @@ def _variant(name: str) -> str | None:
 
 
 def agent_of(document: Return) -> str | None:
-    """The agent that wrote a return: the last element of its delegation path, else what it calls itself."""
+    """Return the agent that wrote a return: the last element of its delegation path, else the agent it states."""
     return document.delegation_path[-1] if document.delegation_path else document.agent
 
 
 def is_under_contract(path: str) -> bool:
-    """Whether a file is a handoff or a return by its name, or by the folder that it lies in: it must be readable."""
+    """Tell whether a file must be readable: its name or folder says that it is a handoff or a return."""
     name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
     return _ANSWER.search(name) is not None or _variant(name) is not None or folder in _FOLDERS - {"todos"}
 
 
 def own_id(document: Fields) -> str | None:
-    """The task id a document states itself; what may be an example states none."""
+    """Return the task id that a document states; a checklist or a fenced return, perhaps an example, states none."""
     return None if isinstance(document, TodoList) or is_fenced(document) else document.task_id or None
 
 
 def is_fenced(document: Fields) -> bool:
-    """Whether it is a return only where it lies beside a handoff."""
+    """Tell whether it stands in a fence, so that it is a return only beside a handoff."""
     return isinstance(document, Return) and document.fenced
 
 
 def fallback_id(path: str, document: Fields) -> str:
-    """The task id of a document that states none and lies beside no handoff."""
+    """Return the task id of a document that states none and lies beside no handoff."""
     directory, stem = slot(path)
     if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
         extra = _variant(_EXTENSION.sub("", basename(path)))
@@ -86,12 +85,12 @@ def fallback_id(path: str, document: Fields) -> str:
 
 
 def in_directory(directory: str, name: str | None) -> str:
-    """The id of the task that `name` does in a task directory."""
+    """Return the id of the task called `name` in a task directory."""
     return "/".join(part for part in (directory, name) if part)
 
 
 def place_of(versions: Sequence[Seen]) -> str | None:
-    """The task directory: where the task was first handed off, else where it was first returned."""
+    """Return the task directory: that of the first handoff, else that of the first return."""
     given = (version for kind in (Handoff, Return) for version in versions if isinstance(version.document, kind))
     return next((slot(version.path)[0] for version in given), None)
 
@@ -112,22 +111,22 @@ RULES = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Finding | None, int]  # A task's parent, its basis, what is wrong with it, its order
+Link = tuple[str | None, Basis, Finding | None, int]  # a task's parent, its basis, the link's fault, and its order
 
 
 def finding_of(rule: Rule, other: str, path: str = "") -> Finding:
-    """The finding of a rule in a file; `other` is the other party: a task id, a path or a session id."""
+    """Return the finding of a rule in a file; `other` is the other party: a task id, a path or a session id."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other), path=path)
 
 
 def promises_artifacts(result: Return) -> bool:
-    """Whether all artifacts that a return names have to exist."""
+    """Tell whether all artifacts that a return names have to exist."""
     has_artifacts = result.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META)
     return has_artifacts and result.outcome is Outcome.COMPLETED
 
 
 def missing_artifacts(task: Task) -> list[Finding]:
-    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
+    """Return a finding for each checked artifact of the latest return that is missing: subagent-return, rule 6."""
     result, returned = task.result, task.latest.returned
     if not result or not returned or not promises_artifacts(result):
         return []
@@ -136,12 +135,12 @@ def missing_artifacts(task: Task) -> list[Finding]:
     return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
-# Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before.
+# The first naming of a task in a path: `seq` and id of the task that names it, and the id before it in the path.
 Named = tuple[int, str, str | None]
 
 
 def path_of(versions: Sequence[Seen]) -> Texts:
-    """The ids above a task by its latest delegation path, outermost first; none where a packet names the parent."""
+    """Return the ids above a task by its latest delegation path, outermost first; () if a packet names the parent."""
     ids: Texts | None = None
     for version in reversed(versions):
         document = version.document
@@ -155,7 +154,7 @@ def path_of(versions: Sequence[Seen]) -> Texts:
 
 
 def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
-    """The tasks that stand in delegation paths."""
+    """Return the tasks that delegation paths name."""
     named: dict[str, Named] = {}
     for task in tasks:
         above, seq = None, task.place.first_seq or 0
@@ -170,21 +169,21 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
 def find_links(
     tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
 ) -> Iterator[tuple[Task, Link]]:
-    """The links of all tasks, by their places and by the tasks that sessions execute; some may make a cycle."""
-    only: dict[str, str | None] = {}  # by directory, its task; one with several is a collection, and encloses none
+    """Yield the link of each task, by its place and by the tasks that sessions execute; links may form a cycle."""
+    only: dict[str, str | None] = {}  # by directory: its task, or None if it has several, so that it encloses no task
     for task_id, task in tasks.items():
         if (directory := task.place.directory) is not None:
             only[directory] = None if directory in only else task_id
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, file, first_seq = task.place
         first_seq = named[task_id][0] if first_seq is None else first_seq
-        # An id is that of its own program's task, if there is one.
+        # An id means the task of its own program, if there is one.
         program = f"#{asked_by[0][0]}" if asked_by else ""
         stated = f"{stated}{program}" if stated and f"{stated}{program}" in tasks else stated
         if stated == task_id:
             yield task, (None, Basis.NONE, finding_of(SELF_PARENT, task_id, file), first_seq)
             continue
-        # The longest dotted prefix of its id that is a task.
+        # The longest dotted prefix of its id that is a task's id.
         prefix = task_id.removesuffix(program).rpartition(".")[0]
         while prefix and prefix not in tasks:
             prefix = prefix.rpartition(".")[0]
@@ -208,7 +207,7 @@ def find_links(
 
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
-    """The tasks that stand above themselves."""
+    """Return the tasks that are their own ancestors."""
     seen: set[str] = set()
     cycles: list[str] = []
     for start in tasks:
@@ -223,60 +222,60 @@ def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
     return cycles
 
 
-# Every document that was ever there
+# Files
 
 
 _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
-# By whether they are gone and slot or directory: when they were first seen, and their task.
+# By (whether gone, slot or directory) of handoffs: the `seq` of their first version, and their task.
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
 
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """The contents of one file, oldest first, and the task that each speaks of."""
+    """The contents of one file, oldest first, and the task of each."""
 
     path: str
     slot: Slot
     directory: str
     versions: tuple[Seen, ...] = ()
     tasks: _Tasks = ()
-    settled: _Tasks = ()  # those of the first versions, for the file or its handoff is gone
-    kind: object = None  # None where all versions name their task, and none is a handoff
+    settled: _Tasks = ()  # tasks of the first versions, fixed because the file or its handoff is gone
+    kind: object = None  # None if all versions name their task and none is a handoff
 
 
 class Files:
-    """Every document that was ever there, and its earlier contents, by file and by task."""
+    """Every document ever seen, and its earlier contents, by file and by task."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, list[_File]](list)  # by the directory of their slots
         self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, Gone] = {}
-        self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
+        self._heirs: dict[str, str] = {}  # by files that are gone: the file that each was renamed to
         self._unread: dict[str, Unreadable] = {}
-        # Since the last assignment
+        # Changed since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
 
     def versions(self, task_id: str) -> tuple[Seen, ...]:
-        """The versions that speak of a task, in the order they were observed."""
+        """Return the versions of a task's documents, in the order they were observed."""
         files = [self._files[path] for path in self._paths.get(task_id, ())]
         each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
         return tuple(sorted((version for version, task in each if task == task_id), key=attrgetter("seq")))
 
     def tasks_of(self, path: str) -> set[str]:
-        """The tasks that the versions of a file speak of."""
+        """Return the tasks to which the versions of a file belong."""
         return {task for task in self._files[path].tasks if task is not None} if path in self._files else set()
 
     def is_gone(self, path: str) -> bool:
-        """Whether a file whose contents are remembered is not there any more."""
+        """Tell whether a file is gone whose contents are remembered."""
         return path in self._gone
 
     def deleted_at(self, versions: Sequence[Seen]) -> float | None:
-        """Since when none of the files of a task that has these versions is there (epoch seconds); None: one is."""
+        """Return since when all files of these versions are gone (epoch seconds); None if one is there."""
         paths = {version.path for version in versions}
         return max(self._gone[path].at for path in paths) if paths and paths <= self._gone.keys() else None
 
@@ -284,7 +283,7 @@ class Files:
 
     @property
     def notices(self) -> list[Finding]:
-        """Findings of files that belong to no task, by their names."""
+        """Findings of files that belong to no task, sorted by path."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
         unread = [one for one in self._unread.values() if slot(one.path) not in taken]
         placed = [replace(one.finding, path=one.path) for one in unread]
@@ -297,7 +296,7 @@ class Files:
         return sorted(placed, key=attrgetter("path"))
 
     def refuse(self, path: str, event: Unreadable | None) -> None:
-        """A file cannot be read; None: it can, or is gone."""
+        """Note that a file cannot be read; None: it can be read, or is gone."""
         if not self._unread.pop(path, None) and not event:
             return
         near = slot(path)
@@ -308,7 +307,7 @@ class Files:
                 self._concerned |= dict.fromkeys(file.tasks)
 
     def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
-        """The files of a task that has these versions, and those beside them, that cannot be read."""
+        """Return the unreadable files beside these versions of a task."""
         slots = {slot(version.path) for version in versions} if self._unread else set()
         return sorted((one for one in self._unread.values() if slot(one.path) in slots), key=attrgetter("path"))
 
@@ -319,7 +318,7 @@ class Files:
         self._changed[file.slot[0]] = None
 
     def see(self, seen: Seen) -> None:
-        """A file has this content now."""
+        """Store the current content of a file."""
         path, document = seen.path, seen.document
         self.refuse(path, None)
         if not (file := self._files.get(path)):
@@ -334,7 +333,7 @@ class Files:
         # A return that was written later may answer a newer handoff.
         if not last or not is_same or (isinstance(document, Return) and seen.at > last.at):
             if last and type(last.document) is not type(document):
-                # It is something else now.
+                # The file holds another kind of document now.
                 file.versions, file.settled = (), ()
             elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
@@ -348,7 +347,7 @@ class Files:
             self._give(file, self._tasks_for(file, {}, is_alone=False))
 
     def forget(self, gone: Gone) -> None:
-        """The file is gone."""
+        """Note that a file is gone."""
         path = gone.path
         self.refuse(path, None)
         if not (file := self._files.get(path)):
@@ -361,13 +360,13 @@ class Files:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
 
-    # Their owners
+    # The tasks of files
 
     def assign(self) -> list[str]:
-        """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
+        """Assign all versions to tasks again if something changed; return the ids of the tasks concerned."""
         lost = {path: gone.seq for path, gone in self._gone.items() if path not in self._heirs} if self._changed else {}
         self._assign_changed()
-        # By the digests of these: since when, until when, and where they were held.
+        # By the digests of lost files: (since when, until when, path) of each file with that content.
         held: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
         for file in self._files.values() if lost else ():
             gone_at = self._gone[file.path].seq if file.path in self._gone else math.inf
@@ -377,7 +376,7 @@ class Files:
                     held[version.digest].append((version.seq, end, file.path))
         for path, at in lost.items():
             last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
-            # It was renamed to the file that held its last content then or next, if nothing else holds its task.
+            # It was renamed to the file that held its content then or next, if no other file holds its task.
             heirs = [(max(since, at), other) for since, end, other in held[last.digest] if end > at]
             if heirs and not any(
                 (isinstance(version.document, Handoff) and version.path not in self._gone)
@@ -391,7 +390,7 @@ class Files:
                 heir = self._heirs[heir]
             tasks = self._files[heir].tasks[-1:] * len(file.versions)
             if file.kind is Handoff and file.tasks != tasks:
-                # Others may belong to it.
+                # Other files may belong to it.
                 self._changed[file.slot[0]] = None
             self._give(file, tasks)
         self._assign_changed()
@@ -409,7 +408,7 @@ class Files:
                     for place in (file.slot, file.directory):
                         handoffs[is_gone, place].append((file.versions[0].seq, file.tasks[-1]))
                 elif file.kind is not None and not is_gone:
-                    # A checklist and a return in one directory are no rivals.
+                    # A checklist and a return in one directory do not compete.
                     others[file.kind, file.directory] += 1
             for file in files:
                 if file.kind not in (None, Handoff) and file.path not in self._gone:
@@ -429,10 +428,10 @@ class Files:
                 task = _owner(file, handoffs, is_alone=is_alone and may_be)
             is_sure = document.recognised and not is_fenced(document)
             if task is None and not (is_sure or isinstance(document, Handoff)):
-                # The file still speaks of its task of before; without one it is no task.
+                # The file keeps its task of before; if it had none, it is no task.
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
-                # A checklist beside no handoff may be anybody's.
+                # A checklist without a handoff may be anybody's.
                 task = fallback_id(file.path, document)
             tasks.append(task)
         return tuple(tasks)
@@ -448,7 +447,7 @@ class Files:
 
 
 def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
-    """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one there."""
+    """Return the task of the handoff for a file without an id: the one of the same stem, else the only one nearby."""
     for is_gone in (False, True):
         around, only = (handoffs.get((is_gone, place), ()) for place in (file.slot, file.directory))
         if around or (is_alone and len(only) == 1):
@@ -456,26 +455,26 @@ def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
     return None
 
 
-# Every run and request
+# Runs and requests
 
 
 class Runs:
-    """All runs that were observed, by the task and the session that they execute, and by the session that asked."""
+    """All observed runs, by task, by session, and by the session that asked."""
 
     def __init__(self) -> None:
-        self.all: dict[str, Ran] = {}  # those observed first first
-        self.executing: dict[Session, str] = {}  # by session, the task that it executes
+        self.all: dict[str, Ran] = {}  # in the order first observed
+        self.executing: dict[Session, str] = {}  # by session: the task that it executes
         self._paths: dict[Texts, Texts] = {}
-        self._decided: dict[str, str] = {}  # by decision, the task that it is about
+        self._decided: dict[str, str] = {}  # by decision: the task that it is about
 
     def _named_by(self, run: Run) -> str:
-        """The task that a run was asked for. One that was asked in words goes on with the task of the decision that
-        they name: a program that cannot send on a child begins another."""
+        """Return the task of a run: that of the decision which a prompt without a packet names, else the run's own. A
+        program that cannot send a child on begins another run."""
         named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
         return self._decided.get(named or "", run.task_id)
 
     def decide(self, decision_id: str, task_id: str) -> set[str]:
-        """A decision about a task is known. Returns the tasks that this concerns beside it."""
+        """Note the task of a decision; return the other tasks that this concerns."""
         if self._decided.get(decision_id) == task_id:
             return set()
         prompts = ((ran, ran.run.prompt) for ran in self.all.values() if ran.run)
@@ -485,21 +484,21 @@ class Runs:
         return set[str]().union(*concerned, *map(self.see, again))
 
     def known(self, key: str) -> Run | None:
-        """A run as it was last seen."""
+        """Return a run as last seen, or None."""
         ran = self.all.get(key)
         return ran.run if ran else None
 
     def _first(self, task_id: str) -> str:
-        """The program that used an id first: its task has it bare."""
+        """Return the program that used an id first: its task keeps the bare id."""
         return next((run.source for run, _ in self._of("task", task_id)), "")
 
     def task_of(self, run: Run) -> str:
-        """The task that a run executes: programs share none, so all but the first stand behind an id that they use."""
+        """Return the task of a run; programs share no task, so all but the first to use an id get a suffix."""
         named = self._named_by(run)
         return named if self._first(named) in ("", run.source) else f"{named}#{run.source}"
 
     def of_task(self, task_id: str) -> list[Ran]:
-        """The runs of a task, in the order in which they began."""
+        """Return the runs of a task, in the order in which they began."""
         bare, _, program = task_id.rpartition("#")
         ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
         return [ran for one, source in ways.items() for run, ran in self._of("task", one) if run.source == source]
@@ -509,11 +508,11 @@ class Runs:
         return sorted(known, key=lambda both: (both[0].began_at, both[1].path))
 
     def of_session(self, session: Session) -> list[Run]:
-        """The runs of a session, in the order in which they began: there is one, as a rule."""
+        """Return the runs of a session, mostly one, in the order in which they began."""
         return [run for run, _ in self._of("session", *session)]
 
     def below(self, session: Session) -> Iterator[Run]:
-        """The runs that a session asked for, and those that these did, each behind the one that asked."""
+        """Yield the runs below a session, each after the run that asked for it."""
         pending, seen = [session], {session}
         while pending:
             for run, _ in self._of("asked by", *pending.pop()):
@@ -523,7 +522,7 @@ class Runs:
                     yield run
 
     def see(self, ran: Ran) -> set[str]:
-        """A run is like this now. Returns the tasks that this concerns."""
+        """Store a run as it is now; return the tasks that this concerns."""
         path, before, run = ran.path, self.known(ran.path), ran.run
         if not run:
             self.all.pop(path, None)
@@ -536,7 +535,7 @@ class Runs:
         concerned = set[str]()
         for one in filter(None, (before, run)):
             same = [other for other, _ in self._of("task", self._named_by(one))]
-            # Where programs use one id, which of them has it bare may be different now.
+            # If programs use the same id, another one of them may have the bare id now.
             for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
                 # Its requests belong to the task that it executes, if that is known.
                 concerned |= {self._named_by(each), each.session_id, self.executing.pop(each.session, each.session_id)}
@@ -553,7 +552,7 @@ class Runs:
 
 
 def after(before: Requested | None, requested: Requested) -> Requested:
-    """Merge a request with a later report of it: it ends once."""
+    """Merge a request with a later report of it; its first end stays."""
     known, request = before.request if before else None, requested.request
     if not known or not request or known.is_open or request.is_open:
         return requested
@@ -562,19 +561,19 @@ def after(before: Requested | None, requested: Requested) -> Requested:
 
 
 class Requests:
-    """All requests that were observed, by the sessions that ask, and the decisions about them."""
+    """All observed requests, by the sessions that ask, and the decisions about them."""
 
     def __init__(self, runs: Runs):
         self._runs = runs
-        self.offered: dict[str, Requested] = {}  # every request as its holder told it last
+        self.offered: dict[str, Requested] = {}  # every request as its holder last reported it
         self.decided: dict[str, Decision] = {}
 
     def asker(self, session: Session) -> str:
-        """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
+        """Return the task of a session's requests; if it is not known yet, it will have the session's id."""
         return self._runs.executing.get(session, session[1])
 
     def see(self, requested: Requested) -> list[str]:
-        """A request is like this now. Returns the tasks that this concerns."""
+        """Store a request as it is now; return the tasks that this concerns."""
         path, before = requested.path, self.offered.pop(requested.path, None)
         known, request = before.request if before else None, after(before, requested).request
         if request:
@@ -582,13 +581,13 @@ class Requests:
         return [self.asker(one.session) for one in (known, request) if one]
 
     def decide(self, decision: Decision) -> list[str]:
-        """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
+        """Store a decision about a request; return the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
         offered = self.offered.get(decision.decision_id)
         return [self.asker(offered.request.session)] if offered and offered.request else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
-        """The requests of a task as they stand: the most pressing first, those that have ended last."""
+        """Return the current requests of a task: the most urgent first, the ended ones last."""
         every = (one.request for one in self.offered.values())
         asked = [one for one in every if one and self.asker(one.session) == task_id]
         permits, stand = dict[str, Permit](), list[Request]()
@@ -602,8 +601,8 @@ class Requests:
         return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
-        # Those whose call is known come first; of one call, the last: what became of it shows after that.
+        """Return the program's record of each request; a record belongs to one request, the earlier to the earlier."""
+        # Requests with a known call come first; of one call, the latest request, since the record came after it.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         for request in sorted(
@@ -625,7 +624,7 @@ def _is_of(permit: Permit, request: Request) -> bool:
 
 
 def _stands(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
-    """A request with what the ledger and the program's records say of it beside its holder."""
+    """Return a request updated from the ledger and the program's records."""
     stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
     is_told = stage is RequestStage.DELIVERED
     if decision:
@@ -647,12 +646,12 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
         stage, by = RequestStage.DELIVERED, request.by or by
     elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
-    # Else nobody answers it any more; what was decided came too late.
+    # Otherwise nobody answers it any more, and a decision came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
 
 
 def _came_of(permit: Permit, decision: Decision) -> bool:
-    """Whether what the program recorded is what was decided, as far as it says so."""
+    """Tell whether the program's record agrees with the decision, as far as the record says."""
     is_denied = decision.action is Action.DENY
     if permit.by in (Permitter.PERSON, Permitter.RULE) or permit.allowed is is_denied:
         return False

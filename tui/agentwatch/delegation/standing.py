@@ -1,6 +1,7 @@
-"""How a task stands by its attempts and those below it, and since when: the one state and the one age that every face
-shows; what it asks the operator; and the retries left (error-propagation: total attempts = 1 + max_retries). Pure.
-Quoted texts are foreign, unsanitised."""
+"""The state of a task by its attempts and those below, its beginning, its question to the operator, and its retries.
+
+The retries follow error-propagation: total attempts = 1 + max_retries. Pure; quoted texts are foreign, unsanitised.
+"""
 
 import math
 import re
@@ -40,9 +41,9 @@ _ASKS = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # Kinds of claims that the handoff makes
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims that come from the handoff
 
-FITTER = "fitter"  # the mode that a line fault is escalated to
+FITTER = "fitter"  # the mode to which a line fault is escalated
 
 MITIGATED_MAX_RETRIES = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
@@ -50,17 +51,17 @@ HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
 
 
 def is_final(version: Seen | None) -> bool:
-    """Whether a return says something about the end: an early marker (`in_progress`) does not."""
+    """Tell whether a return says something about the end; an early marker (`in_progress`) does not."""
     document = version.document if version else None
     return isinstance(document, Return) and document.outcome is not Outcome.WORKING
 
 
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
-    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
+    """Return the state of an attempt by its handoff, return and run; `strict` and `demands` are as in `Rules`."""
     returned, result, run = attempt.returned, attempt.result, attempt.run
     if strict and (answers_another_session(attempt) or attempt.rival):
         return State.INVALID
-    # Whatever a run that failed had said by then, it is not what it was asked for.
+    # The words of a failed run are not the return that it was asked for.
     if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
         if run.state is not RunState.ENDED:
             return State.BLOCKED if run.waiting else State(run.state.value)
@@ -75,13 +76,13 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
 
 
 def answers_another_session(attempt: Attempt) -> bool:
-    """subagent-return, validation rule 4: the session id must match the one of the delegation."""
+    """Tell whether the session ids of handoff and return differ: subagent-return, validation rule 4."""
     sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
     return len(sessions - {None}) > 1
 
 
 def own_state(task: Task) -> State:
-    """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
+    """Return the state by the latest attempt: a decision outranks its return, and an open request blocks it."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -95,7 +96,7 @@ def own_state(task: Task) -> State:
 
 
 def agent_of(task: Task) -> str | None:
-    """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
+    """Return the agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
     run, packet, result = task.run, task.packet, task.result
     if not run and not result and not packet:
         return None if task.requests else task.task_id.rpartition("/")[2]
@@ -104,13 +105,13 @@ def agent_of(task: Task) -> str | None:
 
 
 def title(task: Task) -> str:
-    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
+    """Return the short name of a task, never blank, foreign and unsanitised; names from ids are unambiguous."""
     task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
     name = basename(task_id) or task_id
     if parent and task_id.startswith(parent + "."):
         name = task_id[len(parent) + 1 :]
     elif task.shared_id in (packet and packet.task_id, result and result.task_id):
-        # A document itself gives this id: then a slash in it separates nothing.
+        # A document states this id, so a slash in it separates nothing.
         name = task_id
     elif run:
         words = run.prompt.opening if run.prompt and task.is_session else ""
@@ -127,25 +128,25 @@ def title(task: Task) -> str:
 
 
 def why(task: Task) -> str:
-    """Why the task has its state: what was seen that made it so."""
+    """Return the reason for the state of a task: the facts that led to it."""
     words = _why(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what was decided about it has expired"
     if fault := task.handoff_fault:
         words += f"; its handoff breaks the contract: {fault}"
-    # Interned, for a hundred thousand tasks have one of a few reasons.
+    # Interned, because a hundred thousand tasks share a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
 
 def process_words(run: Run | None) -> str:
-    """Whether the process of a run still runs."""
+    """Return in words whether the process of a run still runs."""
     if not run or run.process_gone is None:
         return "whether its process still runs is not known"
     return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
 
 
 def dispute(task: Task) -> str | None:
-    """That two returns of the latest attempt say different things; None where they do not."""
+    """Return in words that two returns of the latest attempt contradict each other, or None."""
     attempt, result = task.latest, task.result
     if not attempt.rival or not attempt.returned or not result:
         return None
@@ -207,23 +208,23 @@ def _why_of_run(task: Task, run: Run) -> str:
     return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]
 
 
-# With those below, and since when
+# The state with the tasks below, and its beginning
 
 
-# Seconds for which the turn is the operator's after a session has ended its own, where nobody knows of its process.
+# Seconds for which it is the operator's turn after a session has ended its own, if its process is unknown.
 IDLE = 3_600.0
 
-# Tools, in small letters, with which an agent hands work on, and which return when that is done.
+# Tools (in lower case) by which an agent hands work on, and which return when that work is done.
 _HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 
 
 def state_with_below(task: Task) -> State:
-    """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
+    """Return the state with the tasks below: a task that handed work on is working, a mere name as the most urgent."""
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     if task.deleted and task.own_state in (State.SUBMITTED, State.WORKING) and not task.open_below:
-        # Whoever handed it out has taken it back.
+        # The party that handed it out has taken it back.
         return State.CANCELED
     if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
         return State.WORKING
@@ -231,16 +232,16 @@ def state_with_below(task: Task) -> State:
 
 
 def is_process_gone(task: Task) -> bool:
-    """Whether a task works, and its process is gone."""
+    """Tell whether a task is working, but its process is gone."""
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    # A sign of the task itself, a minute after the last one of its session, says that somebody works on it.
+    # A sign of the task a minute after the last one of its session shows that somebody works on it.
     return task.updated_at <= run.updated_at + 60.0
 
 
 def silent_from(task: Task, seconds: float) -> float:
-    """When a working task has been silent for so long, with all below it; infinity if it waits, or does not work."""
+    """Return when a working task and those below will have been silent for `seconds`; infinity if it waits or rests."""
     if task.state is not State.WORKING:
         return math.inf
     if task.run and task.run.process_gone:
@@ -250,12 +251,12 @@ def silent_from(task: Task, seconds: float) -> float:
 
 
 def is_handing_on(doing: Activity | None) -> bool:
-    """Whether an agent does nothing but wait for those to whom it has handed work."""
+    """Tell whether an agent only waits for those to whom it has handed work."""
     return not doing or (doing.kind is ActivityKind.TOOL and not doing.over and doing.what.casefold() in _HAND_ON)
 
 
 def shown_of(task: Task, now: float, stale_after: float) -> Shown:
-    """How a task is shown: by what was decided and returned, what is asked, its process, and who works."""
+    """Return the shown state of a task: by decision, return, requests, process, and the tasks at work."""
     state, counts = task.state, task.below.counts if task.below else ()
     if task.inferred and state is not State.UNKNOWN:
         return max((one.shown for one in counts), key=lambda one: one.urgency, default=Shown(state))
@@ -277,7 +278,7 @@ def shown_of(task: Task, now: float, stale_after: float) -> Shown:
 
 
 def _works_itself(task: Task, line: float) -> bool:
-    """Whether a task with others below has given a sign of work of its own since a time, and after theirs."""
+    """Tell whether a task with others below has worked itself since `line`, and after their last sign."""
     if task.own_state is not State.WORKING or task.updated_at < line:
         return False
     if task.run:
@@ -286,18 +287,18 @@ def _works_itself(task: Task, line: float) -> bool:
 
 
 def idle_until(task: Task) -> float:
-    """Until when the turn is the operator's, of a session that has ended its own."""
+    """Return the end of the operator's turn, which began when the session ended its own."""
     run = task.run
     if not run or run.process_gone or run.one_shot:
         return -math.inf
     return math.inf if run.process_gone is False else (run.ended_at or run.updated_at) + IDLE
 
 
-# Since when
+# Beginnings of states
 
 
 def since_of(task: Task, children: Sequence[Task]) -> float | None:
-    """When a task came to stand as it is shown (epoch seconds); None where no sign of that is known."""
+    """Return when a task reached its shown state (epoch seconds); None if unknown."""
     since = task.lost_since if task.shown is Shown.UNKNOWN else _since(task, children)
     return task.alive_at if since is None else since
 
@@ -305,7 +306,7 @@ def since_of(task: Task, children: Sequence[Task]) -> float | None:
 def _since(task: Task, children: Sequence[Task]) -> float | None:
     shown, latest, run = task.shown, task.latest, task.run
     if task.inferred:
-        # One that goes on or went wrong is enough to stand so; the others do when the last one of them does.
+        # The first child at work or gone wrong determines the state; otherwise the last child to end does.
         pick = min if shown.urgency > Shown.FALSE.urgency else max
         return pick(_known(one.since for one in children if one.shown is shown), default=None)
     if (decided := decided_at(task)) is not None:
@@ -318,7 +319,7 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
         case Shown.WORKING:
             return _works_since(task, children)
         case Shown.WAITING:
-            # Since the last one has stopped, and not before there was one to wait for.
+            # It waits since the last one has stopped, but not before there was a child to wait for.
             own = task.updated_at if not run else task.did.at if task.did else None
             given = (one.attempts[0].started_at for one in children if one.shown.is_open and one.attempts)
             first = min(_known(given), default=None)
@@ -339,7 +340,7 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
 
 
 def ended_at(attempt: Attempt) -> float | None:
-    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
+    """Return when an attempt ended (epoch seconds): with its return, its run or a decision; None if unknown."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
         if returned:
@@ -350,14 +351,14 @@ def ended_at(attempt: Attempt) -> float | None:
 
 
 def _stopped_at(task: Task) -> float | None:
-    """When a task stopped to work; None where it never began."""
+    """Return when a task stopped working; None if it never began."""
     if task.shown is not Shown.SUBMITTED:
         return task.ended_at or task.since
     return ended_at(task.attempts[-2]) if len(task.attempts) > 1 else None
 
 
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:
-    """When the work that goes on began, or went on after an answer."""
+    """Return when the current work began, or went on after an answer."""
     run, latest = task.run, task.latest
     began = latest.began_at
     if run and task.is_session and run.rounds:
@@ -365,7 +366,7 @@ def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
     working = (one for one in children if one.shown is Shown.WORKING and one.since)
     first = min(working, key=lambda one: one.since or 0.0, default=None)
-    # A child that began while it worked is a part of that; one that went on after an answer has held it up until then.
+    # A child that began while its parent worked is part of that work; a child that was answered resumes work only then.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
         return own
@@ -377,22 +378,22 @@ def _known(times: Iterable[float | None]) -> list[float]:
 
 
 def decided_at(task: Task) -> float | None:
-    """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
+    """Return when the operator decided that a task has its state (epoch seconds); None if its files determine it."""
     decision = task.binding
     state = SPECS[decision.action].state if decision else None
-    # An acceptance leaves it as its return has it, and an open request stands above that.
+    # An acceptance leaves the state of the return, and an open request outranks it.
     return decision.at if decision and (state == task.own_state or not (state or task.request)) else None
 
 
-# Asks
+# Questions to the operator
 
 
-_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # the states that ask, by rank
+_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # states that ask, by rank
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """Open requests first, then blocked, gone, false, failed, invalid and the rest; of equal ones who holds up most,
-    then who has asked last. Those out of reach come behind all others."""
+    """Return the sort key: open requests, then blocked, gone, false, failed, invalid, the rest; unreachable hosts last.
+    Equal ones: first the task that holds up most others, then the one that asked last."""
     request, is_lost, kinds = task.request, task.lost_since is not None, (*_BLOCKING, task.shown)
     if request and request.waits_for_operator and not is_lost:
         return 0, *request.rank
@@ -401,7 +402,7 @@ def queue_rank(task: Task) -> tuple[float, ...]:
 
 
 def ask(task: Task, low_confidence: float) -> str | None:
-    """The one question the operator has to answer for this task, None where there is none."""
+    """Return the one question that the operator has to answer for this task, None if there is none."""
     result, latest, state = task.result, task.latest, task.own_state
     if (request := task.request) and state is State.BLOCKED:
         waiting = sum(one.waits_for_operator for one in task.requests)
@@ -446,10 +447,10 @@ def ask(task: Task, low_confidence: float) -> str | None:
 
 
 def request_words(request: Request) -> str:
-    """The question of a request, in a line: the very command, patch or path, visibly cut."""
+    """Return the question of a request in one line: the exact command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or not query:
-        # Before the command, which may be long: what is cut off must not be that there is more to it.
+        # Before the command, which may be long: the cut must not hide that there are further arguments.
         beside = f" + {_cut(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
         words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
@@ -468,7 +469,7 @@ def _cut(text: str, longest: int = 300) -> str:
 
 
 def is_past(task: Task, line: float) -> bool:
-    """Whether there was no sign of life since then, and no decision that is to be carried out."""
+    """Tell whether there was no sign of life since `line`, and no decision that still has to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run and task.run.process_gone is False):
         return False
@@ -480,7 +481,7 @@ def is_past(task: Task, line: float) -> bool:
 
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
-    # Claims of the child come first: it need have said nothing of what the handoff demands.
+    # Claims of the child come first: it may have said nothing about the demands of the handoff.
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
@@ -512,7 +513,7 @@ def _ask_after_failure(task: Task) -> str:
 
 
 def gone_words(task: Task, when: str = "") -> str:
-    """The question of a task whose process is gone; `when` is in words ("12m ago")."""
+    """Return the question of a task whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
@@ -522,36 +523,36 @@ def gone_words(task: Task, when: str = "") -> str:
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
-    """Whether a task whose process is gone asks what to do. A process may run many: the topmost one asks, once."""
+    """Tell whether a task without its process asks; a process may run many tasks, and only the topmost asks."""
     return task.gone and not task.past and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:
-    """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
-    # Which claims are false changes with every file that the agents write, and how much of something with every look.
+    """Return a short mark of a task: its attempt, state, and a digest of its question and of that question's facts."""
+    # The list of false claims changes with every written file, and numbers change with every look.
     question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
     latest, run = task.latest, task.run
     files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
     if run:
-        # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
+        # It may wait or lose its process twice in the same way; only the time distinguishes the two.
         is_at_rest = run.waiting or task.gone
         facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
     for decision in latest.decisions[-1:]:
         facts += [decision.decision_id, decision.at, decision.expired, decision.over]
-    # An answer to one asks the operator again about those that are left: too often is better than never.
+    # After one answer the remaining requests ask again: too often is better than never.
     facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{task.attempt} {task.own_state} {digest}"
 
 
 def changed_at(task: Task) -> float:
-    """When a task became what it is, as far as it says so, in epoch seconds."""
+    """Return when a task last changed, as far as it says so, in epoch seconds."""
     return max(task.updated_at, task.ended_at or 0.0, task.verdict_at or 0.0)
 
 
 def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
-    """Heed how a task was put aside, and whether it is new to the operator, as long as it has the mark that it had."""
+    """Set whether a task is acknowledged, snoozed and seen, as long as it still has its former mark."""
     put, seen = aside
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
@@ -571,21 +572,21 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
 
 
 def budget(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
-    """How many retries the policy leaves a task."""
+    """Return the retries that the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
     return Retry(allowed, max(allowed - _used(task), 0), recommended, hint, bool(restored))
 
 
 def budget_words(retry: Retry) -> str:
-    """`1 retry left`, `1 of 2 retries left`."""
+    """Return `1 retry left` or `1 of 2 retries left`."""
     if retry.remaining == retry.max_retries:
         return f"{retry.remaining} {'retry' if retry.remaining == 1 else 'retries'} left"
     return f"{retry.remaining} of {retry.max_retries} retries left"
 
 
 def is_retry(action: Action, attempt: Attempt) -> bool:
-    """Whether what follows is a retry: not after an answer to a blocked child, nor of a part that is to be resumed."""
+    """Tell whether the next attempt is a retry: not after an answer to a blocked child, nor when a part is resumed."""
     is_answer = action is Action.RESPOND and attempt.state is State.BLOCKED
     return action in SENDS_ON and not (is_answer or _is_to_be_resumed(attempt))
 
@@ -595,51 +596,51 @@ def _is_to_be_resumed(attempt: Attempt) -> bool:
 
 
 def calls_fitter(action: Action, mode: str | None) -> bool:
-    """Whether a decision hands a task to the fitter, whose end is the end of the decision."""
+    """Tell whether a decision hands a task to the fitter; when the fitter ends, the decision is over."""
     return action is Action.ESCALATE and mode == FITTER
 
 
 def is_restored(task: Task) -> bool:
-    """Whether a fitter was called for the latest attempt, and has restored the line."""
+    """Tell whether a fitter was called for the latest attempt, and has restored the line."""
     return task.decision is not None and task.decision.restored
 
 
 def mitigated(task: Task) -> Retry:
-    """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
+    """Return the retries that the policy leaves a task with a material mitigation."""
     allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
     return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
 
 
 def is_line_fault(task: Task) -> bool:
-    """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
+    """Tell whether the line is at fault, not the work: a fitter restores it, then the station gets one more retry."""
     code = task.result.error_code if task.result else None
     return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 
 
 def failed_alike(task: Task) -> bool:
-    """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
+    """Tell whether the last two attempts failed in the same way, so that a retry would probably fail, too."""
     failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in HAVE_FAILED and attempt.result]
     reasons = {one.error_code or one.error_message or one.summary for one in failed}
     return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
 
 
 def _used(task: Task) -> int:
-    """How many retries were begun or decided."""
-    # One that was decided about a return that was rewritten since is used up as well: the ledger keeps it.
+    """Count the retries that were begun or decided."""
+    # A retry decided about a return that was rewritten since counts, too: the ledger keeps it.
     rewritten = sum(one.action is Action.RETRY and not one.expired for one in task.latest.superseded)
     decided = task.binding is not None and is_retry(task.binding.action, task.latest)
     return _begun(task) + decided + rewritten
 
 
 def _begun(task: Task, until: float = math.inf) -> int:
-    """How many retries were begun until then."""
+    """Count the retries that were begun until a time."""
     # Attempts whose files were rewritten before anybody looked are known by their number only.
     last = task.attempts[0].number - 1 if task.attempts else 0
     for one in task.attempts:
         seen_at = one.returned.at if one.returned else 0.0
         if (seen_at if one.started_at is None else one.started_at) <= until:
             last = one.number
-    # An attempt after a question was no retry, as far as can be seen, unless the operator decided one.
+    # An attempt after a question counts as no retry, unless the operator decided one.
     others = sum(
         _is_to_be_resumed(one)
         or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))
@@ -650,7 +651,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
 
 
 def overrun_of(task: Task) -> list[Finding]:
-    """That a task was retried more often than the policy allows."""
+    """Return a finding if a task was retried more often than the policy allows."""
     attempts, allowed = task.attempts, task.retry.max_retries
     retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
     handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}

@@ -1,4 +1,4 @@
-"""Tasks: the nodes of the delegation tree, as the faces read them."""
+"""Tasks: the nodes of the delegation tree, as the faces (screen, commands, reports) read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, V
 
 
 class Shown(StrEnum):
-    """How a task stands on every face, least urgent first. `is_open`: somebody works on it, or waits for it."""
+    """The state of a task that faces show, least urgent first; `is_open`: somebody works on it, or waits for it."""
 
     glyph: str
     word: str
@@ -24,17 +24,17 @@ class Shown(StrEnum):
 
     CANCELED = "canceled", "–"
     COMPLETED = "completed", "✓"
-    IDLE = "idle", "◉", False, "your turn"  # a session that a human began and that has ended its turn
+    IDLE = "idle", "◉", False, "your turn"  # a session begun by a human that has ended its turn
     PARTIAL = "partial", "◑"
-    FALSE = "false", "⚑"  # it says that it is done, and a claim is false
+    FALSE = "false", "⚑"  # it says that it is done, but a claim is false
     UNKNOWN = "unknown", "?", True
     SUBMITTED = "submitted", "○", True
-    WAITING = "waiting", "◇", True  # for those below it, of whom nobody works
+    WAITING = "waiting", "◇", True  # it waits for tasks below it, none of which is at work
     WORKING = "working", "◐", True
     RETRYING = "retrying", "↻", True
     ESCALATED = "escalated", "↑", True
-    SILENT = "silent", "◌", True  # it works, and nothing was heard of it for too long
-    GONE = "gone", "⊘", True  # it worked, and its process is known to be gone
+    SILENT = "silent", "◌", True  # it is working, but was silent for too long
+    GONE = "gone", "⊘", True  # it was working, and its process is known to be gone
     BLOCKED = "blocked", "■", True
     FAILED = "failed", "✗"
     INVALID = "invalid", "‼"
@@ -47,7 +47,7 @@ class Shown(StrEnum):
 
 
 class State(StrEnum):
-    """Where a task stands by its files, runs and decisions, least urgent first."""
+    """The state of a task by its files, runs and decisions, least urgent first."""
 
     CANCELED = "canceled"
     COMPLETED = "completed"
@@ -65,18 +65,18 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
-# States that say what goes on: while the host cannot be reached, nobody knows that.
+# States of current activity: they are unknown while the host cannot be reached.
 AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 
 _GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
 
 T = TypeVar("T")
 
-BETWEEN = " › "  # stands between the name of a workspace and that of its task, where one row says both
+BETWEEN = " › "  # stands between the names of a workspace and its task in one row
 
 
 class Basis(StrEnum):
-    """Why a task hangs below its parent."""
+    """The reason why a task hangs below its parent."""
 
     PACKET = "packet"
     SESSION = "session"
@@ -87,7 +87,7 @@ class Basis(StrEnum):
 
 
 class Retry(NamedTuple):
-    """The retries that error-propagation allows; `restored`: one of them is owed to a fitter."""
+    """The retries that error-propagation allows; `restored`: one was added because a fitter restored the line."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -97,26 +97,26 @@ class Retry(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """As what the sums above count a task."""
+    """The properties by which the sums above count a task."""
 
     state: State
     shown: Shown
     asks: bool = False
-    verdict: Verdict | None = None  # of a completed task, and of a contradicted one
+    verdict: Verdict | None = None  # of a completed or a contradicted task
     stale: bool = False
     past: bool = False
 
 
 @dataclass(slots=True)
 class Below:
-    """Sums over some tasks: those below one, as a rule."""
+    """Sums over some tasks, mostly those below one task."""
 
     counts: Counter[Counted] = field(default_factory=Counter)
     tokens: int = 0  # used by all attempts
     active_at: float = 0.0  # the last sign of life
 
     def count(self, key: Callable[[Counted], T]) -> Counter[T]:
-        """How many tasks have each of what they are asked for."""
+        """Count the tasks for each value of `key`."""
         found = Counter[T]()
         for kind, count in self.counts.items():
             found[key(kind)] += count
@@ -136,17 +136,17 @@ class Below:
 
     @property
     def verdicts(self) -> Counter[Verdict | None]:
-        """How many completed tasks are verified, and how many tasks are contradicted; None stands for all others."""
+        """Counts of verified completed tasks and of contradicted tasks; None counts all others."""
         return self.count(lambda one: one.verdict)
 
     @property
     def open(self) -> int:
-        """Tasks that have not ended."""
+        """The number of tasks that have not ended."""
         return self.count(lambda one: one.state.is_open)[True]
 
     @property
     def stale(self) -> int:
-        """Tasks that work and are silent, without those that are past."""
+        """The number of tasks that are working and silent, without past ones."""
         return self.count(lambda one: one.stale and not one.past)[True]
 
     @property
@@ -155,7 +155,7 @@ class Below:
 
     @property
     def worst(self) -> Counted | None:
-        """The most urgent of those that wait for the operator."""
+        """The most urgent of the tasks that wait for the operator, or None."""
         return max((one for one in self.counts if one.asks), key=lambda one: one.shown.urgency, default=None)
 
 
@@ -168,14 +168,14 @@ class Attempt:
     session_id: str | None = None
     handoff: Seen | None = None
     returned: Seen | None = None
-    rival: Seen | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
+    rival: Seen | None = None  # a return in another file that contradicts `returned`
     started_at: float | None = None
     first_at: float | None = None  # the first sign of work in files
-    run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
+    run: Run | None = None  # the execution as a session store shows it, None if only files show it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
-    superseded: tuple[Decision, ...] = ()  # about a return of this attempt that is gone and that nobody saw
-    unasked: bool = False  # its return alone numbers it, after a failure about which nobody decided
-    decisions: tuple[Decision, ...] = ()  # also about an answer that it gave before in the same session
+    superseded: tuple[Decision, ...] = ()  # about a return that was replaced or lost before any agent read the decision
+    unasked: bool = False  # only its return gives it a number, after a failure without a decision
+    decisions: tuple[Decision, ...] = ()  # includes those about an earlier answer that it gave in the same session
 
     @property
     def decision(self) -> Decision | None:
@@ -184,7 +184,7 @@ class Attempt:
 
     @property
     def binding(self) -> Decision | None:
-        """The decision, as long as it is about the very return and handoff that are there now."""
+        """The decision, while it is about the current return and handoff."""
         decision = self.decision
         if not decision or decision.over:
             return None
@@ -194,7 +194,7 @@ class Attempt:
 
     @property
     def packet_digest(self) -> str | None:
-        """The digest of the handoff; None without one, or where a checklist in it was ticked, which amends nothing."""
+        """The digest of the handoff; None without one, or if its checklist was ticked, which amends nothing."""
         packet = self.packet
         if not self.handoff or not packet or has_moved(packet.todos):
             return None
@@ -202,25 +202,25 @@ class Attempt:
 
     @property
     def has_no_result(self) -> bool:
-        """The result of an aborted child: its final report, or that it failed late."""
+        """Whether it failed or is blocked; after an abort, such a return is the expected error report."""
         return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
 
     @property
     def handed_off_at(self) -> float | None:
-        """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
+        """The time from which files count as its own; if the session went on, that of the attempt before."""
         if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
 
     @property
     def began_at(self) -> float | None:
-        """When its work began; where nothing tells that, when it was handed off."""
+        """The time when its work began, else when it was handed off."""
         signs = [self.first_at, self.run.started_at if self.run else None]
         return min((one for one in signs if one is not None), default=self.started_at)
 
     @property
     def ended_without_result(self) -> bool:
-        """Its session has ended, and the last word of its return is an early marker."""
+        """Whether its session has ended while its last return is an early marker."""
         run, result, returned = self.run, self.result, self.returned
         has_ended = run and run.parent_session and run.state is RunState.ENDED
         is_last = run and returned and returned.at <= (run.ended_at or run.updated_at)
@@ -238,27 +238,27 @@ class Attempt:
 
 
 def has_moved(todos: Todos | None) -> bool:
-    """Whether a checklist was begun, which is a sign of life."""
+    """Tell whether a checklist was begun, which is a sign of life."""
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-NO_ATTEMPT = Attempt(1)  # of a task that nobody handed out or returned
+NO_ATTEMPT = Attempt(1)  # of a task that was neither handed out nor returned
 
 
 class Place(NamedTuple):
-    """Where a task says that it stands, by its documents, runs and requests."""
+    """The place of a task in the tree, as its documents, runs and requests give it."""
 
     parent_task_id: str | None = None
-    asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
-    path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
+    asked_by: tuple[Session, ...] = ()  # the sessions that asked for it, the latest first
+    path: tuple[str, ...] = ()  # ids of the tasks above it by its delegation path, outermost first
     directory: str | None = None  # of its files
-    file: str = ""  # its first one
-    first_seq: int | None = None  # orders it among its siblings: of its first document; None where it is only named
+    file: str = ""  # the first one
+    first_seq: int | None = None  # orders it among its siblings, by its first document; None if it is only named
 
 
 @dataclass(slots=True)
 class Task:
-    """One node of the tree, which faces only read. Times are epoch seconds, texts foreign and unsanitised."""
+    """One node of the tree, read-only for faces; times are epoch seconds, texts foreign and unsanitised."""
 
     task_id: str
     title: str
@@ -266,84 +266,84 @@ class Task:
     parent_id: str | None = None
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
-    inferred: bool = False  # only named in somebody's delegation path; no file speaks of it
-    deleted_at: float | None = None  # since when none of its files is there
+    inferred: bool = False  # only named in a delegation path; it has no file
+    deleted_at: float | None = None  # the time since when all its files are gone
     state: State = State.SUBMITTED
-    own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
-    shown: Shown = Shown.SUBMITTED  # how every face shows it
-    since: float | None = None  # when it came to stand so; None where no sign is known
-    late: bool = False  # nobody has begun it for too long
-    stale: bool = False  # it works, and is silent: for too long, or because its process is gone
-    claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    is_checked: bool = False  # what that return claims was held against the evidence
-    verdict: Verdict | None = None  # what the claims come to, for a task that says it is done or partly done
+    own_state: State = State.SUBMITTED  # from the task's own files; `state` also depends on the tasks below
+    shown: Shown = Shown.SUBMITTED  # the state that every face shows
+    since: float | None = None  # the beginning of that state; None if unknown
+    late: bool = False  # it was not begun for too long
+    stale: bool = False  # it is working, but silent for too long or without a process
+    claims: tuple[Claim, ...] = ()  # of the latest attempt's return, as far as checked
+    is_checked: bool = False  # the claims of that return were checked against the evidence
+    verdict: Verdict | None = None  # over all claims, for a task that reports to be done or partly done
     past: bool = False  # its last sign of life was long before the workspace was first watched
-    question: str | None = None  # what is open about it, whether it still asks or not
-    ask: str | None = None  # the question, where it is not past or put aside
-    tokens: int | None = None  # used by all attempts together; None where no store tells
-    own_question: str | None = None  # the same, but for its process that is gone
-    gone: bool = False  # it works, and its process is gone
-    acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
-    snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
+    question: str | None = None  # its open question, even if the task no longer asks
+    ask: str | None = None  # the question, unless it is past or put aside
+    tokens: int | None = None  # used by all attempts together; None if no store knows
+    own_question: str | None = None  # the question, apart from one about a process that is gone
+    gone: bool = False  # it is working, but its process is gone
+    acknowledged: bool = False  # the operator has put its question aside, until that changes
+    snoozed_until: float | None = None  # the latest time when it asks again: infinity if only a change ends it
     verdict_at: float | None = None  # since when its claims are false, or none of them is
-    seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
-    why: str = ""  # why the task has this state, in words of our own
+    seen: bool = True  # whether the operator has looked at it since it ended, failed or changed its question
+    why: str = ""  # the reason for its state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[Finding] = ()
-    requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
+    requests: tuple[Request, ...] = ()  # first those that wait for the operator, in order of urgency
     todos: Todos | None = None
-    todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
+    todo_moved: Activity | None = None  # the last todo that was ticked or begun, by its files
     first_seq: int = 0
     updated_at: float = 0.0  # the last sign of life of the task itself
     ended_at: float | None = None
-    ended_with: str | None = None  # the id of a task above that the operator aborted, and this one with it
-    below: Below | None = None  # none for a leaf
-    scope: str = ""  # what stands before the id, where tasks of several workspaces are shown as one tree
-    workspace: str = ""  # the path of the workspace whose top row this is; "" for every task
-    host: str = ""  # what the operator calls the machine that it is on; "" for this one
-    lost_since: float | None = None  # since when nothing is known of it, though it has not ended, or asks
-    # For the tree alone
+    ended_with: str | None = None  # the id of a task above it that the operator aborted
+    below: Below | None = None  # None for a leaf
+    scope: str = ""  # prefix of the id, if tasks of several workspaces are shown as one tree
+    workspace: str = ""  # the path of the workspace, if this is its top row; "" for every task
+    host: str = ""  # the operator's name for its machine; "" for this one
+    lost_since: float | None = None  # since when its state is unknown although it is open or asks
+    # For the tree only
     place: Place = Place()  # noqa: RUF009  it is immutable
-    kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
-    own_findings: tuple[Finding, ...] = ()  # what its own documents and attempts break
-    problem: Finding | None = None  # what is wrong with its link
-    due: float = math.inf  # when time alone may change it
+    kind: Counted | None = None  # as counted in sums; None for a name that shares the row of the task below it
+    own_findings: tuple[Finding, ...] = ()  # rules that its own documents and attempts break
+    problem: Finding | None = None  # the fault of its link
+    due: float = math.inf  # the time at which it may change without an event
 
     @property
     def asked_there(self) -> str:
-        """The need of its program by its own records, where no request tells of it, foreign; "" for none."""
+        """The need of its program by its own records, foreign, if no request shows it; else ""."""
         run = self.run
         return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
     @property
     def own_id(self) -> str:
-        """The id that the documents of its workspace call it by."""
+        """The id that the documents of its workspace use."""
         return self.task_id[len(self.scope) :]
 
     @property
     def shared_id(self) -> str:
-        """The same as its own program calls it: a task of another one may have that id, too."""
+        """Its id without the suffix that separates it from another program's task of the same id."""
         return self.own_id.removesuffix(f"#{self.run.source}" if self.run else "")
 
     @property
     def called(self) -> str:
-        """Its name in a row, in which nothing looks like our mark between a workspace and its task."""
+        """Its name in a row, without our mark between a workspace and its task."""
         return self.title.replace("›", ">")
 
     @property
     def alive_at(self) -> float | None:
-        """The last sign of life of the task, or of one below it; None where nothing tells."""
+        """The last sign of life of the task or of one below it; None if unknown."""
         return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
 
     @property
     def open_below(self) -> int:
-        """How many tasks below have not ended and wait for this one's answer."""
+        """The number of unfinished tasks below, which wait for this one's answer."""
         return self.below.open if self.below else 0
 
     @property
     def shares_row(self) -> bool:
-        """It is only named, with one task below it: the row of that one stands for both, and counts as one."""
+        """Whether it is only named and has one task below it: both share one row and count as one."""
         return self.inferred and not self.workspace and len(self.children) == 1
 
     @property
@@ -352,7 +352,7 @@ class Task:
 
     @property
     def request(self) -> Request | None:
-        """The open request that comes first, whether it waits for the operator or was decided."""
+        """The first open request, whether it waits for the operator or was decided."""
         return self.requests[0] if self.requests and self.requests[0].is_open else None
 
     @property
@@ -365,7 +365,7 @@ class Task:
 
     @property
     def known_state(self) -> State:
-        """How it stood when it was last heard of."""
+        """Its state when it was last heard of."""
         if self.state is not State.UNKNOWN:
             return self.state
         has_handed_on = self.below is not None and self.own_state not in (State.RETRYING, State.ESCALATED)
@@ -373,7 +373,7 @@ class Task:
 
     @property
     def contradicted(self) -> bool:
-        """A claim of the return is false."""
+        """Whether a claim of the return is false."""
         return self.verdict is Verdict.CONTRADICTED
 
     @property
@@ -387,12 +387,12 @@ class Task:
 
     @property
     def doing(self) -> Activity | None:
-        """Its activity while it works: by its session, else by its checklist; None where neither says."""
+        """Its activity while it is working, from its session, else its checklist; None if neither has any."""
         return self.did if self.state is State.WORKING else None
 
     @property
     def did(self) -> Activity | None:
-        """The same; of a task of which nothing is known now, what it did when it was last heard of."""
+        """Its activity as in `doing`; for a task of unknown state, the last one known."""
         if self.known_state is not State.WORKING:
             return None
         run = self.run
@@ -406,37 +406,37 @@ class Task:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the operator takes the return that is there as it is."""
+        """Whether the operator has accepted the current return as it is."""
         return self.binding is not None and self.binding.action is Action.ACCEPT
 
     @property
     def binding(self) -> Decision | None:
-        """The decision about the very return that is there now."""
+        """The decision about the current return."""
         return self.latest.binding
 
     @property
     def is_session(self) -> bool:
-        """A session that a human began: nobody handed it over."""
+        """Whether it is a session begun by a human, not handed over."""
         run = self.run
         return run is not None and run.parent_session is None
 
     @property
     def answers_in_prose(self) -> bool:
-        """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
+        """Whether it was handed a packet, which asks for a return, but ended with words that follow no contract."""
         latest, run = self.latest, self.run
         was_handed = latest.packet and not latest.returned and run and run.parent_session
         return bool(was_handed and run and run.state is RunState.ENDED and run.said)
 
     @property
     def handoff_fault(self) -> str | None:
-        """The first error of a handoff that nobody has begun with."""
+        """The first error of a handoff on which nobody has begun work."""
         given = self.latest.handoff if self.own_state is State.SUBMITTED and not self.run else None
         errors = (one.message for one in (given.findings if given else ()) if one.severity is Severity.ERROR)
         return next((one.partition("; ")[0].rstrip(".") for one in errors), None)
 
     @property
     def waits_for_work(self) -> bool:
-        """It is a session that is idle while something works below it, in the background."""
+        """Whether it is an idle session while a task below it works in the background."""
         is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred
         return is_idle and self.below is not None and any(one.state in _GOES_ON for one in self.below.counts)
 
@@ -465,14 +465,14 @@ class Task:
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """(done, total) of the todos, else of the phases the return counts; None where neither is known."""
+        """(done, total) of the todos, else of the phases that the return counts; None if neither is known."""
         if self.todos:
             return sum(todo.status is TodoStatus.DONE for todo in self.todos), len(self.todos)
         return self.result.progress if self.result else None
 
 
 def sums_of(tasks: Iterable[Task], *, deep: bool = False) -> Below:
-    """The sums over some tasks, each counted for itself, or `deep`, with those below it."""
+    """Return the sums over some tasks, or `deep` also over those below them."""
     tasks = [*tasks]
     tokens, active_at = sum(task.tokens or 0 for task in tasks), max([task.updated_at for task in tasks], default=0.0)
     sums = Below(Counter(task.kind for task in tasks if task.kind), tokens, active_at)

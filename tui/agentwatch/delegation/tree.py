@@ -1,4 +1,4 @@
-"""The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
+"""The delegation tree: depends only on the events and their `seq`, if the events of each file are in order."""
 
 import math
 from collections import defaultdict
@@ -16,24 +16,24 @@ from agentwatch.delegation.events import Aside, Checked, Decided, Event, Request
 from agentwatch.delegation.links import Files, Requests, Runs, is_under_contract, place_of
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
 
-# Of a fitter: nobody has to decide about it before its station can go on.
+# States of a fitter after which its station can go on without a decision about it.
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 
-_counted = cache(Counted)  # for a hundred thousand tasks are of a few kinds
+_counted = cache(Counted)  # a hundred thousand tasks share few values
 
 
 class _Fitter(NamedTuple):
-    """A task that restores another."""
+    """A task that restores another task."""
 
     restores: str | None
     decision_id: str | None  # the decision that its handoff names
-    at: float  # since when it does, in epoch seconds
-    state: State | None  # None where what it says is false
+    at: float  # the beginning of the restoring, in epoch seconds
+    state: State | None  # None if its claims are false
     ended_at: float | None
 
 
 class Tree:
-    """All tasks of a workspace and how they hang together, judged by the `rules`; those of files that are gone stay."""
+    """All tasks of a workspace and their links, judged by `rules`; tasks whose files are gone stay."""
 
     def __init__(self, rules: Rules = Rules(), *, host: str = ""):  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
@@ -41,43 +41,43 @@ class Tree:
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
         self.totals = Below()  # sums over all tasks
         self.queue: list[str] = []  # ids of the tasks that need the operator, by `queue_rank`
-        self.unseen: list[str] = []  # ids of those not looked at since they became what they are, the newest first
-        self.asides: dict[str, Aside] = {}  # by task, how the operator has put it aside and looked at it
-        self.looked_at = math.inf  # things from before (epoch seconds) are not new. Where nobody looks, nothing is
+        self.unseen: list[str] = []  # ids of the tasks that changed since the operator looked at them, newest first
+        self.asides: dict[str, Aside] = {}  # by task: the last putting aside and the last look
+        self.looked_at = math.inf  # older changes (epoch seconds) are not new; infinity while nobody looks
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
-        self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
+        self.lost_since: float | None = None  # since when the state is unknown (epoch seconds); None while it is known
         # Observations
         self._files = Files()
         self.runs = Runs()
         self._requests = Requests(self.runs)
-        self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
+        self._checks = defaultdict[str, dict[str, Checked]](dict)  # results of checking returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # Effects of one task on others
         self._named: dict[str, links.Named] = {}
         self._fitters: dict[str, _Fitter] = {}
-        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below aborted ones: by which abort, and when
-        # Work that is due
-        self._dirty: dict[str, None] = {}  # the tasks to be folded
-        self._touched: set[str] = set()  # the tasks that came, went, or of which something has changed
-        self._moved = False  # whether a task has come, gone, or says something else of its place
-        self._order: list[Task] = []  # all tasks, a parent before its children
+        self._ended: dict[str, tuple[str, float]] = {}  # tasks below aborted ones: the aborted task, and when
+        # Pending work
+        self._dirty: dict[str, None] = {}  # tasks to fold again
+        self._touched: set[str] = set()  # tasks that came, went or changed
+        self._moved = False  # whether a task came, went, or changed its place
+        self._order: list[Task] = []  # all tasks, parents before children
 
     # Events
 
     def apply(self, *batch: Event) -> set[str]:
-        """Apply a batch. Returns the ids of the tasks that came, went or may be different."""
+        """Apply a batch; return the ids of the tasks that came, went or may be different."""
         self.add(batch)
         return self.settle()
 
     def add(self, batch: Iterable[Event]) -> None:
-        """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
+        """Apply a part of a batch: values that depend on several tasks are out of date until `settle` is called."""
         for event in batch:
             self._dirty |= dict.fromkeys(self._store(event))
         self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
 
     def _store(self, event: Event) -> Iterable[str]:
-        """Keep what an event says. Returns the tasks that have to be folded again."""
+        """Store the content of an event; return the ids of the tasks to fold again."""
         match event:
             case Seen():
                 self._files.see(event)
@@ -106,7 +106,7 @@ class Tree:
                 run, self._checks[path][event.digest] = self.runs.known(path), event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
-                # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
+                # A replay or the clock went back: undo expiry and staleness that came later.
                 is_back, self.now = at < self.now, at
                 return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
             case events.Ruled(rules=rules) if rules != self.rules:
@@ -138,7 +138,7 @@ class Tree:
                 self._fold(task_id)
 
     def _fold(self, task_id: str) -> None:
-        """Make a task anew from all that is known of it."""
+        """Make a task anew from everything known about it."""
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
         runs = [ran.run for ran in rans if ran.run]
         requests = self._requests.of_task(task_id, self.now)
@@ -159,8 +159,8 @@ class Tree:
         self._fill(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
-            # By its time, and not by when it was observed: sources look at the newest session first. A session that
-            # only asks is as one that a human began, which it may turn out to be.
+            # Order it by its time, not by when it was observed: sources look at the newest session first. A session
+            # with only a request is ordered like one begun by a human, since it may turn out to be one.
             began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
@@ -175,11 +175,11 @@ class Tree:
         task.place = place
         self._set_fitter(task_id)
         if task.gone is not was_gone:
-            # Which of the tasks that a process ran asks depends on the one above.
+            # The task above determines which of its process's tasks asks.
             self._touched.update(task.children)
 
     def _fill(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
-        """All that a task's own documents, runs, checks and decisions say, and its question."""
+        """Set the fields that follow from the task's own documents, runs, checks and decisions, and its question."""
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
@@ -217,7 +217,7 @@ class Tree:
             task.past = standing.is_past(task, line) and all(one.at < line for one in hidden)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
-        """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
+        """Return the decisions about a task in order; a handoff to a fitter that names a decision carries it out."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
@@ -232,12 +232,12 @@ class Tree:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
     def _set_fitter(self, task_id: str) -> None:
-        """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
+        """Register a task as fitter, or not; fold the tasks again that it restores now or restored before."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
         given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
         if task and packet and handoff and packet.restores not in (None, task_id):
-            # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
+            # A success with a false claim restores nothing, unless the operator accepted it as it is.
             restores_nothing = task.binding is None and is_false(task.claims)
             state = None if restores_nothing else task.own_state
             fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
@@ -248,7 +248,7 @@ class Tree:
     # All tasks together
 
     def settle(self) -> set[str]:
-        """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
+        """Update values that depend on several tasks and on the time; return the same ids as `apply`."""
         is_open = True
         while is_open:
             self._fold_all()
@@ -272,7 +272,7 @@ class Tree:
             if link != (task.parent_id, task.parent_basis, task.problem, task.first_seq):
                 task.parent_id, task.parent_basis, task.problem, task.first_seq = link
                 self._touched.add(task.task_id)
-        # The members of a cycle are roots.
+        # The members of a cycle become roots.
         for task in map(tasks.__getitem__, links.find_cycles(tasks)):
             task.problem = links.finding_of(links.CYCLE, task.parent_id or task.task_id, task.place.file)
             task.parent_id, task.parent_basis = None, Basis.NONE
@@ -289,13 +289,13 @@ class Tree:
         self._order = [task for task, _ in self.preorder()]
 
     def _end_aborted(self) -> None:
-        """Find the tasks that stand below an abort; those for which that is new are to be folded."""
+        """Find the tasks below aborted ones, and fold again those for which this is new."""
         deciding = filter(None, map(self.tasks.get, self._decisions))
         bound = ((task.task_id, task.binding) for task in deciding)
         aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            # A task below another abort ends with that.
+            # A task below two aborts ends with the nearer one.
             above = task.parent_id or ""
             if abort := (above, aborted[above]) if above in aborted else ended.get(above):
                 ended[task.task_id] = abort
@@ -304,7 +304,7 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Sum up from the bottom up, and update the tasks touched or with other sums. Returns their ids."""
+        """Sum up from the bottom, and update the tasks that are touched or have other sums; return their ids."""
         changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
             if task.task_id not in stale:
@@ -317,20 +317,20 @@ class Tree:
                 stale.add(task.parent_id)
                 above = tasks.get(task.parent_id or "")
                 if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
-                    # For whom one above waits, and since when it stands so, depends on it.
+                    # A task that waits depends on those below: the reason, and since when.
                     touched.add(above.task_id)
         self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
         self._line_up()
         return changed
 
     def _line_up(self) -> None:
-        """Find the tasks that ask, and those that are new."""
+        """Find the tasks that ask, and the unseen ones."""
         asking = [(standing.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
         unseen = [(-standing.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
     def _update(self, task: Task) -> None:
-        """Work out what follows for a task from those around it, and from the time."""
+        """Set the fields that depend on the tasks around this one, and on the time."""
         rules = self.rules
         task.state = standing.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
@@ -363,21 +363,21 @@ class Tree:
 
     @property
     def holds_until(self) -> float:
-        """When time alone may change something; epoch seconds."""
+        """The time (epoch seconds) until which nothing changes without an event."""
         return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
-        """The tasks that need the operator: who holds up most first, then who has asked last."""
+        """Return the tasks that need the operator: first those that hold up most, then the latest to ask."""
         return [self.tasks[task_id] for task_id in self.queue]
 
     def put_aside(self) -> list[Task]:
-        """The tasks that do not ask because they are put aside, the latest first."""
+        """Return the tasks that do not ask because they are put aside, the latest first."""
         known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put]
         aside = [(at, task) for at, task in known if task and (task.acknowledged or task.snoozed)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged; copies in other worktrees are one."""
+        """Return past tasks with an open question, not acknowledged; copies in other worktrees count once."""
         found: dict[tuple[str, str], Task] = {}
         for task in self.tasks.values():
             if task.past and task.question and not task.acknowledged:
@@ -386,19 +386,19 @@ class Tree:
         return [*found.values()]
 
     def failed_below(self, task: Task) -> list[Task]:
-        """The tasks below that have failed or break their contract, in preorder."""
+        """Return the tasks below that have failed or break their contract, in preorder."""
         below = self.preorder(task.children)
         return [one for one, _ in below if one.own_state in standing.HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
-        """Ids of the tasks above, nearest first."""
+        """Return the ids of the tasks above, nearest first."""
         above: list[str] = []
         while parent_id := self.tasks[task_id].parent_id:
             above.append(task_id := parent_id)
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Every task, or those from these on, with its depth: parents first, siblings in the order first seen."""
+        """Yield every task, or those from `roots` on, with its depth: parents first, siblings as first seen."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -414,21 +414,21 @@ class Tree:
 
     @property
     def requests(self) -> list[Requested]:
-        """Every request as its holder told it last."""
+        """Every request as its holder last reported it."""
         return [*self._requests.offered.values()]
 
     def request(self, request_id: str) -> tuple[Task, Request] | None:
-        """The task that asks a request, and that as it stands; None where it is not known, or its task has gone."""
+        """Return (the task that asks, the current request); None if it is unknown, or its task has gone."""
         known = ((task, one) for task in self.tasks.values() for one in task.requests)
         return next((both for both in known if both[1].request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
-        """The requests of a task as they stand, also where it has gone with the last that was open."""
+        """Return the current requests of a task, even if the task went with its last open one."""
         task = self.tasks.get(task_id)
         return self._requests.of_task(task_id, self.now) if not task else task.requests
 
     def over(self, task_id: str) -> frozenset[str]:
-        """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
+        """Return the ids of decisions about a task whose fitter has ended: the task can be decided anew."""
         fitters = self._fitters_of(task_id)
         return frozenset(one.decision_id for one in fitters if one.decision_id and one.state in _HAVE_ENDED)
 
@@ -438,21 +438,20 @@ class Tree:
         return self._files.notices
 
     def checked_at(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
-        """Since when a return stands as these claims have it: `now` where they have turned since they were checked. The
-        first verdict is as old as the return, whenever somebody looks."""
+        """Return since when a return has this verdict: `now` if the claims have turned, its own time if unchecked."""
         last = self._checks.get(returned.path, {}).get(returned.digest)
         if not last:
             return returned.at
         return last.at if is_false(last.claims) is is_false(claims) else now
 
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
-        """Where a return lay before it was moved."""
+        """Return the former paths of a return that was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
 
 
 class JoinedTree(Tree):
-    """Several trees as one, each below a top row of its own; a key is the scope of a tree, if it has one, and an id."""
+    """Several trees as one, mostly each below its own top row; a key is the tree's scope (may be "") and a task id."""
 
     def __init__(self, mark: str):
         super().__init__()
@@ -461,18 +460,18 @@ class JoinedTree(Tree):
         self._scopes = 0
 
     def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
-        """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
+        """Add a tree, below a top row called `name` if given; return its scope and the keys that came."""
         self._scopes += 1
         scope = ""
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
             self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            # Behind all tasks that have no top row.
+            # After all tasks without a top row.
             self.tasks[scope].first_seq = (1 << 80) + self._scopes
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
-        """A tree is not shown any more. Returns the keys that went."""
+        """Remove a tree; return the keys that went."""
         gone = {scope + task_id for task_id in self._trees.pop(scope).tasks} | ({scope} if scope else set())
         for key in gone:
             self.tasks.pop(key, None)
@@ -480,7 +479,7 @@ class JoinedTree(Tree):
         return gone
 
     def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """These tasks of a tree are different. `why` nothing is known of it is foreign. Returns their keys."""
+        """Update these tasks of a tree; return their keys. `why` (foreign) is the reason if its state is unknown."""
         self._trees[scope] = tree
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
@@ -495,7 +494,7 @@ class JoinedTree(Tree):
         if scope:
             keys.add(scope)
             top = self.tasks[scope]
-            # It stands for what is below it and not past; for all of it, where all is past.
+            # The top row stands for the tasks that are not past, or for all of them if all are past.
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
@@ -509,19 +508,19 @@ class JoinedTree(Tree):
         return keys
 
     def place(self, key: str) -> tuple[Tree, str] | None:
-        """The tree that a task belongs to, and its id there; None for a top row and for what is not there."""
+        """Return (the tree of a task, its id there); None for a top row or an unknown key."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
         tree = self._trees.get(scope)
         return None if tree is None or key == scope else (tree, key[len(scope) :])
 
     def _join(self) -> None:
-        """Work out what is true of all trees together."""
+        """Update the values of all trees together."""
         trees = self._trees.values()
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         if [*self._trees] == [""]:
-            # The usual one: what is true of it is known.
+            # The usual case: a single tree, whose values are ready.
             tree = self._trees[""]
             self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:

@@ -1,4 +1,4 @@
-"""Checks the claims of many returns in one round: one look at the disk and at git for all of them."""
+"""Checks the claims of many returns in one round, with one look at the disk and at git for all of them."""
 
 import math
 import os
@@ -20,7 +20,7 @@ from agentwatch.sources.worktrees import NoRepositoryError
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000
 _LARGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
-_OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace: nobody's work
+_OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace
 _LONGEST_CLAIM = 4_096  # characters of a claimed path or text that are kept
 _EMPTY_BY_NATURE = re.compile(
     r"(?:.*/)?(?:__init__\.py|conftest\.py|py\.typed|\.(?:gitkeep|keep|nojekyll|npmignore))\Z"
@@ -33,7 +33,7 @@ _Judged = tuple[Verdict, str]
 
 
 class Request(NamedTuple):
-    """The statements of a return, to be checked; `gone`: it is not there any more."""
+    """The statements of a return that are to be checked; `gone`: the return is deleted."""
 
     target: Target
     stated: Sequence[Stated]
@@ -41,15 +41,15 @@ class Request(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The claims of a return, and the looks of the paths whose change should cause another check."""
+    """The claims of a return, and the facts of the paths whose change requires another check."""
 
     claims: tuple[Claim, ...]
     looks: dict[str, DiskFacts]
 
 
 class _Handed(NamedTuple):
-    """When the handoff was written, in epoch seconds, by its own word; `at` is None where nobody knows, and `why` says
-    so. Its time can be set back: for sure it was there only since `sure`."""
+    """The handoff's own time (epoch seconds); `at` is None if unknown, with the reason in `why`. A file's time can be
+    set back; `sure` is the time since when it was certainly there."""
 
     at: float | None = None
     sure: float = 0.0
@@ -57,8 +57,8 @@ class _Handed(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace, in a worker thread. Disk and git are asked anew in each round. `by_others` says
-    what was changed by other than some runs between two times."""
+    """Checks claims in one workspace, in a worker thread, with fresh facts from disk and git in each round. `by_others`
+    returns in words a change between two times by other runs than these."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class Checker:
         self._elsewhere: Callable[[str], str]
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
-        """A result for each request, in their order. Blocks for as long as git takes."""
-        # Each path is judged, and looked at, once.
+        """Return a result for each request, in their order; blocks while git works."""
+        # Each path is judged and looked at once.
         self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
         self._view, self._without_git, self._elsewhere = None, "", lambda _: ""
         times = [one.target.handed_off_at for one in requests]
@@ -92,7 +92,7 @@ class Checker:
         return results
 
     def _result(self, request: Request) -> Result:
-        """The verdicts on all that a return states."""
+        """Return the verdicts on all statements of a return."""
         handed = self._handed(request.target)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
         watched = {to_name(one.file) for one in claims if one.file}
@@ -111,14 +111,14 @@ class Checker:
         return claim._replace(verdict=_OPEN, detail=detail) if change else claim
 
     def _where(self, path: str, target: Target) -> str:
-        """Where a claimed file lies: where it is claimed, or where its return has gone."""
+        """Return the path of a claimed file: as claimed, or where it has moved with its return."""
         if target.returned.stored or self._look(path).kind is not FileKind.MISSING:
             return path
         near = beside(path, to_name(target.returned.path), target.former)
         return next((one for one in near if self._look(one).is_there), path)
 
     def _changed(self, since: float, until: float) -> str:
-        """A file that was changed between two times, by whatever hand: what no log shows, git may."""
+        """Return in words a file changed between two times, by anybody: git may show what no log shows."""
         first, last = since + SLACK, until + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
@@ -127,7 +127,7 @@ class Checker:
         return ""
 
     def _handed(self, target: Target) -> _Handed:
-        """When the handoff was written, as far as anybody can tell."""
+        """Return when the handoff was written, as far as known."""
         at, returned_at, handoff = target.handed_off_at, target.returned.at, target.handoff
         if at is None:
             return _Handed()
@@ -143,12 +143,12 @@ class Checker:
             return _Handed(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
             return _Handed(why="the handoff cannot be looked at")
-        # When an inode was last changed cannot be set back.
+        # The time when an inode was last changed cannot be set back.
         is_file = disk.kind is FileKind.REGULAR and now == at
         return _Handed(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
 
     def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
-        # Of a directory git knows nothing: of the files in it, one may be new and another not.
+        # git does not know a directory: some files in it may be new, others not.
         if self._view is None or self._look(path).kind is FileKind.DIRECTORY:
             return None
         return self._view.facts(path, handed_off_at)
@@ -158,7 +158,7 @@ class Checker:
     def _judge_file(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
         path, fault = self._place(one.claim.path)
         if path is None:
-            # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
+            # Evidence may be any file that was read; only a file that the child makes must lie in the workspace.
             is_open = claim.detail or claim.kind == ClaimKind.EVIDENCE or not claim.path.strip()
             return claim._replace(verdict=_OPEN if is_open else _NO, detail=claim.detail or fault)
         there = self._where(path, request.target)
@@ -178,7 +178,7 @@ class Checker:
             verdict, detail, is_missing = _OPEN, f"missing here, but {place}", False
         if there != path:
             detail = f"moved since, to {there}: {detail}"
-        # Interned, for many claims have one of a few reasons.
+        # Interned, because many claims share a few reasons.
         return claim._replace(verdict=verdict, detail=intern(detail), file=to_path(there), is_missing=is_missing)
 
     def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
@@ -218,7 +218,7 @@ class Checker:
             return _NO, f"empty: the {'directory' if is_directory else 'file'} holds nothing"
         if handed.at is None:
             if kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
-                # That it is there is all that is said of it, and all that can be seen.
+                # The claim only says that it is there, which is all that can be seen.
                 return _YES, f"exists{_UNREAD}"
             return _OPEN, f"exists; {handed.why}, so nothing tells whether it was made for this task"
         why = self._without_git or "a directory" * is_directory
@@ -254,7 +254,7 @@ class Checker:
 
 
 def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
-    """A file that is not there; `is_gone`: nor is its return."""
+    """Return the verdict on a missing file; `is_gone`: its return is missing, too."""
     kind, was_there = one.claim.kind, git is not None and git.tracked_before
     if is_gone:
         return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
@@ -269,7 +269,7 @@ def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
 
 
 def _is_older(nanoseconds: int, time: float) -> bool:
-    """A file with this time was last written before that one."""
+    """Tell whether a file with this time was last written before `time`."""
     if nanoseconds % _NANOSECONDS == 0:
         # Some file systems keep whole seconds only.
         return nanoseconds // _NANOSECONDS < math.floor(time)

@@ -1,4 +1,4 @@
-"""The claims of one return, by itself and against its handoff, before anybody looks at the disk."""
+"""The claims of one return, from its own text and its handoff, before the disk is looked at."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,12 +12,12 @@ from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD = "not understood"
-MAX_CLAIMS = 1_000  # claims of one return that are checked; one more says that there were more
+MAX_CLAIMS = 1_000  # claims of one return that are checked; a further one says that there were more
 LONGEST = 4_096  # characters of a text that are looked at; no path is longer
 
 
 class ClaimKind(StrEnum):
-    """The kinds of claims; those of a text, and not of a path, have the text in the place of the path."""
+    """The kinds of claims; claims about a text, not a path, have the text as their path."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -32,13 +32,13 @@ class ClaimKind(StrEnum):
 
     @property
     def is_made(self) -> bool:
-        """The child says that it made this file, so it lies in the workspace and holds something."""
+        """Whether the child says that it made this file, so that it must lie in the workspace and hold something."""
         return self in (self.CREATED, self.MODIFIED, self.DELIVERABLE, self.ARTIFACT, self.MUST_CREATE)
 
 
 class Stated(NamedTuple):
-    """A claim before the disk is asked. `is_file`: its path is to be looked at. `excuse` says why it is no lie if
-    nothing is there. `is_about`: more is said about the file than that it is there."""
+    """A claim before the disk is looked at; `is_file`: its path must be looked up. `excuse`: the reason why a missing
+    file makes it no lie; `is_about`: it says more about the file than that it exists."""
 
     claim: Claim
     is_file: bool = False
@@ -51,7 +51,7 @@ Lines = tuple[int, int] | None
 
 
 def _file(kind: ClaimKind, path: str, excuse: str = "", lines: Lines = None, *, is_about: bool = False) -> Stated:
-    # Interned, as below: one path stands in several places of a return, and in many returns.
+    # Interned: one path occurs in several places of a return, and in many returns.
     return Stated(Claim(kind, intern(path), Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
 
 
@@ -81,14 +81,14 @@ def claims_of(
     judge: Judge | None = None,
     read: Callable[[str, str], OpenDocument | None] = read_document,
 ) -> list[Stated]:
-    """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
+    """Return the claims of a return and the demands of its handoff; [] if the text is no return; never raise.
 
-    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `judge` holds
-    what is said of commands against the log, None where there is none.
+    Names are paths relative to the workspace. `stored`: both texts come from a session. `judge` checks statements about
+    commands against the log; None without a log.
     """
     opened = None if stored else read(returned_text, returned_name)
     if opened is None or not isinstance(opened.document, Return):
-        # The text of a transcript has prose or a fence around the return.
+        # A transcript may have prose or a fence around the return.
         opened = read_stored(returned_text)
     if opened is None or not isinstance(opened.document, Return):
         return []
@@ -98,7 +98,7 @@ def claims_of(
         packet = read_stored(handoff_text, handed_over=True)
     if packet and packet.contract is Contract.HANDOFF_PACKET:
         found += _demanded(packet.model, opened, opened.document.outcome, returned_text)
-    # Beside a word that says that something was removed stand, among others, the paths.
+    # The paths are among the words beside "removed" or "deleted".
     removed = {word.strip("`*\"'(),;.:") for words in _SAID_REMOVED.findall(returned_text) for word in words}
     claims = [
         one._replace(excuse=one.excuse or _REMOVED)
@@ -113,7 +113,7 @@ def claims_of(
 
 
 def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> Iterator[Stated]:
-    """The claims of a return, in the order of the document."""
+    """Yield the claims of a return, in the order of the document."""
     is_markdown, is_working = document.contract is Contract.RETURN_FORMAT, document.outcome is Outcome.WORKING
     if document.summary and not is_working and judge is not None:
         yield from map(Stated, judge(ClaimKind.SUMMARY, document.summary, prose=True))
@@ -141,7 +141,7 @@ def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> I
 
 
 def _cited(text: str, judge: Judge | None) -> Iterator[Stated]:
-    """A bullet of the evidence: the files that it points to, or what it says of commands."""
+    """Yield the claims of an evidence bullet: the files that it points to, or its statements about commands."""
     held = judge(ClaimKind.EVIDENCE, text) if judge is not None else []
     if all(one.detail == NOT_UNDERSTOOD for one in held) and (named := pointers(text)):
         is_about = bool(held or _RESULT.search(text))
@@ -164,7 +164,7 @@ _BARE_SUFFIX = re.compile(
     re.IGNORECASE,
 )
 _BARE_NAME = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
-# A word in ticks, with its lines perhaps behind them, or a link.
+# A word in backticks, perhaps with line numbers after it, or a link.
 _MARKED = re.compile(
     r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
 )
@@ -178,8 +178,8 @@ _SPELLED_LINES = re.compile(
 
 
 def pointers(text: str) -> list[Stated]:
-    """The paths that a bullet of evidence points to; none where it is a command, a result or a reference. It is about
-    them where it goes on behind a colon or around them; what a dash or a bracket adds only describes them."""
+    """Return the paths that a bullet of evidence points to; [] if it is a command, a result or a reference. Text after
+    a colon or around the paths is a statement about them; text after a dash or in brackets only describes them."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
     if marked := list(_MARKED.finditer(text)):
         is_leading = marked[0].start() == 0
@@ -204,13 +204,13 @@ def _pointed(words: list[str], *, is_about: bool) -> list[Stated]:
 
 
 def _split_lines(word: str) -> tuple[str, Lines]:
-    """A word without its `:12-40` or `#L12`, and those lines."""
+    """Return (a word without its `:12-40` or `#L12`, those lines or None)."""
     match = _LINES.match(word)
     return (match[1], (int(match[2]), int(match[3] or match[2]))) if match else (word, None)
 
 
 def path_doubt(word: str) -> str | None:
-    """By its letters, why a word may be no path; "" for one that is one, None for one that is none."""
+    """Return, by its letters, "" for a path, the reason for doubt if it may be a path, None if it is no path."""
     if len(word) > LONGEST or _NO_PATH.match(word):
         return None
     name = word.rstrip("/").rpartition("/")[2]
@@ -231,7 +231,7 @@ _LOOKED_AT = 256 * 1024
 
 
 def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str) -> Iterator[Stated]:
-    """The demands of a handoff as claims of the return."""
+    """Yield the demands of a handoff as claims of the return."""
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _file(ClaimKind.MUST_CREATE, one.path, "" if outcome is Outcome.COMPLETED else _UNFINISHED)
@@ -239,7 +239,7 @@ def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: 
     cited = "\n".join(opened.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
-            # An omission is no false statement: what was left out is shown, and is no lie.
+            # A missing citation is no false statement, so it is only shown.
             verdict, detail = Verdict.UNVERIFIABLE, " is not cited"
             if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
                 verdict, detail = Verdict.VERIFIED, ": the return cites it"
@@ -250,6 +250,6 @@ def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: 
 
 
 def is_named(path: str, text: str) -> bool:
-    """Whether a text names a path, and not only a longer one that ends or begins with it."""
+    """Tell whether a text names a path, not only a longer path that contains it."""
     before = r"(?:(?<![\w./-])(?:\./)?|(?<=repo://))"
     return len(path) <= LONGEST and re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None

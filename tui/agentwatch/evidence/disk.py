@@ -1,4 +1,4 @@
-"""Claimed paths: where they lead by their letters, and what the disk says of them.
+"""Claimed paths: the places that they lead to, and the facts on disk.
 
 Nothing is expanded, opened or followed out of the workspace.
 """
@@ -18,22 +18,21 @@ from agentwatch.sources.files.read import kind_of, to_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-# Files that no test is about: an agent writes of its work last.
+# Documents, which no test covers: an agent writes about its work last.
 DOCUMENT = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
 
 
 class ClaimedPlace(NamedTuple):
-    """Where a claimed path leads: `relative` is it below the workspace, with `/`, None where it is not inside, and
-    `fault` says why, in words."""
+    """The place of a claimed path: `relative` to the workspace, with `/`, or None if outside, as `fault` explains."""
 
     relative: str | None
     fault: str = ""
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
-    """Judge a claimed path. `workspace` is absolute and resolved. Nothing is expanded."""
+    """Return the place of a claimed path; `workspace` is absolute and resolved, and nothing is expanded."""
     path, base = path.strip(), f"{workspace.rstrip('/')}/"
     if not path:
         return ClaimedPlace(None, "it is empty: it names no file")
@@ -46,16 +45,16 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
-    """The places where a file may be that was claimed as `path`, the likeliest first.
+    """Return the places where a file claimed as `path` may be now, the likeliest first.
 
-    `returned` is where its return lies now, `former` where it lay before. Without those, the return lies in a directory
-    that the path names, too, and which has got deeper or less deep since: `specs/7/x.md` in `specs/archive/7/`.
+    `returned` is the path of its return now, `former` are earlier ones. If there are none, path and return must share a
+    directory that has moved up or down since: `specs/7/x.md` in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]
     places: list[str] = []
     for name in former:
         old, new = to_name(name).split("/")[:-1], list(into)
-        # The common end of both paths was inside of the moved directory.
+        # The common end of both paths lay inside the moved directory.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()
@@ -69,13 +68,13 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
 
 
 def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
-    """The names stand among the others, in their order."""
+    """Tell whether the names stand among the others, in the same order."""
     rest = iter(all_of_them)
     return all(name in rest for name in some)
 
 
 class FileKind(StrEnum):
-    """Kind of file; OUTSIDE: a symbolic link leads out of the workspace. REFUSED: nobody may look."""
+    """The kind of a file; OUTSIDE: a symbolic link leads out of the workspace; REFUSED: it may not be looked at."""
 
     MISSING = "missing"
     REGULAR = "regular"
@@ -86,9 +85,9 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """One path as it was found, equal as long as it is not written, replaced or removed; times are in nanoseconds since
-    the epoch. `words` name an OTHER's kind or why it was REFUSED, `real` where a link inside the workspace leads,
-    `links` how many hard links there are."""
+    """The state of one path, equal until it is written, replaced or removed; times are in nanoseconds since the epoch.
+    `words` name the kind (OTHER) or the reason (REFUSED), `real` the target of a link inside the workspace, `links` the
+    number of hard links."""
 
     kind: FileKind
     words: str = ""
@@ -109,7 +108,7 @@ MISSING = DiskFacts(FileKind.MISSING)
 
 
 def look(root: str, path: str) -> DiskFacts:
-    """The facts of a path below a real directory, given with `/`, without `.` and `..`. Blocks for one look."""
+    """Return the facts of a path (with `/`, without `.` and `..`) below the real directory `root`; blocks briefly."""
     try:
         real = os.path.realpath(f"{root}/{path}")
         if not f"{real}/".startswith(f"{root}/"):

@@ -27,15 +27,15 @@ from agentwatch.sources.worktrees import NoRepositoryError, git_directories, wor
 from agentwatch.sources.worktrees import git_text as _text
 
 SECONDS = 10.0
-COPY_SECONDS = 30.0  # the times of the files of a copy would have all of it ask for somebody
+COPY_SECONDS = 30.0  # more, because without an answer all old files of a copy look new and ask the operator
 MAX_BYTES = 32 * 1024 * 1024
-SLACK = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
+SLACK = 0.05  # seconds by which two clocks may differ: a file's time is coarser than a program's
 
 _PACKED = 64 * 1024 * 1024
 _CONFIGURATION = 1024 * 1024
 _MOST = 20_000  # references that are read
 _TIPS = 5_000
-_FAN_OUT = 2  # letters of a directory of stored objects
+_FAN_OUT = 2  # letters in the name of a directory of stored objects
 _SHA256 = 64
 _LATEST = 2**31 - 1  # the last second that older versions of git understand
 _OBJECT_NAME = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -44,7 +44,7 @@ _COMPARING = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
     r"\s*(?:[#;].*)?$"
 )
-_EMPTY = Path(__file__).parent / "empty"  # Git directories without a commit, one for each kind of object name
+_EMPTY = Path(__file__).parent / "empty"  # git directories without a commit, one for each kind of object name
 _SETTINGS = (
     "core.bare=false core.fsmonitor=false core.filemode=false core.hooksPath=/dev/null core.attributesFile=/dev/null"
     " core.untrackedCache=false core.pager=cat core.logAllRefUpdates=false core.splitIndex=false protocol.allow=never"
@@ -65,17 +65,17 @@ _ENVIRONMENT = {
 
 
 class NotInRepositoryError(NoRepositoryError):
-    """No directory from the workspace up is under git: there is nothing to ask, and nothing that failed."""
+    """No directory from the workspace up is under git, so there is nothing to ask."""
 
 
 class GitFailedError(NoRepositoryError):
-    """git could not answer, and why, in words."""
+    """git could not answer; the message is the reason."""
 
 
 class Git(NamedTuple):
     """git on a work tree and its repository, whose paths are absolute and resolved. `prefix` is the workspace below the
     work tree, "" or ending in `/`. `head` is the commit checked out, None before the first one; `tips` are the objects
-    that it and all branches and tags name. The `environment` is all of it: nothing is inherited."""
+    of `head`, branches and tags. `environment` is complete: nothing is inherited."""
 
     top: str
     common_directory: str
@@ -87,11 +87,11 @@ class Git(NamedTuple):
     seconds: float
 
     def ask(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> bytes:
-        """Run one command of git to its end, or `cuts` what it writes at `max_bytes`; it is killed with all its
-        children when its time is over. Raises GitFailedError."""
+        """Run one git command and return its output, cut at `max_bytes` if `cuts`; raise GitFailedError. After
+        `seconds` it is killed with all its children."""
         end, null = time.monotonic() + self.seconds, subprocess.DEVNULL
         try:
-            # A session of its own: whatever it starts is killed with it.
+            # A session of its own: all processes that git starts are killed with it.
             process = subprocess.Popen(  # noqa: S603  no shell
                 [*self.command, *arguments],
                 cwd=self.top,
@@ -105,7 +105,7 @@ class Git(NamedTuple):
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
 
         def kill() -> None:
-            # One that became another user, as sudo does, is out of reach.
+            # A process that became another user's, as by sudo, is out of reach.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGKILL)
@@ -131,8 +131,8 @@ class Git(NamedTuple):
 
 
 def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
-    """git on the repository that the workspace is in, itself or one of the directories above; each question may take
-    `seconds`. Raises NoRepositoryError."""
+    """Return git for the repository at or above the workspace; each question may take `seconds`. Raise
+    NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
         with contextlib.suppress(FileNotFoundError):
             git, common = git_directories(top)
@@ -146,7 +146,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
     for place in {top, workspace}:
-        # git would wait for somebody to write into it.
+        # git would wait for somebody to write into the pipe.
         if any(Path(place, name).is_fifo() for name in (".gitignore", ".gitattributes")):
             raise GitFailedError(f"a named pipe stands for what git reads in {place}")
     empty = str(_EMPTY / ("sha256" if len(head or "") == _SHA256 else "sha1"))
@@ -171,7 +171,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
 
 
 def _read_head(git: str, common: str) -> tuple[str | None, list[str]]:
-    """The commit that is checked out, and the objects that it and all branches and tags name, from their files."""
+    """Return (the commit checked out, the objects named by it and all branches and tags), read from files."""
     packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
     names = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
@@ -200,9 +200,9 @@ def _is_regular(path: str) -> bool:
 
 
 class GitFacts(NamedTuple):
-    """The answer about one path, None where git cannot say. `tracked_before`: git had it at the handoff. `committed`: a
-    commit has changed it since. `changed`: it differs from the last commit. `untracked`: git sees it and does not know
-    it."""
+    """The answer about one path; a field is None if git cannot say. `tracked_before`: git had it at the handoff;
+    `committed`: a later commit changed it; `changed`: it differs from the last commit; `untracked`: git sees it but
+    does not track it."""
 
     tracked_before: bool | None
     committed: bool | None
@@ -211,9 +211,9 @@ class GitFacts(NamedTuple):
 
 
 class GitView(NamedTuple):
-    """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit. `touched`
-    has by path the (time, letter of git) of the commits since the oldest handoff, the newest first; it tells of the
-    handoffs since `known_since`. A file that the index has lost is `changed` and `untracked`."""
+    """One round of answers; paths are relative to the workspace, and `tracked` are those of the last commit. `touched`
+    has by path the (time, letter of git) of the commits since the oldest handoff, newest first, and is complete for
+    handoffs after `known_since`. A file that the index has lost is `changed` and `untracked`."""
 
     git: Git
     tracked: set[str]
@@ -223,10 +223,10 @@ class GitView(NamedTuple):
     untracked: set[str]
 
     def facts(self, path: str, handed_off_at: float | None) -> GitFacts:
-        """The facts of a file, with the time of the handoff."""
+        """Return the facts of a file for a handoff at this time."""
         before, committed, is_untracked = None, None, path in self.untracked
         times = self.touched.get(path, [])
-        # A commit of the handoff's second may be from before or after it.
+        # A commit in the second of the handoff may have come before or after it.
         if handed_off_at is not None and self.known_since <= handed_off_at:
             since = [letter for at, letter in times if at > handed_off_at]
             if not any(handed_off_at - 1 < at <= handed_off_at for at, _ in times):
@@ -235,61 +235,61 @@ class GitView(NamedTuple):
         return GitFacts(before, committed, None if changed and is_untracked else changed, is_untracked)
 
     def changed_since(self, time: float) -> set[str]:
-        """The paths that may have been changed since a time: those that differ, and those of later commits."""
+        """Return the paths that may have changed since a time: those that differ, and those of later commits."""
         later = {path for path, times in self.touched.items() if times[0][0] > time - 1}
         return later | self.changed | self.untracked
 
 
 def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
-    """Ask git once for everything, given the times of the handoffs; `workspace` is absolute and resolved, and each
-    process may take `seconds`. Raises NoRepositoryError with the reason."""
+    """Ask git once for all handoffs at these times; `workspace` is absolute and resolved. Each process may take
+    `seconds`. Raise NoRepositoryError with the reason."""
     git = open_git(workspace, seconds=seconds)
-    # A repository that was made after a handoff knows nothing of what was before: a time can be set back, but not
-    # when an inode was changed.
+    # A repository made after a handoff does not know the time before. A file's time can be set back, but not the time
+    # when its inode was changed.
     with os.scandir(git.common_directory) as entries:
         began = min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
     known_since, touched, differing = began, dict[str, list[tuple[float, str]]](), _differing(git)
     if git.head is None:
-        # Whatever was stored may have been a commit once.
+        # A stored object may have been a commit once.
         with os.scandir(f"{git.common_directory}/objects") as objects:
             known_since = math.inf if any(len(entry.name) == _FAN_OUT for entry in objects) else began
         return GitView(git, set(), touched, known_since, *differing)
     if times := [time for time in handoffs if began <= time]:
-        # A history that breaks off says nothing of the past; what is there now can still be told.
+        # An incomplete history says nothing of the past, but the current state is still known.
         known_since = math.inf
         with contextlib.suppress(GitFailedError):
             first, oldest = commit_before(git, git.head, min(times)), math.inf
             for change in _log(git, git.head if first is None else f"{first}..{git.head}"):
                 oldest = min(oldest, change.at)
                 touched.setdefault(change.path, []).append((change.at, change.letter))
-            # A first commit since the handoff may have taken the place of others.
+            # A first commit since the handoff may have replaced an earlier history.
             known_since = began if first is not None else max(began, oldest)
     return GitView(git, _tracked(git, git.head), touched, known_since, *differing)
 
 
 def commit_before(git: Git, head: str, time: float) -> str | None:
-    """The commit that was checked out, as far as history tells, at this time; None where there was none."""
+    """Return the commit checked out at this time, as far as the history tells; None if there was none."""
     age = min(max(math.floor(time) - 1, 0), _LATEST)
     return git.ask("rev-list", "-1", f"--min-age={age}", head).decode().strip() or None
 
 
 def _words(output: bytes) -> list[str]:
-    # Behind the last NUL there is nothing, or half a name of what was cut.
+    # After the last NUL is nothing, or half a name that was cut.
     return [word for word in os.fsdecode(output).split("\0")[:-1] if word]
 
 
 def _tracked(git: Git, head: str) -> set[str]:
-    """The paths of a commit. Only trees are read: the files themselves may be missing in a partial clone."""
+    """Return the paths of a commit, from trees only: a partial clone may lack the files."""
     output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.prefix or ".")
     return {name.removeprefix(git.prefix) for name in _words(output)}
 
 
 def _differing(git: Git) -> tuple[set[str], set[str]]:
-    """The files that are (changed or deleted, untracked)."""
+    """Return (changed or deleted files, untracked files)."""
     changed, untracked = set[str](), set[str]()
     status = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--untracked-files=all")
     for entry in _words(git.ask(*status, "--", git.prefix or ".")):
-        # How it stands to a commit, which git sees none of, and to the index.
+        # The first letter compares with a commit, which the empty repository lacks; the second, with the index.
         how, path = entry[:2], entry[3:].removeprefix(git.prefix)
         if how == "??":
             untracked.add(path)
@@ -302,7 +302,7 @@ def _differing(git: Git) -> tuple[set[str], set[str]]:
 
 
 class _Change(NamedTuple):
-    """A change of a file in a commit, or since: the letter that git has for it, and the object that the file became."""
+    """A change of a file in a commit, or since: git's letter for it, and the object name of the new content."""
 
     at: float
     commit: str
@@ -312,7 +312,7 @@ class _Change(NamedTuple):
 
 
 def _changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
-    """The changes that git lists, in its order, without those of a mode alone."""
+    """Yield the changes that git lists, in its order, without changes of the mode alone."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
     words = iter(_words(git.ask(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""
@@ -331,15 +331,14 @@ def _changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
 
 
 def _log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
-    """The changes of the commits that a log lists, the newest first."""
+    """Yield the changes of the commits that a log lists, newest first."""
     return _changes(git, "log", "--format=%ct %H", *asked, cuts=cuts)
 
 
 def elsewhere(git: Git, since: float) -> Callable[[str], str]:
-    """Tells of a missing path, in words, which work tree, or which commit since a time (epoch seconds), has it.
-
-    Whoever committed the work to a branch and went back, or removed it later, has not lied.
-    """
+    """Return a function that says in words which work tree, or which commit since a time, has a missing path. An agent
+    that committed its work to a branch and went back, or removed it later, has not lied. The time is in epoch
+    seconds."""
     trees = worktrees_of(git.top)
 
     @cache
@@ -365,11 +364,9 @@ def elsewhere(git: Git, since: float) -> Callable[[str], str]:
 
 
 def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
-    """Tells when the content of a file, by its name and when it was written, was first committed, under whatever name.
-
-    Names are relative to the workspace, times in epoch seconds. None where git cannot say, or the file holds something
-    else by now. git is asked once for all of them, which may take the `COPY_SECONDS`: a thread is to call it.
-    """
+    """Return a function of (name, time of writing) that gives the time when a file's content was first committed. Names
+    are relative to the workspace, times in epoch seconds; the result is None if git cannot say, or if the file has
+    changed since. git is asked once for all of them, for up to `COPY_SECONDS`: call it in a thread."""
 
     @cache
     def ask() -> tuple[float, dict[str, float]]:
@@ -387,7 +384,7 @@ def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
 
 
 def _committed_at(git: Git, head: str) -> dict[str, float]:
-    """By the name of each handoff or return that is as the last commit has it, when its content first was in one."""
+    """Return for each unchanged handoff or return when its content was first committed, under any name."""
     blobs, first = dict[str, str](), dict[str, float]()
     # The newest commit comes first. Renamed and archived work is as old as its content.
     for change in _log(git, head, cuts=True):
@@ -400,14 +397,14 @@ def _committed_at(git: Git, head: str) -> dict[str, float]:
 
 # A claimed file, and its difference from before the handoff, for the screen
 
-MAX_SHOWN = 256 * 1024  # characters of a text that are handed out
+MAX_SHOWN = 256 * 1024  # characters of a text that are returned
 _LARGEST = 8 * 1024 * 1024
-_SNIFFED = 8_000  # characters among which a NUL makes a file binary, as git has it
+_SNIFFED = 8_000  # a NUL among so many characters makes a file binary, as in git
 _DIFF = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
 
 
 class Inspection(NamedTuple):
-    """A text to show: foreign and unsanitised. `problem` says in words why there is none, "" where there is one."""
+    """A text to show, foreign and unsanitised; `problem` is the reason why there is none, else ""."""
 
     text: str = ""
     truncated: bool = False
@@ -415,7 +412,7 @@ class Inspection(NamedTuple):
 
 
 def file_text(workspace: Path, path: str) -> Inspection:
-    """The text of a claimed file. Blocks for as long as reading takes; never raises for what is on disk."""
+    """Return the text of a claimed file; blocks while reading, and never raises for anything on disk."""
     root = workspace.resolve()
     place = place_of(path, str(root))
     if place.relative is None:
@@ -433,10 +430,8 @@ def file_text(workspace: Path, path: str) -> Inspection:
 
 
 def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspection:
-    """The `git diff` of a claimed file since the commit at its handoff, or since the last commit without a handoff.
-
-    A file that git does not know has no difference; its text is all new. No filter, textconv or external diff is run.
-    """
+    """Return the `git diff` of a claimed file since the commit at its handoff, or since the last commit. A file that
+    git does not know has no difference, because all of it is new. No filter, textconv or external diff is run."""
     root = str(workspace.resolve())
     place = place_of(path, root)
     if place.relative is None:
@@ -456,7 +451,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspe
         output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4, cuts=True)
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")
-    # Of a file that was only touched there is a heading and nothing below.
+    # For a file that was only touched, the output is a heading alone.
     shown = _cut(output.decode("utf-8", "replace") if output.count(b"\n") > 1 else "")
     if not shown.text:
         return Inspection(problem="git sees no difference since the handoff, or does not track this file.")

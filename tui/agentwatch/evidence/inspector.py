@@ -1,4 +1,4 @@
-"""Keeps the claims of all returns checked: at once when a return comes, and again when what it names changes."""
+"""Keeps the claims of all returns checked: at once when a return comes, and again when a claimed file changes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE = 0.001  # the part of one core that looking for changes may take: the pause grows with its cost
+_LOOK_SHARE = 0.001  # the share of one core for the search for changes: the pause grows with its cost
 _PAUSE_SECONDS = (1.0, 60.0)
-_FIRST_SECONDS = 0.02  # that a return is on the screen before the interpreter checks it
-_AGAIN_SHARE = 0.1  # the same of checking again returns that were checked before and are others now
+_FIRST_SECONDS = 0.02  # delay that lets the screen show a return before it is checked
+_AGAIN_SHARE = 0.1  # the share of one core for checking changed returns again
 
 
 class Target(NamedTuple):
-    """The latest return of a task, the handoff it answers, and when that was given (epoch seconds). `former` are the
-    names under which the return lay before, `runs` that of the attempt, if any, and those of the agents it asked."""
+    """The latest return of a task, the handoff it answers, and the time of the handoff (epoch seconds). `former` are
+    earlier paths of the return; `runs` are the attempt's run, if any, and those of the agents it asked."""
 
     task_id: str
     returned: Seen
@@ -39,11 +39,10 @@ class Target(NamedTuple):
 
 
 class Inspector(Background[Sequence[Checked]]):
-    """Checks claims in its own thread, from `start` to `stop`: a round takes as long as git, and no part of a `Worker`
-    may keep the others waiting for that.
+    """Checks claims in its own thread, from `start` to `stop`, because a round waits for git.
 
-    `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may know already what a file claims.
+    `text_of` returns the text of a version, None if it is lost, and `transcript_of` the transcript of a run; any
+    thread may call them. `parsed` may already hold the claims of a file.
     """
 
     thread_name = "agentwatch-evidence"
@@ -56,19 +55,19 @@ class Inspector(Background[Sequence[Checked]]):
         parsed: ParsedDocuments | None = None,
     ):
         super().__init__()
-        self.idle = True  # Whether all that was wanted has been checked and told
+        self.idle = True  # whether everything wanted was checked and reported
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, tuple[Request, Result]] = {}  # By task, what was checked last, and what was found
-        # When to look at all that is known, and when to check anything of it again (monotonic seconds).
+        self._known: dict[str, tuple[Request, Result]] = {}  # by task: the last check and its result
+        # The next look at all known files, and the next check of a known return (monotonic seconds).
         self._look_at = self._again_at = 0.0
 
     def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
-        """The returns of these tasks that were not given out here yet, with this handoff."""
+        """Return the targets of these tasks that are new: another return, handoff or former path."""
         self._tree = tree
         targets = []
         for task_id in task_ids:
@@ -77,7 +76,7 @@ class Inspector(Background[Sequence[Checked]]):
                 continue
             runs: tuple[Run, ...] = ()
             if (run := attempt.run) is not None:
-                # Of those that it asked for, or that these did, the ones that began while it lasted.
+                # Of the runs below it, those that began while it lasted.
                 end = math.inf if run.ended_at is None else run.ended_at
                 runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_places(task_id, attempt.returned)
@@ -89,22 +88,21 @@ class Inspector(Background[Sequence[Checked]]):
         return targets
 
     def want(self, targets: Iterable[Target]) -> None:
-        """Check these returns, soon. A target replaces the one before of the same task."""
+        """Check these returns soon; a target replaces an earlier one of the same task."""
         with self._news:
             self.idle = False
             self._wanted |= {target.task_id: target for target in targets}
             self._news.notify()
 
     def look_again(self) -> list[Target]:
-        """The targets that were checked and of which a named file looks different by now."""
+        """Return the checked targets for which a claimed file looks different now."""
         from agentwatch.evidence.disk import look
 
         root = str(self._workspace)
         if not os.path.isdir(root):
-            # Nothing can be seen while the workspace is gone: what was found last stays.
+            # While the workspace is gone, the last results stay.
             return []
-        # The last verdict on a return that is gone stays, or is found again where it was moved to.
-        # Many a task names the same file.
+        # If a return is gone, its last verdict stays, or is found again at its new path. Many tasks name the same file.
         now = {path: look(root, path) for path in {path for _, result in self._known.values() for path in result.looks}}
         return [
             request.target
@@ -140,7 +138,7 @@ class Inspector(Background[Sequence[Checked]]):
                 self.idle = not self._wanted
 
     def _due_in(self) -> float:
-        """Seconds until there is something to do."""
+        """Return the seconds until there is something to do."""
         if self._wanted.keys() - self._known.keys():
             return 0.0
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
@@ -149,7 +147,7 @@ class Inspector(Background[Sequence[Checked]]):
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
     def check(self, targets: Sequence[Target]) -> list[Checked]:
-        """Check now, in the caller's thread. Returns what is new since each was checked last."""
+        """Check now, in the caller's thread; return the results that differ from the last ones."""
         from agentwatch.evidence.checker import Checker
         from agentwatch.evidence.log import WorkspaceLogs
 
@@ -171,7 +169,7 @@ class Inspector(Background[Sequence[Checked]]):
         return news
 
     def _request(self, target: Target) -> Request | None:
-        """A target as it is checked: its texts and its log are read once."""
+        """Return a target as it is checked: its texts and its log are read once."""
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge

@@ -1,8 +1,8 @@
-"""Statements of a return about commands and checks, held against the log of what was run. Pure.
+"""Statements of a return about commands and checks, compared with the log of commands; pure.
 
-The log is asked first: a clause is about the longest commands in it that the log holds, and every number and quoted
-literal of the clause has to stand in what that command printed. Only what shows is verified; only what cannot be true
-is contradicted; of everything else the reason says what is missing.
+The log comes first: a clause is about the longest commands in it that the log holds, and every number and quoted
+literal of the clause must occur in the output of that command. Only a shown fact is verified; only an impossible one is
+contradicted; for everything else the reason says what is missing.
 """
 
 import posixpath
@@ -33,25 +33,25 @@ from agentwatch.evidence.shell import (
 
 LONGEST_TEXT = 2_000
 _MOST = 20
-_MOST_WORDS = 16  # words of a command in a clause without ticks
+_MOST_WORDS = 16  # words of a command in a clause without backticks
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, and where it stands in it; without a line, the tests as such."""
+    """A command that a clause names, and its place in the clause; without a line, the tests in general."""
 
     start: int = 0
     end: int = 0
     line: Line | None = None
 
 
-_UNKNOWN = Line("")  # Of a mention: a check that is named, and was not run as it is named
+_UNKNOWN = Line("")  # of a mention: a check that was not run as it is named
 
 
 class Statement(NamedTuple):
-    """The statement of a clause about what it mentions; `rest` is the clause without commands. `shown` are the literals
-    and words that have to stand in the output as they are, `more` is what no log shows."""
+    """The statement of a clause about its mentions; `rest` is the clause without commands. `shown` are the literals and
+    words that must occur in the output, `more` is text that no log can show."""
 
     rest: str
     passes: bool
@@ -75,29 +75,29 @@ class Statement(NamedTuple):
 
     @property
     def admits(self) -> bool:
-        """It tells of failures."""
+        """Whether it tells of failures."""
         return self.fails or bool(self.exit_code)
 
 
-# A runner of tests says in other words than counts that some were run and passed.
+# Words other than counts by which a test runner says that tests ran and passed.
 _RESULT = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
-# A runner says that there was nothing to do.
+# Words by which a runner says that there was nothing to do.
 _EMPTY = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-# The words of make, npm and others for a step whose failure did not count, or of a line that hides one.
+# Words of make, npm and others for a failed step that did not count, or of a line that hides a failure.
 _FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
-# A check found something.
+# Lines by which a check says that it found something.
 _FAULTS = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
     r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
@@ -109,7 +109,7 @@ _SKIPPED = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE
 # Words
 
 _NAUGHT = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
-# Numbers that are perhaps of something else than tests.
+# Numbers that may count something other than tests.
 _VAGUE = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
 _SENTENCE = re.compile(
     r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
@@ -118,7 +118,7 @@ _SENTENCE = re.compile(
 _PIECE = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
-# Said only perhaps, of somebody else, or of another time.
+# Words for a statement that is uncertain, or about somebody else or another time.
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
@@ -142,7 +142,7 @@ _QUOTED = re.compile(
     r"|tells?|asks?|notes?|describes?|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
-# More is said than a log shows.
+# Words that say more than a log can show.
 _MORE = re.compile(
     r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
     r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?|two|three"
@@ -207,19 +207,19 @@ _PROGRAMS = words_of(
     " lua julia Rscript"
 )
 _ENGLISH = words_of("make just task go")
-# Words that are no program where they stand alone in a sentence.
+# Words that name no program when they stand alone in a sentence.
 _ORDINARY = words_of(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
 _NUMERAL = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
-# Options, and words that qualify a check: they stand in the command, or in its output.
+# Options, and words that qualify a check: they must stand in the command or its output.
 _EXACT = re.compile(
     r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
     r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
-# How a check was done, or of what: that has to show.
+# The way, place or subject of a check: it must occur in command or output.
 _QUALIFIED = re.compile(
     r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
     r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
@@ -231,8 +231,8 @@ _EACH = re.compile(
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
-_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # Checks of what was built before
-# Something is said, if of no result, of something else.
+_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # checks of an earlier build
+# A statement: without a result it is about something else.
 _ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
@@ -240,16 +240,16 @@ _ASSERTS = re.compile(
 _IDENTIFIER = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND = "\"'“”(„:,;"
 _TELLING = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
-# Lines of an output whose words did not pass: they stand only where something failed or was left out.
+# Lines of an output whose words are no success: they only report failures and skipped tests.
 _BAD = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
-# With these, files become again what they were, or there is another copy of them.
+# Commands that restore files, or make another copy of them.
 _PUTTING_BACK = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
     r"|\bpatch\s+-R"
 )
 _BUILDERS = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-# Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program.
+# Exit codes: pytest was called wrongly or found no test; a shell or npm knows no such program.
 _NOT_BEGUN = (4, 5, 126, 127, 254)
 
 # The log
@@ -258,11 +258,11 @@ _Judged = tuple[Verdict, str, "Done | None"]
 
 
 class LogJudge:
-    """Judges what texts say of commands and checks by the log of what was done."""
+    """Judges statements of texts about commands and checks by the log."""
 
     def __init__(self, log: ToolLog, workspace: str):
         self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
-        self.commands = defaultdict[str, set[Command]](set)  # by the names that they go by
+        self.commands = defaultdict[str, set[Command]](set)  # by name and nickname
         for command in {one.command for one in self.ran}:
             self.commands[command.name].add(command)
             self.commands[command.nickname].add(command)
@@ -270,7 +270,7 @@ class LogJudge:
         self.nicknames = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)} - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
-        """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
+        """Return the statements of a text as claims, clause by clause; in `prose`, a command alone is no claim."""
         found: list[Claim] = []
         unknown: list[Claim] = []
         for clause in self._clauses(text[:LONGEST_TEXT]):
@@ -283,14 +283,14 @@ class LogJudge:
             elif mentions:
                 found.append(claim)
             elif re.search(r"\d", clause):
-                # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
+                # Beside a decided half of a bullet, numbers that were not understood must not look decided.
                 unknown.append(claim)
         return [*found, *unknown][:_MOST] if found else []
 
     # The statements of a text
 
     def _clauses(self, text: str) -> Iterator[str]:
-        """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
+        """Yield the clauses of a text; a sentence is split at each new subject of a statement."""
         for first, last in _split(_SENTENCE, text):
             sentence, begin, end, names = text[first:last], 0, 0, set[str]()
             for start, stop in _split(_PIECE, sentence):
@@ -310,14 +310,14 @@ class LogJudge:
         return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
     def _is_command(self, line: Line) -> bool:
-        """Whether a text in ticks is a command, by its letters."""
+        """Tell by its letters whether a text in backticks is a command."""
         command = command_of(line.sole)
         if command.name.startswith("./") or kind_of(command):
             return True
         return len(line.sole) > 1 and command.name in self.programs
 
     def _commands(self, clause: str) -> list[Mention]:
-        """The commands that a clause names, in ticks or as they stand in the log."""
+        """Return the commands that a clause names, in backticks or as they stand in the log."""
         ticked = [
             Mention(*one.span(), parse_line(" ".join(one[1].split()).removeprefix("$ ")))
             for one in _TICKED.finditer(clause)
@@ -332,7 +332,7 @@ class LogJudge:
                 continue
             spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
-            # A word alone is the name of a program only where it is no ordinary one.
+            # A single word names a program only if it is no ordinary word.
             lines[0] = lines[0] if "/" in name else parse_line(nickname)
             known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
             if known or (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
@@ -341,8 +341,8 @@ class LogJudge:
         return mentions
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
-        """The mentions of a clause and what it says of them; None where it is not understood, no mentions where it
-        speaks of no check."""
+        """Return (the mentions of a clause, its statement about them, or None if not understood). Without mentions the
+        clause is about no check."""
         mentions, rest = self._commands(clause), clause
         for one in reversed(mentions):
             rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
@@ -368,7 +368,7 @@ class LogJudge:
             shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
             named = (word.strip(".:") for word in _QUALIFIED.findall(left))
             shown += [one for one in named if one.casefold() not in _NEUTRAL and not _PASSES.search(one)]
-            # Where no result is told, a bullet that is nothing but the command says that it was run.
+            # If no result is told, a bullet with nothing but a command says that it was run.
             is_told = passes or fails or code is not None or quantities
             if not (is_told or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
@@ -388,7 +388,7 @@ class LogJudge:
     # Verdicts
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
-        """The claim with this verdict, unless the files may be others by now than when its run was."""
+        """Return the claim with this verdict, or unverifiable if files may have changed since the run."""
         if done is None:
             return claim._replace(verdict=verdict, detail=detail)
         doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
@@ -413,7 +413,7 @@ class LogJudge:
         return claim._replace(verdict=verdict, detail=detail, call=done.call)
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
-        """A command that is named."""
+        """Judge a statement about a named command."""
         known = [(one, leftover(asked, one.command, said.rest)) for one in self.ran]
         same = [one for one, rest in known if rest == ""]
         if not same:
@@ -432,7 +432,7 @@ class LogJudge:
         return verdict, detail, done
 
     def _not_found(self, asked: Command, parts: list[tuple[Done, str]]) -> _Judged:
-        """No command that was run is the one that is named; `parts` ran less than that."""
+        """Judge a statement about a command that was not run as named; `parts` are runs of less."""
         for done, rest in parts[-1:]:
             return _OPEN, f"{done.words}; it covers only {rest}", done
         if self.log.gap:
@@ -443,7 +443,7 @@ class LogJudge:
         return _NO, "never run", None
 
     def _of_tests(self, said: Statement) -> _Judged:
-        """The tests as such."""
+        """Judge a statement about the tests in general."""
         runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
         runs = [one for one in runs if not checks_nothing(one.command)]
         vague = [one for one in self.ran if one not in runs and _may_start(one, "test")]
@@ -469,12 +469,12 @@ class LogJudge:
 
 
 def _is_program(done: Done, asked: Command) -> bool:
-    """Whether a line runs a program, or may."""
+    """Tell whether a line runs a program, or may do so."""
     return done.parts is None or any(command_of(words).program == asked.program for words in done.parts)
 
 
 def _may_start(done: Done, kind: str, name: str = "") -> bool:
-    """Whether a line may have run a command that is named, or any check of a kind, without being known for it."""
+    """Tell whether a line may have run a named command, or any check of a kind, hidden behind another command."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
     names = {name} if name else _BUILDERS
     return done.parts is None or any(
@@ -485,11 +485,11 @@ def _may_start(done: Done, kind: str, name: str = "") -> bool:
     )
 
 
-# Numbers against an output
+# Numbers compared with an output
 
 
 def _agrees(said: Quantity, other: Quantity) -> bool:
-    """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
+    """Tell whether two numbers count the same: `12 tests` may be a total or the passed ones."""
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and said.status in ("", other.status)
@@ -498,7 +498,7 @@ def _agrees(said: Quantity, other: Quantity) -> bool:
 
 
 def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
-    """The numbers that an output contradicts, and those that it does not show."""
+    """Return (the numbers that an output contradicts, the numbers that it does not show)."""
     wrong, absent = list[str](), list[str]()
     summed = (done.counts or Counts())._asdict().items()
     shown = quantities_in(done.output) | {
@@ -510,7 +510,7 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
                 absent.append(f"{one.number} {one.near.strip()}"[:40])
         elif one.number not in same:
-            # Of several numbers each may be meant, and a share may be rounded, or a change.
+            # Any of several numbers may be meant, and a share may be rounded, or a change.
             is_sure = len(same) == 1 or (same and one.subject in ("", "tests", "errors"))
             if is_sure and one.number[-1] != "%":
                 wrong.append(one.words)
@@ -520,21 +520,21 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
 
 
 def _stands_near(one: Quantity, output: str) -> bool:
-    """Whether a number without a known noun stands in an output, in a line with a word that is near it."""
+    """Tell whether a number without a known noun stands in an output line with a word that is near it."""
     near = [word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())]
     lines = (line for line in output.casefold().splitlines() if _stands(one.number, line))
     return any(not near or any(word in line for word in near) for line in lines)
 
 
 def _stands(value: str, output: str) -> bool:
-    """Whether a number or a literal stands in an output."""
+    """Tell whether a number or a literal stands in an output."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
     more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else "s?" if value.isalpha() else ""
     return re.search(rf"(?<![\w.]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
 
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
-    """How a command ended, against how it is said to have ended."""
+    """Compare the end of a command with the end that a statement claims; return (verdict, reason)."""
     code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
     kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
     wrong, absent = _compare(said, done)
@@ -586,7 +586,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Where the parts of a text begin and end between what is found outside of ticks."""
+    """Yield (start, end) of the parts of a text between matches outside backticks."""
     start = 0
     for match in pattern.finditer(_TICKED.sub(_blank, text)):
         yield start, match.start()

@@ -1,4 +1,4 @@
-"""Logs of what agents did by their tools, read from transcripts."""
+"""Logs of the tool calls of agents, read from transcripts."""
 
 import math
 import os
@@ -18,7 +18,7 @@ from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, RunT
 
 _MOST = 20_000  # acts of one attempt that are kept
 _PRINTED = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
-_SLACK = 1.0  # seconds by which a call may stand before the beginning of its round
+_SLACK = 1.0  # seconds by which a call may come before the beginning of its round
 _LONGEST_ACT = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
@@ -34,8 +34,8 @@ _HOOK = re.compile(
 
 
 class Done(NamedTuple):
-    """An act that happened; of a command, where it ran ("" where that is not told), its exit code, None where that is
-    not told, the end of its output and the tests that it counts. `hooked`: git ran a hook."""
+    """An act that happened; for a command also its directory ("" if unknown), exit code (or None) and the output's end.
+    `hooked`: git ran a hook."""
 
     act: Act
     call: Call
@@ -57,31 +57,31 @@ class Done(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """It failed, or counts failures."""
+        """Whether it failed, or counts failures."""
         return bool(self.code or (self.counts and self.counts.failed))
 
     @property
     def words(self) -> str:
-        """How it ended."""
+        """Its end, in words."""
         counted = f" and {self.counts.words}" if self.counts else ""
         ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
         return f"`{short(self.act.what)}` ended with {ended}{counted}"
 
     @property
     def parts(self) -> tuple[Words, ...] | None:
-        """The commands of its line, None where that may have started others."""
+        """The commands of its line, None if they may have started others."""
         return self.line.parts if self.line and not self.hooked else None
 
     @property
     def over_at(self) -> float:
-        """When it was over; of a command whose end is not known, never: it may go on in the background."""
+        """The time when it was over; infinity for a command of unknown end, which may go on in the background."""
         if self.line and self.code is None:
             return math.inf
         return self.act.at if self.act.ended_at is None else self.act.ended_at
 
     @property
     def change(self) -> str:
-        """In words, how it may have changed a file that is no document; "" where it did not."""
+        """In words, how it may have changed a file that is no document; "" if it did not."""
         what = short(self.act.what)
         if self.line:
             # A hook may have formatted files.
@@ -93,8 +93,8 @@ class Done(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """Calls in the order in which they began. `gap` says why something may have been run that is not in it, if so;
-    `is_partial`: nor does anybody know what was changed."""
+    """Calls in the order in which they began; `gap` is the reason, if any, why it may lack some. `is_partial`: unknown
+    changes are possible, too."""
 
     done: tuple[Done, ...] = ()
     gap: str = ""
@@ -107,20 +107,20 @@ class ToolLog(NamedTuple):
 
     @property
     def changes(self) -> list[Done]:
-        """Everything that may have changed a file."""
+        """All acts that may have changed a file."""
         return [one for one in self.done if one.change]
 
 
 def short(text: str) -> str:
-    """A command line to quote."""
+    """Return a command line shortened for quoting."""
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
-    """The log of the attempt whose run comes first, and of those that it asked, which follow; None where there is none.
+    """Return the log of the first run and of the runs it asked for, which follow; None if the first has none.
 
-    Blocks for as long as reading their transcripts takes.
+    Blocks while their transcripts are read.
     """
     gap, made = "", list[Done]()
     for run in runs:
@@ -142,7 +142,7 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
-    """The acts of a run; what its session did in rounds before or after is another attempt's."""
+    """Yield the acts of a run; other rounds of its session belong to other attempts."""
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
@@ -168,14 +168,14 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
 
 
 class WorkspaceLogs:
-    """The changes that the logs of a workspace's runs show, each log read again only where its run is another."""
+    """The changes in the logs of a workspace's runs; a log is read again only if its run has changed."""
 
     def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf):
         self._runs, self._transcript_of = runs, transcript_of
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 
     def changed(self, own: Iterable[Run], since: float, until: float) -> str:
-        """Changes by other than the `own` runs in a span of time, in words; "" for none."""
+        """Return in words a change between two times by other than the `own` runs; "" for none."""
         mine = {run.session for run in own}
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since

@@ -1,4 +1,4 @@
-"""Numbers with their nouns, of a claim and of an output alike, and the results that runners print. Pure."""
+"""Numbers with their nouns, in claims and in outputs, and the results that runners print; pure."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ _Find = Callable[[str, str, int], re.Match[str] | None]
 
 
 class Quantity(NamedTuple):
-    """A number, or a share with its `%`, of a subject ("" where it is not told) and how those ended ("" as well).
+    """A number, or a share with its `%`, with its subject and status ("" if not told).
 
     `near` are the words around it.
     """
@@ -95,19 +95,19 @@ class Quantity(NamedTuple):
 
 
 def number(digits: str) -> int:
-    """A number as it is written in a text; words for none are 0."""
+    """Return the number that a text spells; words for none are 0."""
     kept = re.sub(r"\D", "", digits)
     return int(kept) if kept else 0
 
 
 def _named(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
-    """The noun of a table that stands in a text, or at its beginning (`re.match`), and where it ends."""
+    """Return the noun of a table that `find` finds in a text (else ""), and the end of the match."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
 
 def _following(text: str) -> tuple[str, str, int]:
-    """The (subject, status) of the words behind a number, and where they end."""
+    """Return (subject, status, end) of the words after a number."""
     head = _HEAD.match(text)
     subject, end = _named(_SUBJECTS, head[0]) if head else ("", 0)
     if subject:
@@ -120,8 +120,8 @@ def _following(text: str) -> tuple[str, str, int]:
 
 @lru_cache(4096)
 def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
-    """The numbers of a clause or a line with the nouns near them, and the text without them. The noun that leads a line
-    is of all its numbers, but in a clause, which is `claimed`, only of those of which an end is told."""
+    """Return the numbers of a clause or a line with the nouns near them, and the text without them. A noun that leads
+    the line belongs to all its numbers; in a clause (`claimed`) only to those with a status."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
@@ -157,7 +157,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
 
 
 class Counts(NamedTuple):
-    """The tests of a summary; None where it does not say. `failed` are failures and errors together."""
+    """The tests of a summary, None if not told; `failed` are failures and errors together."""
 
     total: int | None = None
     passed: int | None = None
@@ -178,11 +178,11 @@ _FRAME = words_of(
     " passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at completed"
     " success succeeded error you have expect calls pass fail insgesamt found"
 )
-# Lines of several modules, whose numbers are added.
+# Lines for each of several modules, whose numbers are added.
 _ADDING = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
 _DLL = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
 _ALL_WELL = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
-# Lines of a summary that count other things, and of single tests.
+# Lines of a summary that count other things, and lines of single tests.
 _NO_COUNT = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
 _PACKAGES = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE = 300
@@ -198,13 +198,13 @@ def _lines(output: str) -> Iterator[str]:
 
 @lru_cache(256)
 def quantities_in(output: str) -> frozenset[Quantity]:
-    """All numbers with nouns that an output shows, line by line."""
+    """Return all numbers with nouns in an output, line by line."""
     return frozenset(one for line in _lines(output) for one in read_quantities(line, claimed=False)[0])
 
 
 @lru_cache(256)
 def counts_in(output: str) -> Counts | None:
-    """The counts of an output's summary; None where there is none, or several that differ."""
+    """Return the counts of an output's summary; None if there is none, or several that differ."""
     groups: list[dict[str, int]] = []
     adding = True
     for line in _lines(output):
@@ -236,7 +236,7 @@ def counts_in(output: str) -> Counts | None:
 def _completed(
     total: int | None = None, passed: int | None = None, failed: int | None = None, skipped: int = 0
 ) -> Counts:
-    """The numbers that follow from the others: a list without failures has none."""
+    """Return the counts with those that follow from the others: a list without failures has none."""
     others = (failed or 0) + skipped
     if total is None:
         passed = passed or 0

@@ -1,7 +1,7 @@
-"""Shell lines: the one command that has the exit code, and which commands check, change or start something. Pure.
+"""Shell lines: the one command that has the exit code, and which commands check, change or start something; pure.
 
-Nothing is ever run here. Of a line only a command is weighed that stands alone or follows plain `cd`; a line that is
-not surely understood (substitutions, loops, functions) may have started and changed anything.
+Nothing is ever run here. A line is judged only if one command in it stands alone or follows plain `cd`; a line that is
+not fully understood (substitutions, loops, functions) may have started and changed anything.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 
 def words_of(words: str) -> frozenset[str]:
-    """A table of words, as they stand in a line."""
+    """Return a table of words from one line of them."""
     return frozenset(words.split())
 
 
-LONGEST = 16_384  # characters of a line that is looked at
+LONGEST = 16_384  # characters of a line that are looked at
 
 Words = tuple[str, ...]
 
@@ -30,21 +30,22 @@ _WORDS_OF_SHELL = words_of(
 _SUBSTITUTED = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
 # A here-document in which nothing is substituted.
 _DOCUMENT = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
-_OTHER_BLANK = re.compile(r"[^\S \t\n]")  # A blank at which no shell splits
-# Finds `&` alone, behind a job that may go on.
+_OTHER_BLANK = re.compile(r"[^\S \t\n]")  # a blank at which no shell splits
+# Finds a single `&`, after a job that may go on.
 _DETACHED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
 _SILENT = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
-# Behind a command, these have the exit code and print nothing of their own.
+# After a command, these determine the exit code of the line, and print no result of their own.
 _PASSED_ON = re.compile(
     r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 
 
 class Line(NamedTuple):
-    """A whole line, and the words of all its commands, None where it is not surely understood. `sole` are those of the
-    one that alone prints and, unless the line `hides` it, has the exit code; `place` is where plain `cd` leads."""
+    """A whole line and the words of all its commands, None if not fully understood. `sole` are the words of the only
+    command that prints; it has the exit code unless the line `hides` it. `place` is the directory to which plain `cd`
+    leads."""
 
     text: str
     parts: tuple[Words, ...] | None = None
@@ -60,7 +61,7 @@ class Line(NamedTuple):
 
 @lru_cache(4096)
 def parse_line(text: str) -> Line:
-    """Read a line. Never raises."""
+    """Parse a line; never raise."""
     text = _OTHER_BLANK.sub("\N{REPLACEMENT CHARACTER}", text)
     plain = _DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text
     parts, place, end = _split(plain), "", 0
@@ -74,7 +75,7 @@ def parse_line(text: str) -> Line:
 
 
 def _split(text: str) -> tuple[Words, ...] | None:
-    """The words of the commands of a line, what it prints into among them."""
+    """Return the words of a line's commands, redirections included; None if not fully understood."""
     if len(text) > LONGEST or _SUBSTITUTED.search(text):
         return None
     lexer = shlex.shlex(_MERGED.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=_MARKS)
@@ -97,7 +98,7 @@ def _split(text: str) -> tuple[Words, ...] | None:
 
 # Wrappers
 
-# Before a command; a variable that is not known to change nothing may make it another program: it is `odd`.
+# Prefixes of a command; a variable not known to be harmless may make it another program (`odd`).
 _WRAPPERS = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
@@ -115,7 +116,7 @@ _RENAMED = [
     (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
     (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
-# Options that say how much is printed or how a check is done, and not of what.
+# Options that say how much is printed or how a check is done, not what is checked.
 _NEUTRAL = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
     r"|race)|--(?:(?:tb|format|ext|colou?rs?|durations|cov|cov-report|maxfail|max-warnings|reporters?"
@@ -128,7 +129,7 @@ _NEUTRAL = re.compile(
 
 
 class Command(NamedTuple):
-    """A command without wrappers. `odd`: variables that are set for it may make it another program."""
+    """A command without wrappers; `odd`: variables set for it may make it another program."""
 
     text: str = ""
     odd: bool = False
@@ -146,7 +147,7 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program, with the word behind it that chooses another one."""
+        """The program, with its first argument if that chooses another program."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
@@ -160,7 +161,7 @@ _CHOOSING = re.compile(
 
 @lru_cache(4096)
 def command_of(words: Words) -> Command:
-    """The command that a part of a line starts."""
+    """Return the command that a part of a line starts."""
     text, odd = " ".join(words), False
     while match := _WRAPPERS.match(text):
         odd, text = odd or match["odd"] is not None, text[match.end() :]
@@ -176,9 +177,8 @@ _LONGEST_COMPARED = 600  # characters of a command that is compared word by word
 
 
 def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
-    """The words of a run by which it is less than the command that a clause names: "" where it is the same; None where
-    it is another. It may print more or less, check in a way that was not asked for, or be narrowed as the clause says.
-    """
+    """Return the words by which a run is narrower than the command asked for: "" if equal, None for another command.
+    Options for printing or style, and words that the clause mentions, do not count."""
     if asked.odd != ran.odd or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
     wanted, words = asked.text.split(), ran.text.split()
@@ -199,7 +199,7 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
 
 
 def _is_mentioned(word: str, clause: str) -> bool:
-    """Whether a clause speaks of an argument: of `spec/models` by `models` or `model`, of `--dry-run` by `dry run`."""
+    """Tell whether a clause names an argument: `spec/models` as `models` or `model`, `--dry-run` as `dry run`."""
     names = [name for name in re.split(r"[\W_]+", word.partition("=")[0].rstrip("/").rpartition("/")[2]) if name]
     pattern = r"[\W_]*".join(re.escape(name.removesuffix("s")) for name in names)
     return len(pattern) > 2 and re.search(rf"(?<![^\W_]){pattern}s?(?![^\W_])", clause, re.IGNORECASE) is not None
@@ -231,7 +231,7 @@ _BUILD = re.compile(
     r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish"
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
-# Programs that start what somebody has written down for them elsewhere.
+# Programs that start commands written down in a file of the project.
 RUNNERS = re.compile(
     r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
     r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
@@ -240,10 +240,10 @@ _WHOLE = words_of(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )
-# Programs of one's own, and scripts that test a part: `test:unit`.
+# Programs of the project itself, and scripts that test a part: `test:unit`.
 _OWN = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 _MAKING = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
-# Options with which nothing is checked, or nothing need be.
+# Options with which a check checks nothing, or may check nothing.
 _NO_CHECK = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
     r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
@@ -256,14 +256,14 @@ _FORMATTERS = re.compile(
 )
 
 _LOOKING_ONLY = re.compile(r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z")
-# A formatter that names the files that it would change, and ends with 0.
+# A formatter that lists the files that it would change, and ends with 0.
 LISTING = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
 _PARTIAL = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
 @lru_cache(4096)
 def kind_of(command: Command) -> str:
-    """ "test", "lint", "types", "build", or "" for a command that is none that is known."""
+    """Return "test", "lint", "types", "build", or "" if the command is not known as a check."""
     if not re.match(r"[A-Za-z./]", command.text) or CHECKING_NOTHING.match(command.name):
         return ""
     text = re.sub(r"\Acargo \+\S+", "cargo", command.text)
@@ -273,7 +273,7 @@ def kind_of(command: Command) -> str:
 
 
 def checks_nothing(command: Command) -> bool:
-    """Whether with its options a check says nothing by its end."""
+    """Tell whether the exit code of a check says nothing, because of its options."""
     if command.name == "make":
         return any(word.startswith("-") and not _MAKING.fullmatch(word) for word in command.text.split())
     options = [word for word in _NEUTRAL.sub("", command.text).split() if word.startswith("-")]
@@ -284,7 +284,7 @@ def checks_nothing(command: Command) -> bool:
 
 
 def is_whole(command: Command) -> bool:
-    """Whether a check is of all there is, as far as its arguments tell."""
+    """Tell whether a check covers everything, as far as its arguments tell."""
     text = " ".join(_NEUTRAL.sub("", command.text).split())
     match = next((match for pattern in (_LINT, _TYPES, _TESTS, _BUILD) if (match := pattern.match(text))), None)
     if match is None or command.odd or _OWN.search(match[0]) or _PARTIAL.search(match[0]):
@@ -307,10 +307,10 @@ _GIT_READS = (
 )
 GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 _GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
-# Programs that check nothing whatever they print, and change no file unless an option says so.
+# Programs that never check anything, and change no file unless an option says so.
 LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
 CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
-# Calls of such programs that start others, or what runs elsewhere.
+# Calls of such programs that start other programs, or act on something elsewhere.
 _STARTING = re.compile(
     r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
     r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"
@@ -347,14 +347,14 @@ _FIXING = re.compile(
 
 
 def starts_nothing(words: Words) -> bool:
-    """Whether a command can be no check, and no script that has some run; what a hook of git runs, its output shows."""
+    """Tell whether a command can neither be nor start a check; the output shows whether git ran a hook."""
     text, inner = " ".join(words), command_of(words).text
     known = not inner or _STARTS_NOTHING.match(text) or _PREPARING.match(inner) or _READING.match(inner)
     return bool(known) and not _STARTING.match(text)
 
 
 def changes_nothing(words: Words) -> bool:
-    """Whether a command surely leaves the files of a workspace as they are."""
+    """Tell whether a command certainly leaves the files of a workspace as they are."""
     command = command_of(words)
     if any(">" in mark and set(mark) <= set("<>&|") for mark in words):
         return False
@@ -362,7 +362,7 @@ def changes_nothing(words: Words) -> bool:
         return True
     if not kind_of(command):
         return not command.text or _READING.match(command.text) is not None
-    # The output lies beside its sources; nobody can say what `make` does.
+    # A build's output lies beside its sources, but `make` may do anything.
     guessed = command.name.startswith("make") and kind_of(command) == "build"
     is_writing = _FORMATTERS.match(command.text) and checks_nothing(command)
     return not (command.odd or is_writing or guessed or any(map(_FIXING.match, words[1:])))

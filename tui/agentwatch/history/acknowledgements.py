@@ -1,4 +1,4 @@
-"""Looked at, acknowledged and snoozed tasks, in the history's database: no decisions, and nothing that agents see."""
+"""Seen, acknowledged and snoozed tasks, in the history's database; not decisions, and not shown to agents."""
 
 import json
 import secrets
@@ -17,7 +17,7 @@ from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.history.store import Database, UnusableError, select
 
-# Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file.
+# The file of earlier versions, a JSON object per line; the next write imports and renames it.
 OLD_NAME = "put-aside.jsonl"
 
 
@@ -26,7 +26,7 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """Tasks that an undo takes back, by their ids, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
+    """Tasks (ids) that one undo takes back, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
 
     name: str
     at: float
@@ -35,7 +35,7 @@ class Acknowledgement(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """An operator's action on a task, as the table `asides` has it. `mark` is what the task looked like."""
+    """An operator's action on a task, as in the table `asides`; `mark` is the state that the operator saw."""
 
     kind: str
     at: float
@@ -46,16 +46,16 @@ class _Row(NamedTuple):
 
 
 class Acknowledgements(Part):
-    """Those of one workspace, in its state directory. Any thread may call it."""
+    """The acknowledgements of one workspace, in its state directory; any thread may call it."""
 
     def __init__(self, state: Path, *, clock: Callable[[], float] = time.time):
         self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
         self._clock = clock
         self._began: float | None = None
-        # Since when things are new, and what is known of each task, as far as that was told.
+        # The reported state: since when things are new, and each task's last action.
         self._known: dict[str, Aside] = {}
-        self._signs: object = "none yet"  # others once something may have changed
+        self._signs: object = "none yet"  # differs from the file's stamp until it was read
         self._marked: deque[_Row] = deque()
         self._unread = self._unwritten = ""
         self._io = threading.RLock()
@@ -65,18 +65,18 @@ class Acknowledgements(Part):
         return self._unread or self._unwritten or self._database.set_aside or None
 
     def begin(self) -> list[Event]:
-        """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
+        """Read for the first time, for a screen: everything before the very first time is not new. Blocks."""
         events = self.read_changes()
         if self._began is None:
             self._marked.append(_Row("began", self._clock()))
         return [*events, *self.poll()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
-        """These tasks were looked at when they had these marks. It is written soon."""
+        """Note that these tasks were looked at with these marks; written soon."""
         self._marked.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
 
     def poll(self) -> list[Event]:
-        """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
+        """Write the noted marks; return the changes since the last call, made here or elsewhere. Blocks."""
         with self._io:
             rows = [self._marked.popleft() for _ in range(len(self._marked))]
             try:
@@ -87,7 +87,7 @@ class Acknowledgements(Part):
             return self.read_changes()
 
     def read_changes(self) -> list[Event]:
-        """Changes since the call before. Blocks."""
+        """Return the changes since the last call; blocks."""
         with self._io:
             signs = change_stamp(self._database.path)
             if signs == self._signs or (rows := self._rows()) is None:
@@ -99,7 +99,7 @@ class Acknowledgements(Part):
             return [*events, Looked(0, began)] if began not in (None, was) else events
 
     def _rows(self) -> list[_Row] | None:
-        """All that count; None where they cannot be read."""
+        """Return all rows that were not undone; None if they cannot be read."""
         try:
             rows = [*_read_old(self._old), *(self._database.read(_select) or ())]
         except (UnusableError, OSError) as error:
@@ -112,15 +112,15 @@ class Acknowledgements(Part):
     # Actions of the operator. Each blocks and raises AcknowledgeError.
 
     def acknowledge(self, marks: Mapping[str, str], name: str = "") -> None:
-        """Put these tasks aside as they are. Those of one `name` in several places belong together."""
+        """Put these tasks aside as they are; calls with the same `name`, in several workspaces, belong together."""
         self._put("acknowledge", marks, name or new_name())
 
     def snooze(self, marks: Mapping[str, str], until: float | None) -> None:
-        """The same until a time (epoch seconds), or else until they change."""
+        """Put these tasks aside until a time (epoch seconds), or else until they change."""
         self._put("snooze", marks, new_name(), until)
 
     def last(self) -> Acknowledgement | None:
-        """The acknowledgement that an undo would take back now."""
+        """Return the acknowledgement that an undo would take back now, or None."""
         rows = self._rows() or []
         name = next((row.name for row in reversed(rows) if row.name), None)
         if name is None:
@@ -130,7 +130,7 @@ class Acknowledgements(Part):
         return Acknowledgement(name, last[0].at, did, [row.task_id for row in last])
 
     def undo(self) -> Acknowledgement | None:
-        """Take back what was put aside last, here or elsewhere. Returns what that was, None if there was nothing."""
+        """Take back the last acknowledgement, made here or elsewhere; return it, None if there was none."""
         if (last := self.last()) is not None:
             self._add([_Row("undo", self._clock(), name=last.name)])
         return last
@@ -154,12 +154,12 @@ class Acknowledgements(Part):
 
 
 def new_name() -> str:
-    """A name for acknowledgements that belong together."""
+    """Return a name for acknowledgements that belong together."""
     return secrets.token_hex(8)
 
 
 def _read_old(path: Path) -> Iterable[_Row]:
-    """The rows of an earlier version, where it left any; a strange line costs no more than itself. Raises OSError."""
+    """Yield the rows of an earlier version's file, if any, without unreadable lines; raise OSError."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             fields = json.loads(line)
@@ -169,7 +169,7 @@ def _read_old(path: Path) -> Iterable[_Row]:
 
 
 def _fold(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
-    """Since when things are new, and what is known of each task. Earlier versions wrote `over`, which says nothing."""
+    """Return (since when things are new, each task's last actions); `over` of earlier versions is ignored."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
         put, seen = known.get(task_id, Aside())

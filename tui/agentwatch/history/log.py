@@ -1,4 +1,4 @@
-"""The events of a workspace in the order of time, and the state changes that follow from them. Pure."""
+"""The events of a workspace in the order of time, and the state changes that follow from them; pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agentwatch.delegation.tree import Tree
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
-    """Observations in the order of their times: a run as it was at each round, a request as asked and as ended."""
+    """Return events in the order of their times: a run at the end of each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
     returned: dict[str | None, float] = {}
     seen_until = lost_at = float("-inf")
@@ -34,10 +34,10 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             at = one.at
             if path := getattr(one, "path", ""):
                 at = max(at, latest.get(path, at))
-                # A verdict may be kept from before a session was read.
+                # A verdict may have been kept from before a session was read.
                 latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
-                # A file may be put back as it was long ago, or be renamed, and still it came after the loss before.
+                # A file may have an old time, put back or renamed, but it came after the loss before.
                 at = max(at, lost_at)
                 seen_until = max(seen_until, at)
                 returned.setdefault(one.digest, at)
@@ -47,14 +47,14 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # A decision about a request is known when it ends, and a return before the verdict on it.
+    # At equal times, a decision about a request precedes its end, and a return its verdict.
     timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 
 def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
-    """Files that are gone at a start went before the files were found that were written meanwhile."""
-    # The time of a content that was there before says nothing: a renamed file keeps its own.
+    """Return the events; a loss found at a start is dated before the files written meanwhile."""
+    # Only the first time of a content counts: a renamed file keeps its time.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
     timed: list[Event] = []
     following = float("inf")
@@ -85,7 +85,7 @@ def _moments(event: Event, now: float) -> Iterator[Event]:
 
 def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
     def moment(at: float | None, run: Run) -> Ran:
-        # None of its times is later than its last sign of life, which no store can put into the future.
+        # No time is later than the last sign of life, which no store can put into the future.
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield moment(run.started_at, _begun(run, run))
@@ -99,9 +99,9 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
 
 
 def _begun(run: Run, part: Run) -> Run:
-    """A run as it was when the last round of this part of it had begun."""
+    """Return a run as it was when the last round of `part` had begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
-    # A call that was refused is no sign of life: there is no model, for none was asked.
+    # A refused call is no sign of life: it has no model, because none was asked.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
     return replace(
         part,
@@ -121,7 +121,7 @@ def _begun(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed. `at`: epoch seconds; texts are foreign."""
+    """A task came (`before` is None), went (`after` is None), or changed; `at`: epoch seconds; texts are foreign."""
 
     at: float
     task_id: str
@@ -134,7 +134,7 @@ class StateChange(NamedTuple):
 
 
 class ActivityChange(NamedTuple):
-    """A working task does something else. `at` is as in `StateChange`; texts are foreign and unsanitised."""
+    """A working task does something else; `at` is as in `StateChange`; texts are foreign and unsanitised."""
 
     at: float
     task_id: str
@@ -142,7 +142,7 @@ class ActivityChange(NamedTuple):
 
 
 class RequestChange(NamedTuple):
-    """A request of a task has got further, or is new. `at` is as in `StateChange`; its texts are foreign."""
+    """A request of a task is new or reached a further stage; `at` is as in `StateChange`; its texts are foreign."""
 
     at: float
     task_id: str
@@ -153,27 +153,27 @@ Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
-    """The changes of a tree, in the order of events; with `with_activity` also what tasks do."""
+    """The changes of a tree, in the order of events; with `with_activity` also the tasks' activities."""
 
     def __init__(self, tree: Tree, *, with_activity: bool = False):
         self._tree = tree
         self._with_activity = with_activity
-        # The last activity of each task, without its time and, but for a todo, whether it is over: that is no news.
+        # The last activity of each task, without its time and (except for todos) its end, which are no news.
         self._did: dict[str, Activity | None] = {}
-        self.touched = set[str]()  # the tasks that changed or were looked at, until somebody empties it
-        # The fields whose change is a change of the task; that it is accepted may change no state.
+        self.touched = set[str]()  # tasks that changed or were looked at; the user of the set empties it
+        # The fields whose change is a change of the task; an acceptance may change no state.
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
-        # How far each request had got, and whether it was allowed.
+        # By request: its stage, and whether it was allowed.
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         self._at = float("-inf")
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:
-        """Apply observations to the tree, and give every state change in its order."""
+        """Apply events to the tree, and yield every change in its order."""
         for one in events:
             yield from self.after(self._tree.apply(one), one.at)
 
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
-        """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
+        """Return the changes of these tasks since the last call, those first seen first, in non-decreasing time."""
         tasks = self._tree.tasks
         self._at = at = max(self._at, at)
         self.touched |= (changed := set(changed))
@@ -208,5 +208,5 @@ class StateChanges:
 
 
 def state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:
-    """Replay observations in an empty tree, and give every state change in its order."""
+    """Replay events in an empty tree, and yield every state change in its order."""
     return (change for change in StateChanges(tree).apply(events) if isinstance(change, StateChange))

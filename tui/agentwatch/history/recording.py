@@ -1,5 +1,7 @@
-"""Observations written down: a version as an outline (the version of the contracts, a letter for the kind of document,
-and JSON), and a session as JSON lines, to be replayed anywhere. A reader trusts nothing in them."""
+"""Written events: an outline for each version of a file, and a session as JSON lines that can be replayed anywhere.
+
+An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts none of it.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,13 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-# Characters. Of a version with a longer outline only the text is kept, and the version goes with it.
+# Characters of an outline; of a version with a longer one only the text is kept, until it is dropped.
 _LONGEST_OUTLINE = 32_768
-# Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it.
+# Bytes of a line, and of an unpacked text; the largest document read by default takes a tenth of it.
 _LONGEST = 64 * 1024 * 1024
 _DIGITS = 8  # of the version of the contracts
 _KINDS = {"h": Handoff, "r": Return, "t": TodoList}
-# Events that are written as they are: by the last of their fields, with its type.
+# Events that are written as they are: key, kind of event, and the type of its last field.
 _PLAIN = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
@@ -44,12 +46,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def pack(text: str) -> bytes:
-    """A text as bytes; half a character in it stays."""
+    """Return a text compressed; lone surrogates are kept."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
 def unpack(packed: object) -> str | None:
-    """The text again, None where it is damaged."""
+    """Return the text again, None if damaged."""
     if isinstance(packed, bytes):
         with suppress(zlib.error, UnicodeDecodeError):
             opened = zlib.decompressobj()
@@ -60,7 +62,7 @@ def unpack(packed: object) -> str | None:
 
 @cache
 def contracts_version() -> str:
-    """Changes whenever the code that judges documents does."""
+    """Return a version that changes whenever the code that judges documents does."""
     import agentwatch.contracts
 
     files = sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*"))
@@ -69,7 +71,7 @@ def contracts_version() -> str:
 
 
 def outline_of(seen: Seen) -> str | None:
-    """The outline of a version, None where it would be too long."""
+    """Return the outline of a version, None if it would be too long."""
     kind = next(letter for letter, shape in _KINDS.items() if isinstance(seen.document, shape))
     parts = seen.document, seen.findings, seen.incomplete
     outline = contracts_version() + kind + _shape(kind).dump_json(parts, exclude_defaults=True).decode()
@@ -77,7 +79,7 @@ def outline_of(seen: Seen) -> str | None:
 
 
 def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
-    """A version again: its outline where that is of today's contracts, else its text, else its outline all the same."""
+    """Return a version again: from its outline if of the current contracts, else its text, else the old outline."""
     noted = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
@@ -93,7 +95,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
-    # The text does not show any more what the source found in the bytes.
+    # The text no longer shows the faults that the source found in the bytes.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted else []
     return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
 
@@ -105,7 +107,7 @@ def _shape(kind: str) -> TypeAdapter[Any]:
 
 
 def read_object(line: str | bytes) -> dict[str, Any]:
-    """The JSON object in a text. Raises ValueError with the reason."""
+    """Return the JSON object in a text; raise ValueError with the reason."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -120,14 +122,14 @@ class Recording(NamedTuple):
 
     workspace: str
     events: tuple[Event, ...]
-    texts: Mapping[str, str]  # by their digests, as far as they are in it
-    history_before: float = -math.inf  # what showed no sign of life since then (epoch seconds) was history
+    texts: Mapping[str, str]  # by digest, as far as recorded
+    history_before: float = -math.inf  # tasks without a sign of life since then (epoch seconds) were history
 
 
 def recording_lines(
     workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None], history_before: float | None = None
 ) -> Iterator[str]:
-    """The lines of a recording. `text_of` gives the text of a digest, None where it is lost."""
+    """Yield the lines of a recording; `text_of` gives the text of a digest, None if it is lost."""
     line = {} if history_before is None else {"history_before": history_before}
     yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace, **line}) + "\n"
     for one in events:
@@ -150,7 +152,7 @@ def recording_lines(
 
 
 def write_new(path: Path, pieces: Iterable[str]) -> None:
-    """Write a text into a new file of the user's own. Raises UsageError, and leaves nothing."""
+    """Write a text into a new file readable by the user alone; raise UsageError, and leave nothing then."""
     try:
         with open(
             path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)
@@ -159,7 +161,7 @@ def write_new(path: Path, pieces: Iterable[str]) -> None:
                 file.writelines(pieces)
                 file.flush()
             except BaseException:
-                # Also when it is interrupted: half a recording is none.
+                # Also after an interruption: half a recording is useless.
                 path.unlink(missing_ok=True)
                 raise
     except FileExistsError as error:
@@ -169,7 +171,7 @@ def write_new(path: Path, pieces: Iterable[str]) -> None:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. Raises UsageError where the file, or a line of it, cannot be read, or it has no observation."""
+    """Read a recording; raise UsageError if the file or a line of it is unreadable, or it has no event."""
     events: list[Event] = []
     texts: dict[str, str] = {}
     number = 1
@@ -199,7 +201,7 @@ def _read_head(path: Path, line: bytes) -> tuple[str, float]:
 
 
 def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, str]]:
-    """One observation and its texts by their digests. Raises ValueError with the reason."""
+    """Return one event and its texts by digest; raise ValueError with the reason."""
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
     if not is_time(at) or not isinstance(path, str) or not path:
         raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")

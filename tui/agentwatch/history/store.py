@@ -1,17 +1,17 @@
-"""Every handoff and return ever observed. A start is a replay: what was recorded comes first, with negative `seq`.
+"""Every handoff and return ever observed; at a start, the recorded events come first, with negative `seq`.
 
-Sessions are not copied, for that would put private transcripts into a second place. Returns that break their contract
-are appended, once each, to `.agentwatch/errors.json` of the workspace, oldest first.
+Sessions are not copied, because that would put private transcripts into a second place. Returns that break their
+contract are appended, once each, to `.agentwatch/errors.json` of the workspace, oldest first.
 
-Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal: a reader
-leaves nothing beside the file, and may be another user's sandbox.
+Each operation opens the file anew, because another agentwatch may have replaced it. It has a rollback journal: a reader
+leaves nothing beside the file, and may run in another user's sandbox.
 
-observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
+observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` are unused.
 texts         zlib of the document, once for each digest. The oldest are dropped first.
 checks        since when a return, in a file or of a session, has a false claim (a JSON list of these), or none (null).
 times         `watched`: when the workspace was watched last.
-asides        append-only: tasks that were acknowledged, snoozed or were looked at (`seen`). `began`: nothing before it
-              is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
+asides        append-only: tasks that were acknowledged, snoozed or looked at (`seen`). `began`: nothing before it is
+              new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
 """
 
 import json
@@ -40,13 +40,13 @@ from agentwatch.state import HISTORY, record_first_watch, state_directory
 
 LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
 
-_LATEST_SECONDS = 60.0  # A change of a file is recorded by then
-_WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest go first
-# For each file the digest it held when it was last seen, since when, and whether it has been there since.
+_LATEST_SECONDS = 60.0  # by then, a change of a file is recorded
+_WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest are dropped
+# For each file: its last digest, since when, and whether the file still has it.
 _LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
-# Drops the oldest texts beyond a size, but for the last one of each file.
+# Drops the oldest texts beyond a size, except the last text of each file.
 _SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
@@ -62,7 +62,7 @@ Entry = dict[str, Any]
 T = TypeVar("T")
 
 
-# The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside when damaged
+# The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside if damaged
 
 APPLICATION_ID = 0x61677768  # `agwh`
 
@@ -98,29 +98,29 @@ MIGRATIONS = (
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
-_NEWEST = 50  # no version has a larger number: that is damage
+_NEWEST = 50  # a larger version number is damage
 _BUSY_SECONDS = 5.0
-# The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
-# no files in a directory that is shared.
+# The file may be damaged or exchanged: nothing in its schema may run, its cells are checked, and SQLite makes no files
+# in a shared directory.
 _SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
 
 
 class UnusableError(Exception):
-    """The file cannot be read or written; the message says why and what to do."""
+    """The file cannot be read or written; the message gives the reason and the remedy."""
 
 
 class Database:
-    """The file in a state directory. Any thread may call it."""
+    """The SQLite file in a state directory; any thread may call it."""
 
     def __init__(self, directory: Path):
         self.directory = directory
         self.path = directory / HISTORY
-        self.set_aside = ""  # that a damaged file was set aside, in a sentence
+        self.set_aside = ""  # a sentence, if a damaged file was set aside
         self._examined: tuple[int, int] | None = None  # device and inode of the file that is known to be sound
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Read from the file as it is, None where there is none. Raises UnusableError."""
+        """Run `work` on the existing file and return its result, None if there is no file; raise UnusableError."""
         try:
             self.path.stat()
             with self._connected() as connection:
@@ -132,9 +132,9 @@ class Database:
             raise UnusableError(f"the history cannot be read: {self.path}: {reason}") from error
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Write in one transaction, into a new file where this one is gone or damaged. Raises UnusableError."""
+        """Write in one transaction, into a new file if this one is gone or damaged; raise UnusableError."""
         try:
-            # Two that find the same damage at once: the second would set the first one's new file aside.
+            # Locked, because a second process that finds the same damage would set the first one's new file aside.
             with Directory.make(self.directory) as directory, directory.locked():
                 for _ in range(3):
                     try:
@@ -145,7 +145,7 @@ class Database:
                                 f"{self.path}: {error}; free space or permissions, then start again"
                             ) from error
                         aside = f"history.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.db"
-                        # Those beside it go first: a journal that stays would be played into the new file.
+                        # Files beside it go first: a journal left behind would be played into the new file.
                         for suffix in ("-journal", "-wal", "-shm", ""):
                             with suppress(FileNotFoundError):
                                 directory.move(f"{HISTORY}{suffix}", directory, f"{aside}{suffix}")
@@ -157,8 +157,8 @@ class Database:
         raise UnusableError(f"{self.directory}: a new history is damaged at once; check the disk")
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        # Made here, so that its mode, which the journal takes over, does not depend on the umask. Never opened where it
-        # is there: closing it would give up the locks that another thread holds by SQLite.
+        # Made here, so that its mode, which the journal takes over, does not depend on the umask. An existing file is
+        # never opened: closing it would give up the locks that another thread holds through SQLite.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with self._connected() as connection:
@@ -167,7 +167,7 @@ class Database:
                 if (version := examine(connection)) < SCHEMA_VERSION:
                     with connection:
                         _migrate(connection, version)
-                # Where an earlier version is running, it keeps its log.
+                # A running earlier version prevents this, and keeps its log.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA journal_mode = DELETE")
                 self._examined = status.st_dev, status.st_ino
@@ -188,14 +188,14 @@ class Database:
                 raise UnusableError(f"{self.path} was written by a newer agentwatch; update this one")
             yield connection
         except UnicodeDecodeError as error:
-            # SQLite quotes what it found in place of the schema.
+            # SQLite quotes the broken text in its message.
             raise sqlite3.DatabaseError("its structure is broken") from error
         finally:
             connection.close()
 
 
 def examine(connection: sqlite3.Connection) -> int:
-    """The version of a sound file, 0 for an empty one. Raises sqlite3.Error."""
+    """Return the version of a sound file, 0 for an empty one; raise sqlite3.Error."""
     application, version = _value(connection, "PRAGMA application_id"), version_of(connection)
     if not application and not version and not _value(connection, "SELECT count(*) FROM sqlite_master"):
         return 0
@@ -207,7 +207,7 @@ def examine(connection: sqlite3.Connection) -> int:
 
 
 def select(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """The rows of a query, none where an older version did not keep that. Raises sqlite3.Error."""
+    """Return the rows of a query, [] if an older version has no such table or column; raise sqlite3.Error."""
     try:
         return connection.execute(statement, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -229,48 +229,47 @@ def _value(connection: sqlite3.Connection, query: str) -> Any:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """How many migrations were applied. Raises sqlite3.Error."""
+    """Return how many migrations were applied; raise sqlite3.Error."""
     return int(_value(connection, "PRAGMA user_version"))
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is broken, and not the disk full, busy or gone."""
-    # Our statements do not change: one that is wrong meets tables that are not ours.
+    """Tell whether the file is broken, rather than the disk full, busy or gone."""
+    # Our statements are fixed: if one fails, the tables are not ours.
     is_wrong = getattr(error, "sqlite_errorcode", 0) & 0xFF in (0, sqlite3.SQLITE_ERROR)
     return isinstance(error, sqlite3.DatabaseError) and (is_wrong or not isinstance(error, sqlite3.OperationalError))
 
 
-# Its content
+# Content of the database
 
 
 class History(Database):
-    """The observations of a workspace. One thread writes, any may read; all blocks, and errors are in `notice`."""
+    """The observations of a workspace; one thread writes, any may read; all calls block, and errors are in `notice`."""
 
     def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES):
-        """`limit` is in bytes of compressed texts."""
+        """Make a history; `limit` is in bytes of compressed texts."""
         super().__init__(directory)
         self._limit = limit
         # Events with their packed texts.
         self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
         self._problem = ""
-        # Whether the first look at the workspace is over: then what is recorded is all that there is.
+        # Whether the first look at the workspace is over, so that the record is complete.
         self.is_complete = False
 
     @property
     def notice(self) -> str | None:
-        """A message about the history: set aside, not kept. May quote foreign text."""
+        """A message that the history was set aside or not kept; may quote foreign text."""
         return self._problem or self.set_aside or None
 
     def begin(self) -> None:
-        """Open the file for writing; it is made where there is none. Reads it through once."""
+        """Open the file for writing, made if missing, and check all of it."""
         try:
             self.write(lambda connection: connection.execute(_SHRINK, (self._limit,)))
         except UnusableError as error:
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files and claims, in one transaction. True: it is on disk; else the next call tries
-        again."""
+        """Record the events of files and claims in one transaction; return whether they are on disk (else retried)."""
         for event in events:
             if isinstance(event, Seen | Gone | Checked):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -287,11 +286,11 @@ class History(Database):
         return True
 
     def recall(self, about: str | None = None) -> Recalled:
-        """Everything as it was recorded; `about` a task, of events only those of its directories, if it is known."""
+        """Return everything recorded; if `about` a task, only the events of its directories, if known."""
         return self._read(lambda connection: _recall(connection, about), Recalled())
 
     def text(self, digest: str) -> str | None:
-        """The text of a version, None where it is not kept (any more)."""
+        """Return the text of a version, None if it is not kept (any more)."""
         return self._read(lambda connection: _text(connection, digest), None)
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
@@ -314,7 +313,7 @@ def _write_versions(
         newest = "SELECT digest, at < ? FROM observations WHERE path = ? ORDER BY id DESC LIMIT 1"
         before, is_later = connection.execute(newest, (event.at, path)).fetchone() or (None, True)
         if isinstance(event, Seen):
-            # The same return written later may be that of another attempt.
+            # The same return written later may belong to another attempt.
             is_known = digest == before and not (is_later and isinstance(event.document, Return))
             # Another process that watches the workspace may have recorded the same, and more after it.
             same = "SELECT 1 FROM observations WHERE path = ? AND digest = ? AND at = ?"
@@ -335,8 +334,8 @@ def _write_versions(
 
 
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
-    """Record whether a claim of a return is false, where that is news."""
-    # Of a session, the path is a key of foreign words.
+    """Record whether a return has a false claim, if that changed."""
+    # For a session, the path is a key made of foreign text.
     path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if is_false((one,))]
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
@@ -348,7 +347,7 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
 
 
 def _trim(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
-    """As many rows of one file as the tree remembers: the first, which says when it began, and the last ones."""
+    """Delete rows of one file beyond the tree's limit: the first, which says when it began, and the last ones stay."""
     rows = select(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
     old = rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)]
     connection.executemany(f"DELETE FROM {table} WHERE id = ?", old)  # noqa: S608
@@ -365,7 +364,7 @@ def _text(connection: sqlite3.Connection, digest: str) -> str | None:
 
 
 def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
-    # At one moment: a version that another screen records between two reads would be a known file, and no event.
+    # In one transaction: a version that another screen records between two reads would be known, but have no event.
     connection.execute("BEGIN")
     rows = select(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
     last = select(connection, _LAST)
@@ -374,7 +373,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
     connection.execute("COMMIT")
     elsewhere = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
-    # The directories with files that speak of a task, or may: files are given to tasks within one directory.
+    # The directories with files of a task, or that may be: files are assigned within one directory.
     directories = {
         slot(path)[0]
         for _, _, path, digest, outline in (rows if about is not None and "complete" in times else ())
@@ -394,7 +393,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
 def _events(
     connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], checks: Iterable[tuple[Any, ...]]
 ) -> Iterator[Event]:
-    """The versions that can be read, as today's contracts have them, each with the verdicts on it."""
+    """Yield the readable versions by the current contracts, each with its verdicts."""
     checked = defaultdict[tuple[str, str], list[Checked]](list)
     for path, digest, at, claims in checks:
         with suppress(ValueError, TypeError):
@@ -417,7 +416,7 @@ def _events(
 
 
 class Recorder(History, Part):
-    """Records a workspace while it is watched; with `read_only`, nothing is written into the workspace itself."""
+    """Records a workspace while it is watched; if `read_only`, nothing is written into the workspace itself."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False):
         super().__init__(state_directory(workspace))
@@ -431,14 +430,14 @@ class Recorder(History, Part):
         return super().notice or self._unreported
 
     def open(self) -> Recalled:
-        """Open the history for writing, and give what it tells. Blocks."""
+        """Open the history for writing, and return its content; blocks."""
         if not self._read_only:
             record_first_watch(self.directory, time.time())
         self.begin()
         return self.recall()
 
     def note(self, events: Iterable[Event]) -> None:
-        """Record these, soon. Any thread may call it. Events after the end are read again at the next start."""
+        """Record these events soon; any thread may call it; events after the end are read again at the next start."""
         self._events.extend(events)
 
     def report(self, tasks: Iterable[Task]) -> None:
@@ -447,7 +446,7 @@ class Recorder(History, Part):
             self._entries += [entry for task in tasks for entry in entries_of(task)]
 
     def poll(self) -> Sequence[Event]:
-        """Record and report what was given. Blocks."""
+        """Record and report everything noted since the last call; blocks."""
         if self._events:
             self.record([self._events.popleft() for _ in range(min(len(self._events), _WAITING))], self._text_of)
         if entries := [self._entries.popleft() for _ in range(len(self._entries))]:
@@ -456,16 +455,16 @@ class Recorder(History, Part):
 
     def close(self) -> None:
         self.record((), self._text_of)
-        # If that cannot be written, the next start sees a little more as new.
+        # If that fails, the next start sees a little more as new.
         with suppress(UnusableError):
             self.write(lambda connection: _set_watched(connection, self.is_complete))
 
 
-# errors.json: valid JSON at all times, and all foreign: what lies in its place is never followed or trusted
+# errors.json: valid JSON at all times, and foreign: its content is never followed or trusted
 
 
 def entries_of(task: Task) -> list[Entry]:
-    """An entry for each attempt of a task whose return breaks its contract."""
+    """Return an entry for each attempt of a task whose return breaks its contract."""
     entries: list[Entry] = []
     for attempt in task.attempts:
         if (returned := attempt.returned) is None:
@@ -475,7 +474,7 @@ def entries_of(task: Task) -> list[Entry]:
         broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
         if attempt.state is State.INVALID and not attempt.ended_without_result:
             own = [one for one in returned.findings if one.severity is Severity.ERROR]
-            # That two returns disagree breaks no document, and leaves no result all the same.
+            # Two returns that disagree break no document, but leave no result.
             broken = own or [one for one in placed if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
         if not broken:
             continue
@@ -502,7 +501,7 @@ def entries_of(task: Task) -> list[Entry]:
 
 
 def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
-    """Append the entries that are not in the file yet. Returns None, or what to tell the operator. Blocks."""
+    """Append entries that are not in the file yet; return None, or a message for the operator. Blocks."""
     told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
@@ -512,7 +511,7 @@ def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
             except FileNotFoundError:
                 text = _errors_text([], new)
             except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
-                # Renaming touches the name only, be it a link, a pipe, a directory or a file of any size.
+                # Renaming touches the name only, whether it is a link, a pipe, a directory or a file of any size.
                 aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
                 directory.move(ERRORS, directory, aside)
                 told = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"
@@ -528,12 +527,12 @@ def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
 
 
 def _errors_text(before: Sequence[Entry], new: Sequence[Entry]) -> str:
-    """The file with the new entries, a line each; "" where all are known. Raises where those before are not ours."""
+    """Return the file's text with the new entries, "" if all are known; raise if the old ones are malformed."""
     entries: dict[tuple[str, str], Entry] = {}
     for one in (*before, *new):
         entries.setdefault((one["task_id"], one["digest"]), one)
     if len(entries) == len(before):
         return ""
-    # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
+    # The library's indentation would take ten times as long, and the file is written whole for each new entry.
     lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in [*entries.values()][-MOST_ENTRIES:])
     return f'{{"schema_version": 1, "errors": [\n{lines}\n]}}\n'

@@ -1,1 +1,1 @@
-"""Workspaces on other machines: a monitor in a relay there, one here whose source is the link, which nobody trusts."""
+"""Workspaces on other machines: a relay there runs a monitor, and a monitor here has the untrusted link as source."""

@@ -1,6 +1,6 @@
-"""How the operator says where a workspace on another machine is: an address, or a name that the settings give one.
+"""Addresses of workspaces on other machines, as the operator writes them, or names that the settings give to addresses.
 
-What an address may hold is written down here, character by character: parts of it become arguments of `ssh`.
+The allowed characters are listed here one by one, because parts of an address become arguments of `ssh`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
-HERE = "here"  # The name of this machine in `host:`; no other can have it
+HERE = "here"  # the name of this machine in `host:`, reserved for it
 HOME = "~"
 
 _EXAMPLES = {
@@ -31,14 +31,11 @@ _LONGEST = 4_096
 
 
 class Address(NamedTuple):
-    """Where workspaces on another machine are.
-
-    Over ssh, `host`, `user` ("" for the one that ssh takes) and `port` are what ssh is told, and `path` is absolute,
-    begins with `~`, or is "": all that is alive there. Over NATS, `server` is `host:port` of the broker, behind
-    `tls://` where it has to encrypt, `host` what the operator calls one of the hosts ("" for all of them), and `path`
-    the name or id of one of its workspaces ("" for all). `name` is that of the settings, "" for none; `written` is
-    the address as it was written.
-    """
+    """The address of workspaces on another machine. Over ssh, `host`, `user` ("" for ssh's default) and `port` are
+    passed to ssh; `path` is absolute, begins with `~`, or is "" for all live workspaces there. Over NATS, `server` is
+    `host:port` of the broker, after `tls://` if it must encrypt, `host` is the operator's name for one of the hosts (""
+    for all of them), and `path` is the name or id of one of its workspaces ("" for all). `name` is the name in the
+    settings, "" for none; `written` is the address as it was written."""
 
     written: str
     kind: Literal["ssh", "nats", "run"]
@@ -57,23 +54,23 @@ class Address(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The host with its user and its port where they were given: what tells it from others."""
+        """The host with its user and port, if given, which distinguishes it from others."""
         user, port = f"{self.user}@" if self.user else "", f":{self.port}" if self.port is not None else ""
         return f"{user}{self.host}{port}"
 
     @property
     def place(self) -> Path:
-        """A path that names the workspace here, and exists nowhere: what is kept of it lies under its id."""
+        """A path that stands for the workspace here but does not exist; files about it are stored under its id."""
         return Path(f"/{self.kind}:{self.target}:{self.path}")
 
 
 def is_address(word: str) -> bool:
-    """Whether a word is meant as an address."""
+    """Tell whether a word is meant as an address."""
     return "://" in word
 
 
 def parse(text: str, name: str = "") -> Address:
-    """Read an address; `name` is what the settings call it. Raises UsageError with an example."""
+    """Return the address in a text; `name` is its name in the settings. Raise UsageError with an example."""
     scheme = text.partition("://")[0].lower()
     kind = "nats" if scheme == "tls" else scheme
     if kind not in _FORMS:
@@ -93,7 +90,7 @@ def parse(text: str, name: str = "") -> Address:
 
 
 def _steps(path: str) -> list[str] | None:
-    """The names in a path, each as it is there; None where it is none that we take."""
+    """Return the decoded names in a path, None if the path is not allowed."""
     plain = unquote(path, errors="surrogateescape")
     steps = [step for step in plain.split("/") if step not in ("", ".")]
     # The home of another user has no name here.
@@ -106,7 +103,7 @@ def _steps(path: str) -> list[str] | None:
 
 
 def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
-    """The addresses that the settings name, by name. Raises ConfigError with the line."""
+    """Return the addresses in the settings, by name; raise ConfigError with the line."""
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
         place = where(f"hosts.{name}")
@@ -124,8 +121,8 @@ def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Addr
 
 
 def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
-    """The hosts that are reached over ssh by these words, each once: names of the settings, addresses, and what ssh
-    takes for a host. Raises UsageError and ConfigError."""
+    """Return the ssh hosts for words (names in the settings, addresses, ssh's own host names), each host once. Raise
+    UsageError or ConfigError."""
     known, found = named(hosts), dict[str, Address]()
     for word in words:
         for address in known.get(word) or [parse(word if is_address(word) else f"ssh://{word}/{HOME}")]:
@@ -136,5 +133,5 @@ def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]
 
 
 def is_host(name: str) -> bool:
-    """Whether an address can name a host so."""
+    """Tell whether an address can use this name for a host."""
     return re.fullmatch(_NAME, name) is not None and name != HERE

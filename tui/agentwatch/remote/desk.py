@@ -1,5 +1,8 @@
-"""Decisions about a workspace on a host: the desk of the operator signs, asks there, and says what is true then; that
-of the host records what its operators signed, or says why not. Its ledger alone decides, and each is answered once.
+"""Decisions about a workspace on a host, from both sides: the operator's machine, and the host.
+
+`RemoteDesk`, on the operator's machine, signs a decision, asks the host to record it, and reports the outcome.
+`record_signed`, on the host, records it or refuses it. The host's ledger alone decides, and each request has one
+answer.
 """
 
 import asyncio
@@ -52,7 +55,7 @@ from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 from agentwatch.text import quoted
 
-_IN_TIME = timedelta(minutes=5)  # So long the host may record what is sent
+_IN_TIME = timedelta(minutes=5)  # so long the host may record a request
 
 
 _ERRORS = {
@@ -63,17 +66,17 @@ _ERRORS = {
 
 
 class RemoteDesk(DecisionService):
-    """The decisions about one workspace of a host; `workspace_id` gives the host's id of it, "" before that."""
+    """A `DecisionService` for a workspace of a host; `workspace_id` gives the host's id for it, "" if unknown yet."""
 
-    # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+    # The host's clock may be behind: by that clock, too, an answer must expire in time.
     answer_lifetime = ANSWER_LIFETIME - AHEAD
 
     def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any):
-        # There is no ledger of it here, and so nothing to be looked at.
+        # The ledger is on the host, so there is no local one to read.
         super().__init__(place, **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._uncertain: set[str] = set()  # The decisions that were sent and not answered
+        self._uncertain: set[str] = set()  # ids of decisions that were sent and not answered
 
     @property
     def workspace_id(self) -> str:
@@ -89,8 +92,8 @@ class RemoteDesk(DecisionService):
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Have the host record a decision, which looks at the return there. Raises UnreachableError, UncertainError and
-        what the host says."""
+        """Have the host record a decision; the host itself checks the return. Raise UnreachableError, UncertainError,
+        or the host's own error."""
         if draft.request:
             returned()
         host, decision_id = self._host.key, draft.decision_id
@@ -116,7 +119,7 @@ class RemoteDesk(DecisionService):
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey
     ) -> DecisionMade | DecisionError | None:
-        """The decision that the host has recorded, or why it has not; None where that is not certain."""
+        """Return the decision that the host has recorded, or the error why not; None if that is uncertain."""
         outcome, entry = result.outcome, _entry(result, host)
         if not outcome.is_final:
             return None
@@ -135,7 +138,7 @@ class RemoteDesk(DecisionService):
         return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
     def _doubt(self, draft: Record, words: str) -> UncertainError:
-        """Says that nobody knows whether something that was sent is recorded."""
+        """Return the error that nobody knows whether a sent request is recorded."""
         about = f"{draft.action} of {quoted(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
@@ -148,12 +151,12 @@ class RemoteDesk(DecisionService):
 
 
 def says_the_same(one: Record, other: Record) -> bool:
-    """Whether the same is decided about the same."""
+    """Tell whether both decide the same about the same subject."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
 
 def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
-    """The decision that came with it, if the host's key has signed it."""
+    """Return the decision in a result, if the host's key has signed it."""
     if result.record is None:
         return None
     data = result.record.encode(errors="replace")
@@ -167,7 +170,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
-# A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there.
+# A request signed right after its key was trusted may seem older, because the host's clock is only estimated there.
 _ROUNDING = timedelta(seconds=5)
 _REFUSED = "refused"
 _LARGEST = 64 * 1024
@@ -183,7 +186,7 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
 
 
 class RefusedError(DecisionError):
-    """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
+    """A request is not recorded; `record` is the file of the decision that is valid instead, if any."""
 
     record: str | None = None
 
@@ -201,8 +204,8 @@ class _Signed(NamedTuple):
 
 
 async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
-    """Record what an operator signed in the ledger of the workspace that a monitor watches, or say why not. Never
-    raises. To be used on the event loop of the monitor."""
+    """Record an operator's signed request in the ledger of a monitor's workspace, or return the reason why not. Never
+    raises; call it on the event loop of the monitor."""
     decision_id, record = "", None
     try:
         made, record = await _record(monitor, text, now)
@@ -226,7 +229,7 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
 
 
 async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
-    """The decision that was recorded, now or before, and its file."""
+    """Return the decision that was recorded, now or before, and its file."""
     clerk = monitor.clerk
     if clerk is None or isinstance(desk := clerk.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
@@ -244,8 +247,9 @@ async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionM
 
 
 def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable[[], DecisionMade]:
-    """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then. Raises
-    ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
+    """Return a function that records the request: under the ledger's lock it checks again that nothing has changed. It
+    also checks that no other relay has refused it. Raise ReturnChangedError or NotAllowedError if the current tree
+    forbids it."""
     draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
     if subject.request is None:
         task = monitor.tree.tasks.get(subject.task_id)
@@ -264,7 +268,7 @@ def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable
         return lambda: desk.record(draft, returned_now)
 
     def answer() -> DecisionMade:
-        # Its own file says which screen asks, and for which record.
+        # The request's own file says which session asks, and for which record.
         request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
         if inbox is None or request is None or asked_of(request) != subject.request:
             raise RequestGoneError("not recorded: nobody waits for this answer")
@@ -283,7 +287,7 @@ def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable
 
 
 def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:
-    """The signed request, if its key counts and it is for this ledger. Raises RefusedError, which stays so."""
+    """Return the signed request, if its key is trusted and it is for this ledger; raise a final RefusedError."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
         request, keyid = read_request(text, trust)
@@ -321,7 +325,7 @@ def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:
 
 
 def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
-    """The decision that was recorded for it before, None where there is none. Raises RefusedError."""
+    """Return the decision recorded for it before, None if there is none; raise RefusedError."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
     if (entry := chain.asked_for(signed.text)) is not None:
@@ -330,7 +334,7 @@ def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry and not entry.record.is_expired(time_of(asked.created_at)) else None
     if entry and held and held.created_at <= record_by and says_the_same(held, asked):
-        # Somebody else has decided the same in time: that is so, also for who asks again much later.
+        # Somebody else has decided the same in time: this also answers a much later request.
         return DecisionMade(entry, fresh=False)
     if now > record_by or asked.created_at > written(time_of(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
@@ -342,18 +346,18 @@ def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
     return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
-# Refusals stay: a network may deliver the same later, when it would be recorded, and its operator was told that it was
-# not. Each is a file, `refused/<sha256 of what was signed>.json`, written while the ledger is locked.
+# Refusals are final: a network may deliver a request again later, and its operator was told that it was not recorded.
+# Each is a file, `refused/<sha256 of the request>.json`, written while the ledger is locked.
 
 
 def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
-    """Raises RefusedError where it was refused before, and OSError."""
+    """Raise RefusedError if the request was refused before; raise OSError."""
     try:
         with Directory.open(desk.state / _REFUSED, desk.disk) as directory:
             data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
     except FileNotFoundError:
         return
-    # It was refused, whatever happened to the words since.
+    # It was refused, even if the words in the file are damaged.
     outcome, words = Outcome.REFUSED, "it was refused before"
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)
@@ -362,7 +366,7 @@ def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
 
 
 def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> DecisionMade:
-    """Write down that it is refused, and raise that, unless another relay has recorded it meanwhile."""
+    """Write a refusal and raise it, unless another relay has recorded the request meanwhile."""
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
     def write() -> None:

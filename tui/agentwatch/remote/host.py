@@ -1,4 +1,4 @@
-"""The hosts that a screen or a command is about, and their workspaces as sources: seen as if they were here."""
+"""The hosts of a screen or a command, and their workspaces as sources, with the same events as local ones."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ from agentwatch.view.words import duration, plural
 from agentwatch.workspaces import Place, Places
 
 UNREACHED = "cannot be reached: "
-SILENT_SECONDS = 15.0  # A host that has not answered for so long is lost
+SILENT_SECONDS = 15.0  # a host without an answer for so long is lost
 WATCH_SECONDS = 5.0
-_GRACE_SECONDS = 2.0  # A link that is down for less is not told: it may be up again at once
+_GRACE_SECONDS = 2.0  # a shorter interruption is not shown, because the link may be up again at once
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-ANSWER_SECONDS = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
+ANSWER_SECONDS = 10.0  # the longest wait for a text, or for the outcome of a decision
 AGAIN_SECONDS = 2.0
-_LARGEST_RESULT = 4 * MEBIBYTE  # Bytes that the result of a decision takes: more than the largest envelope that is read
-# Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much.
+_LARGEST_RESULT = 4 * MEBIBYTE  # bytes of a decision's result: more than the largest envelope that is read
+# Characters of a text or a transcript that is fetched: twice the largest message, and more than anybody reads.
 LARGEST_ANSWER = 16 * MEBIBYTE
 _MOST_PARTS = 1_024
-_CONNECT_SECONDS = 20.0  # A connection that takes longer counts as none; ssh alone may take 15
-SCAN_SECONDS = 30.0  # A command waits no longer for a host
-# Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then.
+_CONNECT_SECONDS = 20.0  # a connection that takes longer has failed; ssh alone may take 15
+SCAN_SECONDS = 30.0  # the longest wait of a command for a host
+# Bytes of new events after which the tree is made anew from the log: until then, removed entries stay in it.
 MOST_NEWS = 256 * MEBIBYTE
-# Seconds after which what is known takes the place of what was shown, though the relay has not seen everything.
+# Seconds after which the known log replaces the shown state, even if the relay has not seen everything.
 _PATIENCE = 10.0
-_LONGEST = 600  # Characters of how well a host sees, where there is no room for more
-_MOST_WORKSPACES = 1_000  # Each has a place in every beat; people work in dozens
-_LARGEST_HELLO = 8 * 1024 * 1024  # Bytes that a hello takes here: 8 KiB for the names and paths of each workspace
+_LONGEST = 600  # characters of a host's health if there is no room for more
+_MOST_WORKSPACES = 1_000  # each has a place in every beat; people work in dozens
+_LARGEST_HELLO = 8 * 1024 * 1024  # bytes of a hello: 8 KiB for the names and paths of each workspace
 
-_TOLERATED = 2.0  # Seconds by which the clocks may differ: nobody sees it
+_TOLERATED = 2.0  # seconds by which the clocks may differ unnoticed
 _FIRST_YEAR = 946_684_800.0
-_LAST_YEAR = 7_258_118_400.0  # 2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated
+_LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200, in epoch seconds: a clock outside them cannot date anything
 
 
 def _is_whole(replies: Sequence[Reply]) -> bool:
-    """Whether these are all parts of an answer."""
+    """Tell whether all parts of an answer are here."""
     return bool(replies) and len(replies) >= replies[0].parts
 
 
 class RemoteHost:
-    """One host behind a link, for any thread; `key` and `accept` are as `Verifier` has them."""
+    """One host behind a link, for any thread; `key` and `accept` are as in `Verifier`."""
 
     def __init__(
         self,
@@ -97,38 +97,38 @@ class RemoteHost:
         own_key: Callable[[], str] = str,
     ):
         self._own_key = own_key
-        # Why it records nothing that is decided here, and what to do, in a sentence; "" where it does.
+        # Why the host records no decision made here, and the remedy, in a sentence; "" if it does record them.
         self.refusal: str | None = None
-        self.round_trip: float | None = None  # Seconds from a question to its answer, as far as they are known
-        self._echo = 0.0  # The last echo of ours
+        self.round_trip: float | None = None  # seconds from a question to its answer, if known
+        self._echo = 0.0  # the last of our echoes
         self.label = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
-        self.offset = 0.0  # So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference
-        self.heard_at: float | None = None  # When it has answered last, in epoch seconds
+        self.offset = 0.0  # whole seconds that the host's clock is ahead of ours; 0 if too few to see
+        self.heard_at: float | None = None  # the time of its last answer, in epoch seconds
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
         self.lock = threading.RLock()
-        self.hello: Hello | None = None  # The host's last hello; None before the first
+        self.hello: Hello | None = None  # the host's last hello; None before the first
         self.clock = clock
         self.steady = steady
         self._link = link
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
-        self._epoch = ""  # The run of the relay that answers
+        self._epoch = ""  # the run of the relay that answers
         self._began_at, self.began_steady = clock(), steady()
-        self._answers_by = self.began_steady + _CONNECT_SECONDS  # A host that was not heard by then is lost
+        self._answers_by = self.began_steady + _CONNECT_SECONDS  # a host without an answer by then is lost
         self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
-        self._news = threading.Condition()  # Is notified of answers
-        # By the kind of answer and the question, those that have arrived.
+        self._news = threading.Condition()  # notified of answers
+        # The answers so far, by their kind and question.
         self._answers: dict[tuple[str, str], list[Any]] = {}
         self._stopped = threading.Event()
 
-    # Whoever looks at it
+    # Users of the host
 
     def hold(self, holder: object) -> None:
-        """Somebody needs it: it is connected from the first one on, and tells sources what is known."""
+        """Add a user of the host: the first one connects, and a source is given what is known."""
         with self.lock:
             is_first = not self._holders and not self._stopped.is_set()
             self._holders.append(holder)
@@ -140,7 +140,7 @@ class RemoteHost:
             threading.Thread(target=self._run, name="agentwatch-host", daemon=True).start()
 
     def release(self, holder: object) -> None:
-        """Somebody needs it no more; the last one ends the link for good."""
+        """Remove a user; the last one ends the link for good."""
         with self.lock:
             if holder not in self._holders:
                 return
@@ -156,7 +156,7 @@ class RemoteHost:
 
     @property
     def key(self) -> PublicKey | None:
-        """The key that it signs with, as far as that is known."""
+        """The key with which it signs, if known."""
         return self._verifier.key
 
     @property
@@ -166,12 +166,12 @@ class RemoteHost:
 
     @property
     def now(self) -> float:
-        """The host's time, as far as it is known."""
+        """The host's time, as far as known."""
         return self.clock() + self.offset
 
     @property
     def lost_since(self) -> float | None:
-        """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
+        """Since when its state is unknown, in our epoch seconds; None while it can be reached."""
         steady = self.steady()
         if self.heard_at is None:
             is_lost = (self._state.words and not self._state.up) or steady >= self._answers_by
@@ -181,20 +181,20 @@ class RemoteHost:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, be it without an answer."""
+        """Whether there is a connection, even without an answer."""
         return self._state.up
 
     @property
     def why(self) -> str:
-        """Why nothing is known of it, and what to do, in a sentence that begins with its name, without that and the
-        full stop; may quote foreign text."""
+        """Why its state is unknown, and the remedy: a sentence that lacks the host's name in front and the full stop.
+        It may quote foreign text."""
         known = self._state.words or self._clock_trouble
         known = known or ("it does not answer" if self._state.up else "the connection is being made")
         return self._verifier.why or f"{UNREACHED}{known}"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The way to it and back, for people, by labels."""
+        """Facts about the connection for people, by labels."""
         hello, ahead = self.hello, self.offset
         clocks = f"{duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
         trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
@@ -205,7 +205,7 @@ class RemoteHost:
         return [version, ("round trip", trip), ("clock", clocks), ("trust", trust or "")]
 
     def reconnect(self) -> None:
-        """Try at once to reach it, where it cannot be. Blocks for a moment."""
+        """Connect at once if the host is lost; blocks for a moment."""
         if self.lost_since is not None:
             self._link.connect_again()
         with self.lock:
@@ -214,14 +214,14 @@ class RemoteHost:
     # Messages to the host
 
     def decide(self, workspace: str, request: str) -> Result | None:
-        """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
+        """Have the host record a signed decision; return its result, None if it gives none. Blocks."""
         frame = Decide(screen=self.screen, workspace=workspace, request=request)
         sha256 = hashlib.sha256(request.encode()).hexdigest()
         results = self._exchange(frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final)
         return results[0] if results and results[0].workspace == workspace else None
 
     def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
+        """Return the answer of the host, None if it says that it has none; blocks; raise NoAnswerError."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
         replies = self._exchange(ask, ("reply", name), _is_whole)
@@ -230,7 +230,7 @@ class RemoteHost:
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
     def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
-        """Say something again and again until its answers are there, or nobody answers; gives those that there are."""
+        """Send a frame repeatedly until its answers are complete or nobody answers; return the answers so far."""
         answers = self._answers[key] = []
         end = time.monotonic() + ANSWER_SECONDS
         with self._news:
@@ -241,7 +241,7 @@ class RemoteHost:
         return answers
 
     def _arrive(self, reply: Reply) -> None:
-        """A part of an answer has arrived. It is none that says now this, now that, nor one without an end."""
+        """Store a part of an answer; ignore it if it contradicts the other parts or makes the answer too large."""
         with self._news:
             replies = self._answers.get(("reply", reply.id))
             is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
@@ -260,7 +260,7 @@ class RemoteHost:
             self.tick()
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Do what is due by time."""
         with self.lock:
             self._ask(is_due=self.steady() >= self._watched_steady + WATCH_SECONDS)
             self._advance()
@@ -268,7 +268,7 @@ class RemoteHost:
     def _change(self, state: LinkState) -> None:
         with self.lock:
             if state.up:
-                # Whoever is slow to connect has its whole time to answer.
+                # A host that connects slowly still has its whole time to answer.
                 self._answers_by = self.steady() + self._link.answers_in
             self._state = state
             self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
@@ -276,7 +276,7 @@ class RemoteHost:
             self._advance()
 
     def _receive(self, message: bytes) -> None:
-        """A message of the host. A message that makes no sense is passed over."""
+        """Handle a message of the host; ignore a malformed one."""
         why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
             if self._verifier.why != why:
@@ -317,7 +317,7 @@ class RemoteHost:
             return
         before, was_alive = self.hello, self.is_alive
         if not self._hear(hello):
-            # Kept for us, or played again: nobody answers by it.
+            # An old hello, stored for us or replayed, proves no living relay.
             self.hello = before or hello
             return
         # Of two relays of a host, the later one counts.
@@ -328,7 +328,7 @@ class RemoteHost:
                 source.show(hello)
 
     def _hear(self, frame: Hello | Beat) -> bool:
-        """Whether this answers what was just said here; measures how far the host's clock is ahead."""
+        """Return whether this answers a message just sent here; measure how far the host's clock is ahead."""
         steady, offset = self.steady(), self.offset
         echo = frame.echo.get(self.screen, float("inf"))
         took = steady - echo
@@ -341,12 +341,12 @@ class RemoteHost:
         if self._state.up:
             self._state = LinkState(up=True)
         if echo != self._echo:
-            # The first that has it answers at once, others say it again.
+            # The first frame with this echo answers at once; later ones repeat it.
             self._echo, self.round_trip = echo, took
         if isinstance(frame, Beat) and frame.deciders is not None:
             self.refusal = self._refused_by(frame.deciders)
         ahead = frame.now - (self.heard_at - took / 2)
-        # The measure is wrong by half of the way there and back at most.
+        # The error of the measure is at most half of the round trip.
         if abs(ahead - offset) > 1.0 + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
@@ -356,7 +356,7 @@ class RemoteHost:
         return True
 
     def _refused_by(self, deciders: Sequence[str]) -> str:
-        """That the owner of the operator's key may not decide there, "" where that may be."""
+        """Return the reason why the operator's key may not decide there, "" if it may."""
         text = self._own_key()
         if text and parse_public(text).keyid in deciders:
             return ""
@@ -365,7 +365,7 @@ class RemoteHost:
         return f"{self.label} {own if text else none}; or here, where ssh reaches it, `agentwatch keys send HOST`"
 
     def _ask(self, *, is_due: bool = False) -> None:
-        """Say that somebody is here, and which workspaces lack something, if it is time for one or the other."""
+        """Send a watch if one is due, or if a workspace lacks its log."""
         lacks = {source.workspace_id for source in self._sources if self._state.up and source.asks_for_all()}
         if not self._state.up or not (is_due or lacks):
             return
@@ -382,27 +382,25 @@ class RemoteHost:
 
 
 class RemoteSource(Source):
-    """The workspace of a host with this id, name or path, without one the first that it relays.
-
-    Its log is told in order, after a gap anew: then it goes to the monitor at once, which shows what it showed until
-    then.
-    """
+    """A workspace of a host, by id, name or path; without a name the first that the host relays. New entries of its log
+    are passed on in order. After a gap the whole log is passed on anew, once it is complete: until then the monitor
+    keeps its state."""
 
     def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple):
         self.host = host
         self.workspace: Workspace | None = None
         self.log = Log()
         self._name, self._own_keys = name, own_keys
-        self._lacks = True  # Something is missing in the log: all has to be told
+        self._lacks = True  # entries are missing: the whole log has to be sent
         self._part = 0
-        self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
-        self._pause = 1.0  # Seconds until all is asked for again; twice as long each time that nothing of it came
-        self._ask_at = 0.0  # When, by a clock that nobody sets
+        self._dropped: set[str] = set()  # kinds of `log.MOST` whose limit was exceeded
+        self._pause = 1.0  # seconds until the whole log is requested again, doubled if nothing arrived
+        self._ask_at = 0.0  # when to request it (monotonic)
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []  # To be emitted besides what was
-        self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
-        self._has_begun = False  # Something was emitted
-        # Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not.
+        self._new: list[Observation] = []  # to be emitted besides the earlier ones
+        self._news_size = 0  # bytes emitted, or to be emitted, since the whole log was emitted
+        self._has_begun = False  # something was emitted
+        # Since when the whole log has to be emitted (monotonic); None if it has not.
         self._due: float | None = float("-inf")
         self._lost: float | None = None
         self._health: Health | None = None
@@ -439,7 +437,7 @@ class RemoteSource(Source):
         return self._emit is not None
 
     def scan(self) -> Batch:
-        """All that is known of it, once the host has looked at everything; waits for that, at most half a minute."""
+        """Return everything known of it, after waiting at most half a minute for the host to look at everything."""
         until = max(self.host.began_steady + SCAN_SECONDS, self.host.steady() + _TICK_SECONDS)
         self.host.hold(self)
         with self._news:
@@ -471,7 +469,7 @@ class RemoteSource(Source):
         return FarTranscript(partial(self.ask, "transcript", key)) if key is not None else None
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
-        """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""
+        """Return the host's answer about this workspace; None if it has none, or gives none now. Blocks."""
         with suppress(NoAnswerError):
             return self.host.ask(self.workspace_id, what, key, place)
         return None
@@ -479,7 +477,7 @@ class RemoteSource(Source):
     # Messages of the host, with its lock held
 
     def show(self, hello: Hello | None) -> None:
-        """Show the workspace as another run of the relay has it."""
+        """Find the workspace in a hello, and request its log from this run of the relay."""
         known = hello.workspaces if hello else ()
         self.workspace = next((one for one in known if one.is_called(self._name)), None)
         self._pause, self._ask_at = 1.0, 0.0
@@ -487,12 +485,12 @@ class RemoteSource(Source):
         self.advance()
 
     def compare(self, seq: int) -> None:
-        """The relay has told everything up to this number."""
+        """Request the log if the relay has sent entries up to this number that are missing here."""
         if seq > self.log.seq:
             self._lack()
 
     def receive(self, observed: Observed, others: Counter[str]) -> None:
-        """Apply what was told, as far as the logs of others leave room."""
+        """Add entries to the log, as far as the logs of the other workspaces leave room."""
         if observed.parts and self._lacks:
             self._ask_at = self.host.steady() + self._pause
             if observed.part == 0:
@@ -537,7 +535,7 @@ class RemoteSource(Source):
         self.begin_anew()
 
     def asks_for_all(self) -> bool:
-        """Whether all of the log is to be asked for now; not again for a while then."""
+        """Tell whether to request the whole log now, and delay the next request."""
         if self.workspace is None or not self._lacks or self.host.steady() < self._ask_at:
             return False
         self._pause = min(self._pause * 2, 64.0)
@@ -545,23 +543,23 @@ class RemoteSource(Source):
         return True
 
     def begin_anew(self) -> None:
-        """Have all of the log emitted."""
+        """Have the whole log emitted."""
         self._new = []
         if self._due is None:
             self._due = self.host.steady()
 
     def advance(self) -> None:
-        """Emit what there is to be emitted."""
+        """Emit the pending events."""
         self._news.notify_all()
         if self._emit is not None:
             health = self._health
             batch = self._next()
             if batch.events or batch.anew or batch.health != health:
-                with suppress(RuntimeError):  # The event loop is closed: nobody listens any more.
+                with suppress(RuntimeError):  # the event loop is closed: nobody listens any more
                     self._emit(batch)
 
     def _next(self, *, now: bool = False) -> Batch:
-        """All that is to be emitted; `now`: all that is known, complete or not."""
+        """Return the batch of pending events; `now`: everything known, even if incomplete."""
         host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._here(one) for one in self._new]
@@ -587,31 +585,31 @@ class RemoteSource(Source):
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the relay has told all that it has seen, and it has seen all."""
+        """Whether the relay has seen everything and has sent it."""
         standing = self.log.standing if not self._lacks else None
         return standing is not None and standing.settled
 
     @property
     def _missing(self) -> str:
-        """Why the host has no such workspace, "" where it has, or nobody knows yet."""
+        """The reason why the host has no such workspace, "" if it has one, or if that is unknown yet."""
         hello = self.host.hello
         if hello is None or self.workspace or self.host.heard_at is None:
             return ""
         return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
 
     def _here(self, told: Observation) -> Observation:
-        """An observation in our time."""
+        """Return an observation in our time."""
         self._seq = max(self._seq, told.seq)
         offset = self.host.offset
         moved = _shifted(told, -offset) if offset else told
         if isinstance(moved, Decided):
-            # The host says who has signed it, and not who that is here.
+            # The host says whose key has signed it, but only we know whether that is our own.
             by_other = moved.decision.asked_by not in self._own_keys()
             return moved._replace(decision=dataclasses.replace(moved.decision, by_other=by_other))
         return moved
 
     def _standing(self) -> Health:
-        """How well it is seen."""
+        """Return the health of this source."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
         starting = Health("starting", f"{'connecting to' if self.host.heard_at is None else 'reading'} {label}")
         known = standing.health if standing is not None else starting
@@ -619,7 +617,7 @@ class RemoteSource(Source):
         if why := self.host.why if is_lost else self._missing:
             words = f"{label} {why}" if is_lost else f"{label}: {why}"
             if standing is None and self.workspace is None and hello:
-                # A host that is off has left how much there is.
+                # The last hello of a host that is off still says how much there was.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
                 words += f"; {summary} when it was heard last" if summary else ""
             return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
@@ -630,7 +628,7 @@ class RemoteSource(Source):
 
 
 class BrokerSource(RemoteSource):
-    """A NATS server of whose hosts none has said a word yet."""
+    """A NATS server none of whose hosts has spoken yet."""
 
     def __init__(self, host: RemoteHost, server: str, count: int):
         super().__init__(host, "\0")
@@ -645,7 +643,7 @@ class BrokerSource(RemoteSource):
 
 
 def _shifted(value: Any, by: float, name: str = "") -> Any:
-    """A record with all times in it (epoch seconds) so many seconds later. Times inside a document stay."""
+    """Return a record with all its times (epoch seconds) shifted by seconds; times inside a document stay."""
     if isinstance(value, float):
         is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
         return value + by if is_time else value
@@ -660,7 +658,7 @@ def _shifted(value: Any, by: float, name: str = "") -> Any:
 
 
 class _Known(NamedTuple):
-    """A workspace: its host, by what the host knows it, and its address; `unheard` hosts of a server that is one."""
+    """A workspace: its host, the host's name for it, its address; for a server, the number of `unheard` hosts."""
 
     host: RemoteHost
     name: str
@@ -669,16 +667,16 @@ class _Known(NamedTuple):
 
 
 class Fleet:
-    """The hosts behind some addresses. Connections are made once something is asked for, and end with `close`."""
+    """The hosts behind some addresses; connections are made on demand, and end with `close`."""
 
     def __init__(self, addresses: Sequence[Address]):
         self._keys = Keys()
         self._known: dict[Path, _Known] = {}
-        self._fixed: list[Place] = []  # The workspaces that the addresses name
-        # By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all.
+        self._fixed: list[Place] = []  # the workspaces that the addresses name
+        # By label: hosts that say themselves which workspaces they have, with the wanted workspace, "" for all.
         self._brokered: dict[str, _Known] = {}
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        # By address, the hosts of a server all of whose hosts are asked for.
+        # By address: the hosts of a server, if all of its hosts are wanted.
         self._servers: dict[str, list[RemoteHost]] = {}
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
@@ -692,7 +690,7 @@ class Fleet:
             self._add_linked(group)
 
     def _add_linked(self, addresses: Sequence[Address]) -> None:
-        """Add the workspaces of one host: one connection is for all of them."""
+        """Add the workspaces of one host, which share a connection."""
         label = addresses[0].label
         link = ProcessLink(addresses[0], [one.path for one in addresses])
         key, accept = self._trusted().get(label), partial(self._accept, label)
@@ -732,21 +730,21 @@ class Fleet:
                 self._servers.setdefault(server, []).append(self._brokered[name].host)
 
     def _trusted(self) -> dict[str, PublicKey]:
-        """The keys that hosts have signed with before, by the names of the hosts."""
+        """Return the keys with which hosts have signed before, by the names of the hosts."""
         return {one.name: one.public for one in self._keys.trusted(Role.HOST)}
 
     def _own_key(self) -> str:
-        """The key that signs here, "" where there is none so far."""
+        """Return the key that signs here, "" if there is none yet."""
         with suppress(KeyProblemError):
             return self._keys.show().text
         return ""
 
     def _own_keys(self) -> list[str]:
-        """The ids of the keys that the operator here signs with, or did."""
+        """Return the ids of the operator's current and former keys here."""
         return [one.public.keyid for one in self._keys.trust().keys]
 
     def _accept(self, label: str, key: PublicKey) -> str:
-        """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
+        """Note the key of a first hello and return "", or return why it is refused."""
         if key in self._trusted().values():
             return ""
         if any(one.public == key for one in self._keys.others(Role.HOST)):
@@ -760,24 +758,24 @@ class Fleet:
     # Hosts and their workspaces
 
     def find(self) -> Places:
-        """The workspaces that are known by now. Any thread may call it."""
+        """Return the workspaces known by now; any thread may call it."""
         places = list(self._fixed)
         for key, (host, wanted, written, _) in self._brokered.items():
             label, hello, is_ssh = host.label, host.hello, written.startswith("ssh:")
             own = Path(f"/{key}" if is_ssh else f"/nats:{label}")
             told = hello.workspaces if hello else ()
             meant = {one.id: one for one in told if wanted in ("", one.name, one.id, one.path)}
-            # The host's words: only what can be an id leads to no directory of this machine.
+            # Foreign text: only an id of the right form leads to no directory of this machine.
             for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
                 place, address = own / one.id, f"{written}/{one.id}"
                 if is_ssh:
-                    # As who gives the path names it, too.
+                    # The same place as for an address with the path.
                     with suppress(UsageError):
                         place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
                 self._known[place] = _Known(host, one.id, address)
                 places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
             if not told if is_ssh else hello is None and label in self._asked_for:
-                # Any other may be another broker's.
+                # Any other workspace may be another broker's.
                 self._known[own] = _Known(host, wanted, written)
                 places.append(Place(own, label, comes=True, host=label))
         for server, hosts in self._servers.items():
@@ -788,7 +786,7 @@ class Fleet:
         return Places(places)
 
     def found(self) -> Places:
-        """The same, once each host has said which it has, or cannot be reached. Blocks."""
+        """Return the workspaces, after each host has named its own or is lost; blocks."""
         until = time.monotonic() + SCAN_SECONDS
         # All at the same time.
         for host in {self._known[place.workspace].host for place in self._fixed}:
@@ -799,20 +797,20 @@ class Fleet:
         return self.find()
 
     def source(self, place: Path) -> RemoteSource:
-        """A source of a workspace that was found."""
+        """Return a source of a workspace that was found."""
         host, name, written, unheard = self._known[place]
         source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_keys)
         self._sources.append(source)
         return source
 
     def directory(self, place: Path) -> str:
-        """The path of a workspace that was found, on its host; "" where the host has not said so."""
+        """Return the path of a found workspace on its host; "" if the host has not told it."""
         host, name, *_ = self._known[place]
         known = host.hello.workspaces if host.hello else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:
-        """The address of a workspace that was found, for another command."""
+        """Return the address of a found workspace, for another command."""
         return self._known[place].written
 
     def close(self) -> None:

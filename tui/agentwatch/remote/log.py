@@ -1,4 +1,4 @@
-"""The numbered log of a workspace, the same in its relay and on each screen, and how much one host may fill it."""
+"""The numbered log of a workspace, equal in its relay and on each screen, with limits for the content of one host."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,24 +11,24 @@ from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.reader import messages
 
 MEBIBYTE = 1024 * 1024
-# Of what one host says; bytes are those that are taken here, about.
+# Limits for one host; the bytes are estimates of memory.
 MOST = {
-    # Four times what a screen is made for.
+    # Four times the number that a screen is made for.
     "tasks": 20_000,
     # Two attempts of each task.
     "runs": 40_000,
-    # A program asks one thing at a time, and nobody answers a thousand. A tree's time grows with the square.
+    # A program asks one thing at a time, and nobody answers a thousand. The time of a tree grows with the square.
     "requests": 1_000,
     # Some 12 KiB for a task with its handoff, its return, its checks and its run.
     "MiB": 256 * MEBIBYTE,
 }
-_ENTRY = 512  # Bytes that the tree and the log need for an entry besides what is in it
+_ENTRY = 512  # bytes that the tree and the log need for an entry besides its content
 
 Event = Observation | Standing
 
 
 def key_of(event: Event) -> str:
-    """The subject of an event: what is told of it replaces, or goes on with, what was told before."""
+    """Return the subject of an event: a later event of the same subject replaces it or continues it."""
     match event:
         case Standing():
             return "standing"
@@ -44,7 +44,7 @@ class _Numbered(NamedTuple):
 
 
 class Log:
-    """The events that count, by subject and in order. One thread uses it at a time. `seq` is the number of the last."""
+    """The events that count, by subject and in order, for one thread at a time; `seq` is the number of the last one."""
 
     def __init__(self) -> None:
         self.seq = 0
@@ -55,7 +55,7 @@ class Log:
 
     @property
     def held(self) -> Counter[str]:
-        """How much is in it, by the kinds of `MOST`."""
+        """The amounts in it, by the kinds of `MOST`."""
         return self._load + Counter(tasks=len(self._tasks))
 
     @property
@@ -64,11 +64,11 @@ class Log:
         return event if isinstance(event, Standing) else None
 
     def events(self) -> list[Event]:
-        """All that counts, in order."""
+        """Return all events that count, in order."""
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event that was observed now. Returns it as it counts, None for nothing new. Raises ValueError."""
+        """Add an event that was observed now; return it as it counts, None if it is nothing new; raise ValueError."""
         void = chain = self._chains.get(key_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
@@ -82,7 +82,7 @@ class Log:
         size = _ENTRY + weight(event)
         for one in [*void]:
             self._remove(one)
-        # Of a subject of which only this is known, nothing is left.
+        # An event of removal is not kept if its subject has no other event.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
         if key_of(event) in self._chains or not went:
             self._count += 1
@@ -96,7 +96,7 @@ class Log:
         return event
 
     def remove_last(self, event: Event) -> None:
-        """Remove an event again that was added just now."""
+        """Remove an event that was added just now."""
         if (chain := self._chains.get(key_of(event))) and chain[-1].number == self._count:
             self._remove(chain[-1])
 
@@ -118,7 +118,7 @@ class Log:
 
 
 def _says_the_same(before: Event, now: Event) -> bool:
-    """Whether a file that was so before is so now. A return that was written again may be that of another attempt."""
+    """Tell whether a file is unchanged; a return written again is new, because it may belong to another attempt."""
     match before, now:
         case Gone(), Gone():
             return True
@@ -129,11 +129,11 @@ def _says_the_same(before: Event, now: Event) -> bool:
     return False
 
 
-# How much that is
+# Limits
 
 
 def weight(value: Any) -> int:
-    """The bytes that a value takes in memory, about. Raises ValueError for a float that can be no time."""
+    """Return the approximate bytes of a value in memory; raise ValueError for a float that cannot be a time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:
@@ -147,7 +147,7 @@ def weight(value: Any) -> int:
 
 
 def tasks_in(event: Event) -> Iterator[str]:
-    """The names of the tasks that an event speaks of."""
+    """Yield the names of the tasks in an event."""
     if isinstance(event, Seen):
         yield from _named(event.document, event.path)
     elif isinstance(event, Ran) and event.run:
@@ -167,11 +167,11 @@ def _named(document: object, place: str) -> Iterator[str]:
 
 
 def excess(held: Mapping[str, int]) -> list[str]:
-    """The kinds of which more is held than may be."""
+    """Return the kinds whose limits are exceeded."""
     return [kind for kind, most in MOST.items() if held.get(kind, 0) > most]
 
 
 def dropped_words(label: str, kind: str) -> str:
-    """Says that more of this kind was dropped, in a sentence without its full stop."""
+    """Return in words, without a full stop, that more of this kind was dropped."""
     most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
     return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

@@ -1,6 +1,6 @@
-"""A NATS server as a way between screens and relays: one connection each, which connects again by itself.
+"""A NATS server between screens and relays: one connection each, which connects again by itself.
 
-Every connection is a new one, with a new client: what was on its way when the last one broke is asked for again.
+Every connection has a new client; messages lost with the last connection are requested again.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ T = TypeVar("T")
 Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS = 5.0
-PING_SECONDS = 10  # A connection on which nothing answers is given up after three of them
+PING_SECONDS = 10  # a connection is given up after three unanswered pings
 _NOTHING_KEPT = 10_037  # JetStream's number for it
 _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
-_FILES = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
+_FILES = ("NATS_CREDS", "NATS_NKEY")  # variables of the `nats` command that name a file with credentials
 
-# The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed.
+# The challenge of a server. Nothing else that we sign looks like it, so no server can get a decision signed.
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 
-# The beginning of a .creds file, or of one with the seed of an nkey.
+# The beginning of a .creds file, or of a file with the seed of an nkey.
 _CREDS = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
 )
 
-# The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
+# The library logs its own errors, which would appear on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
 logging.getLogger("nats").propagate = False
-# At the end of each encrypted connection asyncio warns of what the library does there.
+# At the end of each encrypted connection asyncio warns of the library's behaviour.
 logging.getLogger("asyncio").addFilter(lambda record: "eof_received" not in record.getMessage())
 
 
@@ -67,7 +67,7 @@ class Login(NamedTuple):
     creds: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """How the library is told. Raises TroubleError where the file is none."""
+        """Return the library's options; raise TroubleError if the file holds no credentials."""
         if self.creds is None:
             return {}
         try:
@@ -81,19 +81,19 @@ class Login(NamedTuple):
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
-        """The signature of what a server asks to sign. Raises TroubleError for what none would ask for."""
+        """Return the signature of a server's challenge; raise TroubleError if it is no challenge."""
         if self.key is None or _NONCE.match(nonce) is None:
             raise TroubleError("the server asks for a signature of something that is no nonce: nothing was signed")
         return base64.b64encode(self.key.private.sign(nonce.encode()))
 
 
 def file_of(creds: str | None) -> str | None:
-    """The file with credentials that is named, or that the environment names."""
+    """Return the given file with credentials, else the one that the environment names."""
     return creds or next(filter(None, map(os.environ.get, _FILES)), None)
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """The user's login: a file that is named, else the key that signs decisions, if nobody has to type a passphrase."""
+    """Return the user's login: a named file, else the signing key if it needs no passphrase."""
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
@@ -115,13 +115,13 @@ async def connected(
     failed: Callable[[Exception], Awaitable[None]] = _nothing,
     ended: Callable[[], Awaitable[None]] = _nothing,
 ) -> AsyncIterator[Client]:
-    """A client that is connected, and does not connect again. Raises TroubleError in words, also for what is done."""
+    """Yield a connected client, which does not connect again; turn errors, also of the body, into TroubleError."""
     client = Client()
     is_there = False
 
     async def wrong(error: Exception) -> None:
         if not is_there:
-            # Else it tries for two minutes.
+            # Otherwise the library tries for two minutes.
             raise TroubleError(in_words(error, server)) from error
         await failed(error)
 
@@ -129,7 +129,7 @@ async def connected(
         options = login.options()
         if login.key and not options:
             options = {"signature_cb": login.sign}
-            # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
+            # The library accepts a key only as the text of its seed, and then signs any data.
             client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
@@ -152,7 +152,7 @@ async def connected(
     finally:
         with suppress(Exception):
             await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
-        # Also where it does not answer any more.
+        # Also if the server does not answer any more.
         with suppress(Exception):
             transport: Any = client._transport  # noqa: SLF001
             transport.close()
@@ -165,7 +165,7 @@ async def _quietly(do: Do, client: Client) -> None:
 
 
 def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """Ask a server, on a connection for this alone. Blocks. Raises TroubleError in words."""
+    """Ask a server, on a connection for this alone; blocks; raise TroubleError."""
 
     async def answered() -> T:
         async with connected(server, login, "agentwatch") as client:
@@ -175,8 +175,8 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
 
 
 class NatsHub:
-    """A connection, in a thread, for the links to all hosts of a fleet, or for that of one `host` to its screens. It is
-    there while one of them is."""
+    """A connection, in a thread, shared by the links to all hosts of a fleet, or for a `host`'s link to its screens. It
+    lasts as long as one of these links."""
 
     def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None):
         self.screen = secrets.token_hex(8)
@@ -192,11 +192,11 @@ class NatsHub:
         self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
 
     def link(self, host_key: PublicKey) -> NatsLink:
-        """A link to the host with this key."""
+        """Return a link to the host with this key."""
         return NatsLink(self, host_of(host_key))
 
     def join(self, link: NatsLink) -> None:
-        """Let a link hear; the first one makes the connection."""
+        """Add a link; the first one makes the connection."""
         with self._lock:
             has_begun, state = bool(self._links), self._state
             self._links[link.host] = link
@@ -207,7 +207,7 @@ class NatsHub:
             self.soon(partial(self._give_kept, link))
 
     def leave(self, link: NatsLink) -> None:
-        """Let a link hear no more; the last one ends the connection within a second, with what was sent."""
+        """Remove a link; the last one ends the connection within a second, after sending what waits."""
         with self._lock:
             self._links.pop(link.host, None)
             if self._links:
@@ -221,13 +221,13 @@ class NatsHub:
             self._thread.join(_JOIN_SECONDS)
 
     def send(self, subject: str, data: bytes) -> None:
-        """Send a message where there is a connection with room for it. Any thread may call it; it never blocks."""
+        """Send a message if there is a connection with room for it; any thread may call it; never blocks."""
         client = self._client
         if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
             self.soon(lambda there: there.publish(subject, data))
 
     def soon(self, do: Do) -> None:
-        """Do something on the connection that there is. Any thread may ask for it."""
+        """Run something on the current connection; any thread may call it."""
         client, loop = self._client, self._loop
         if client is not None and loop:
             doing = _quietly(do, client)
@@ -248,7 +248,7 @@ class NatsHub:
                 link.change(state)
 
     async def _live(self) -> LinkState:
-        """One connection, from its beginning to its end. Returns why it has ended."""
+        """Run one connection from beginning to end, and return its last state."""
         trouble: list[BaseException] = []
         self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
         if self._stopped.is_set():
@@ -288,7 +288,7 @@ class NatsHub:
             link.receive(message.data)
 
     async def _give_kept(self, link: NatsLink, client: Client) -> None:
-        """Tell a link the latest hello of its host that is kept, or that it never said one."""
+        """Pass a link the stored hello of its host, or the state that the host never sent one."""
         try:
             kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
         except nats.js.errors.NotFoundError as error:
@@ -327,7 +327,7 @@ class NatsLink(Link):
 
 
 class NatsEnd(NatsLink):
-    """The end of a relay on a server; `key` is the host's. `note` is called with each state."""
+    """The relay's end on a server; `key` is the host's, and `note` is called with each state."""
 
     def __init__(self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None):
         host = host_of(key.public)
@@ -345,7 +345,7 @@ class NatsEnd(NatsLink):
 
 
 async def store_settings(client: Client) -> dict[str, Any] | None:
-    """The settings of the store that differ from what they have to be, None where there is no store."""
+    """Return the settings of the store that have to change, None if there is no store."""
     try:
         has = await client.jetstream().stream_info(STREAM)
     except nats.js.errors.NotFoundError:
@@ -355,7 +355,7 @@ async def store_settings(client: Client) -> dict[str, Any] | None:
 
 
 async def make_store(client: Client, replicas: int) -> None:
-    """Make the store of a fleet, or make it what it has to be."""
+    """Make the store of a fleet, or correct its settings."""
     differs, stream = await store_settings(client), client.jetstream()
     await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**store(replicas)))
 
@@ -364,22 +364,22 @@ async def make_store(client: Client, replicas: int) -> None:
 
 
 class TroubleError(Exception):
-    """A connection cannot do what it is for. The message is a plain sentence that says what to do."""
+    """A connection cannot do its work; the message is a plain sentence with the remedy."""
 
 
 def url_of(server: str) -> str:
-    """A server's address with its scheme, which may be left out."""
+    """Return a server's address with its scheme, which may be left out."""
     return server if "://" in server else f"nats://{server}"
 
 
 def shown(server: str) -> str:
-    """A server's address without a password in it."""
+    """Return a server's address without a password."""
     parts = urlsplit(url_of(server))
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
 
 
 def in_words(error: BaseException, server: str) -> str:
-    """Why a server cannot be used, and what to do, in a plain sentence."""
+    """Return why a server cannot be used, and the remedy, in a plain sentence."""
     name, text = shown(server), str(error)
     match error:
         case TroubleError():

@@ -1,14 +1,14 @@
-"""The names of a fleet on a NATS server, and the accounts that say who may do what.
+"""The names of a fleet on a NATS server, and the accounts that limit each user's rights.
 
-agentwatch.live.<host>.<screen>   what a host says to a screen
-agentwatch.to.<host>              what screens say to a host
+agentwatch.live.<host>.<screen>   from a host to a screen
+agentwatch.to.<host>              from screens to a host
 $KV.AGENTWATCH.<host>             the latest hello of a host: an entry of the key-value store AGENTWATCH
 
-A host is the first 16 characters of the id of its key. One account of a server is one fleet.
+A host is named by the first 16 characters of its key's id. One account of a server is one fleet.
 
-Each host has an account of its own because a permission list holds what a user publishes, and not what he has the
-server publish for him, which answers a request to whatever subject the request names. An account that imports its own
-subjects has no other subject to name.
+Each host has an account of its own, because a permission list limits only the user's own messages, but not the
+server's answers, which go to any subject that a request names. An account that imports only its own subjects can name
+no others.
 """
 
 import base64
@@ -19,32 +19,32 @@ from typing import Any
 
 from agentwatch.decisions.envelope import PublicKey
 
-STREAM = "KV_AGENTWATCH"  # Holds the key-value store
+STREAM = "KV_AGENTWATCH"  # the stream of the key-value store
 _KEPT_SECONDS = 30 * 24 * 3600.0
 
 
 def host_of(key: PublicKey) -> str:
-    """The name of a host in subjects."""
+    """Return the name of a host in subjects."""
     return key.keyid[:16]
 
 
 def screen_subject(host: str, screen: str) -> str:
-    """The subject of what a host says to a screen."""
+    """Return the subject for messages of a host to a screen."""
     return f"agentwatch.live.{host}.{screen}"
 
 
 def host_subject(host: str) -> str:
-    """The subject of what screens say to a host."""
+    """Return the subject for messages of screens to a host."""
     return f"agentwatch.to.{host}"
 
 
 def store_subject(host: str) -> str:
-    """The subject of the entry of a host in the store."""
+    """Return the subject of a host's entry in the store."""
     return f"$KV.AGENTWATCH.{host}"
 
 
 def store(replicas: int = 1) -> dict[str, Any]:
-    """The settings of the store, times in seconds. No host may roll up what others have in it."""
+    """Return the settings of the store, times in seconds; no host may delete the entries of others by a roll-up."""
     return {
         "name": STREAM,
         "description": "The latest hello of each host of agentwatch",
@@ -61,14 +61,14 @@ def store(replicas: int = 1) -> dict[str, Any]:
 
 
 def nkey_of(key: PublicKey) -> str:
-    """A public key as a user of NATS is named."""
+    """Return a public key in the form of a NATS user name."""
     data = bytes([20 << 3]) + key.raw
     return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
-    """The part of a server's configuration by which each host can say only what is its own, and reads only what is said
-    to it. All are given as a name, which is foreign, and a public key."""
+    """Return the part of a server's configuration by which each host can send and read only its own messages. Operators
+    and hosts are (name, public key); names are foreign."""
     users = [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
     exports, own = list[str](), list[str]()
     for name, key in hosts:
@@ -85,8 +85,8 @@ def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[s
 
 
 def merged(old: str, new: str, ours: str) -> tuple[str, str, str]:
-    """A server's configuration before, in and behind its accounts, with `new` ones in the place of those that it has.
-    Of these stays what is not in `ours`, all that was ever written there for keys that are known."""
+    """Return a server's configuration before, in and after its accounts, with the `new` accounts merged in. Lines of
+    the old accounts stay if they are not in `ours`, which is everything ever generated for known keys."""
     before, given = old.splitlines(), new.splitlines()
     begin = next((at for at, line in enumerate(before) if line.startswith("accounts")), len(before))
     end = next((at for at, line in enumerate(before[begin:], begin + 1) if line.rstrip() == "}"), len(before))
@@ -101,10 +101,10 @@ def merged(old: str, new: str, ours: str) -> tuple[str, str, str]:
 
 
 def _plain(line: str) -> str:
-    """A line without the comment behind it."""
+    """Return a line without the comment after it."""
     return line.partition("#")[0].rstrip() or line
 
 
 def _comment(name: str) -> str:
-    """A name as it can stand behind a `#`."""
+    """Return a name in a form that can stand after a `#`."""
     return "".join(letter for letter in name if letter.isprintable())[:80]

@@ -1,7 +1,7 @@
-"""The ways between a screen and a relay: whole messages or none, which may be lost, doubled and late, and nothing else.
+"""The links between a screen and a relay: each message arrives whole or is lost, and may arrive twice or late.
 
-Through a pair of pipes each message has its length before it. Text before the first line of ours is from the shell
-there, which may greet on every login. Everything here is called from threads; a link connects again by itself.
+On a pair of pipes each message has its length before it. Text before our greeting comes from the shell there, which may
+print something at every login. All calls come from threads; a link connects again by itself.
 """
 
 import os
@@ -24,30 +24,30 @@ from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0  # Seconds between two attempts to connect
-GREETING = b"agentwatch-relay\n"  # Is the first line, in both directions
+LONGEST_PAUSE = 30.0  # seconds between two attempts to connect
+GREETING = b"agentwatch-relay\n"  # the first line, in both directions
 _MOST_NOISE = 256 * 1024
-# Bytes that wait to be written: who does not read so much for so long asks again for what is dropped.
+# Bytes that wait to be written; a receiver that is slower asks again for the dropped messages.
 MOST_WAITING = 64 * 1024 * 1024
 _ENDED = "the connection has ended"
 _JOIN_SECONDS = 0.8
 
 _SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
 _ASKS_NOBODY = ("-o", "BatchMode=yes")
-# Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are.
+# Runs there. A non-interactive shell often has no other way to find the user's programs.
 _SCRIPT = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
-_LASTS_SECONDS = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
+_LASTS_SECONDS = 10.0  # after a connection of this length, the pauses start short again
 _STOP_SECONDS = 0.3
 _NOT_FOUND = 127
 _SSH_FAILED = 255
-_LONGEST = 300  # Characters of a reason that come from there
+_LONGEST = 300  # characters of a reason that come from there
 
-Receive = Callable[[bytes], None]  # Is called with every message, in a thread of the link
+Receive = Callable[[bytes], None]  # called with every message, in a thread of the link
 
 
 class LinkState(NamedTuple):
-    """Whether a link is up. `words` say in a plain sentence why it is not, or why nobody answers, and what to do; they
-    may quote foreign text. `fatal`: nobody will be there again."""
+    """The state of a link; `words` say why it is down or nobody answers, and the remedy, and may quote foreign text.
+    `fatal`: the other side is gone for good."""
 
     up: bool
     words: str = ""
@@ -58,38 +58,38 @@ Change = Callable[[LinkState], None]
 
 
 class Link(ABC):
-    """An end of the way between screens and a host: that of a screen to one host, or that of a relay to all screens."""
+    """One end of a connection between screens and a host: a screen's end to one host, or a relay's to all screens."""
 
-    # The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none.
+    # The random id by which a relay addresses this screen; the user of the link sets it if it is blank.
     screen: str = ""
-    answers_in: float = 20.0  # Seconds that a host may take to answer at first, once it is connected
+    answers_in: float = 20.0  # seconds that a connected host may take for its first answer
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:
-        """Connect, and stay so. `receive` is called with every message; `change` with every other state, each time that
-        the link is up again, too. Both in threads of the link, one call at a time."""
+        """Connect, and stay connected. `receive` is called with every message; `change` with every other state, and
+        each time the link is up again. Both are called in threads of the link, one call at a time."""
 
     @abstractmethod
     def send(self, message: bytes, to: str = "") -> None:
-        """Send a message to the relay, or to the screen with this id. Any thread may call it. It never blocks, and
-        drops what cannot be sent now: who needs it asks for it again."""
+        """Send a message to the relay, or to the screen with this id; never blocks, and any thread may call it. A
+        message that cannot be sent now is dropped: the receiver asks again."""
 
     def connect_again(self) -> None:  # noqa: B027  the end of a relay only waits
-        """Connect at once; a connection of its own on which nothing answers is given up. Blocks for a moment."""
+        """Connect at once, after closing the link's own connection if there is one; blocks for a moment."""
 
     def keep(self, message: bytes) -> None:  # noqa: B027  most keep nothing
         """Keep a hello for screens that come later."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End within a second. Nothing is called afterwards."""
+        """End within a second; nothing is called afterwards."""
 
 
 def stay_connected(
     connect: Callable[[], LinkState], change: Change, stopped: threading.Event, again: threading.Event
 ) -> None:
-    """Connect again and again until it is stopped, with longer and longer pauses, or at once when `again` is set;
-    `connect` returns why it ended."""
+    """Connect repeatedly until stopped, with growing pauses, or at once when `again` is set. `connect` returns the
+    state in which the connection ended."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -105,7 +105,7 @@ def stay_connected(
 
 
 def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    """The messages that come, from behind the greeting, at which `begun` is called. Raises OSError, also at the end."""
+    """Yield the messages after the greeting, at which `begun` is called; raise OSError, also at the end."""
     noise = bytearray()
     while not noise.endswith(GREETING):
         if len(noise) > _MOST_NOISE:
@@ -123,10 +123,10 @@ def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Itera
 
 
 class Writer:
-    """Writes messages in a thread of its own. A sender never waits; a message without room is dropped."""
+    """Writes messages in a thread of its own: a sender never waits, and a message without room is dropped."""
 
     def __init__(self, descriptor: int):
-        # One of its own: who closes the other may have its number taken by another file before the thread has ended.
+        # A duplicate: once the original is closed, its number may belong to another file before the thread ends.
         self._descriptor = os.dup(descriptor)
         os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
@@ -137,7 +137,7 @@ class Writer:
         self._thread.start()
 
     def send(self, message: bytes) -> None:
-        """Write a message, as soon as those before are written."""
+        """Write a message after those before it."""
         with self._news:
             if not self._is_over and self._size + len(message) <= MOST_WAITING:
                 self._waiting.append(message)
@@ -145,7 +145,7 @@ class Writer:
                 self._news.notify()
 
     def stop(self, seconds: float = _JOIN_SECONDS) -> None:
-        """Write what waits, for as long at most, and no more."""
+        """Write the waiting messages, for `seconds` at most, and end."""
         with self._news:
             self._is_over = True
             self._news.notify()
@@ -167,7 +167,7 @@ class Writer:
 
 
 class StdioEnd(Link):
-    """The end of a relay on pipes: for one screen, and the relay ends with it."""
+    """The relay's end on pipes, for one screen; the relay ends with it."""
 
     def __init__(self, incoming: int, outgoing: int):
         self._incoming, self._outgoing = incoming, outgoing
@@ -199,8 +199,8 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """The link through the pipes of a program that runs a relay of these paths, "" for all, elsewhere: the system's ssh
-    with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
+    """A link through the pipes of a program that runs a relay of these paths ("" for all) elsewhere. The program is the
+    system's ssh, with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
@@ -237,7 +237,7 @@ class ProcessLink(Link):
             self._thread.join(_STOP_SECONDS)
 
     def _connect(self, receive: Receive, change: Change) -> LinkState:
-        """Connect, and hand over what comes until the connection ends. Returns why."""
+        """Connect, and pass on messages until the connection ends; return the reason."""
         pipe, why = subprocess.PIPE, ""
         try:
             words = resolve_command(self._command)
@@ -272,14 +272,14 @@ class ProcessLink(Link):
 
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
-    """Keep the last lines that ssh, and the relay there, say to people."""
+    """Keep the last lines that ssh and the relay there print for people."""
     with suppress(OSError, ValueError), cast("IO[bytes]", process.stderr) as stderr:
         for line in iter(lambda: stderr.readline(4096), b""):
             lines.append(line.decode("utf-8", "replace").strip())
 
 
 def command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
-    """The command that runs agentwatch there with these words, which the shell behind ssh gets quoted."""
+    """Return the command that runs agentwatch there with these words, quoted for the shell behind ssh."""
     if address.kind == "run":
         return [*address.run, "sh", "-c", _SCRIPT, "agentwatch", *words]
     port = ["-p", str(address.port)] if address.port is not None else []
@@ -289,21 +289,21 @@ def command(address: Address, words: Sequence[str], program: Sequence[str] = ("s
 
 
 def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
-    """Why a connection has ended, and what to do, in a sentence; foreign text in it is short and safe."""
+    """Return why a connection has ended, and the remedy, in a sentence; foreign text in it is short and safe."""
     said = clean(next(filter(None, reversed(lines)), ""), _LONGEST)
     last = said.removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
     if code == _NOT_FOUND or "agentwatch: not found" in last:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"
     if code == _SSH_FAILED:
-        # With a port, ssh takes it only as an address.
+        # Given a port, ssh accepts it only in an address.
         there = f"ssh://{target}" if target.rpartition(":")[2].isdecimal() else target
         return f"{last or 'ssh could not connect'}: `ssh {there}` in a terminal says more"
     return last or cut or f"ssh has ended with code {code}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End ssh: it closes the connection, and the relay ends with it."""
+    """End ssh: it closes the connection, and the relay ends, too."""
     with suppress(OSError):
         process.terminate()
     try:

@@ -1,8 +1,8 @@
-"""The messages between a relay and a screen: models as JSON, and those of a host signed with its key.
+"""The messages between a relay and a screen: models as JSON, signed by the host's key if the host sends them.
 
-A signed message is the signature (64 bytes), the id of the key (32 bytes) and the packed frame: `=` and the frame as it
-is, or `z` and the frame compressed. The signature covers the kind of thing that it is, so that none passes for a
-decision, nor the other way round. Nothing is unpacked before its signature was checked.
+A signed message is the signature (64 bytes), the id of the key (32 bytes) and the packed frame: `=` and the frame, or
+`z` and the compressed frame. The signature covers a type, so that no message passes for a decision, or the other way
+round. Nothing is unpacked before its signature was checked.
 """
 
 import zlib
@@ -20,30 +20,30 @@ from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Req
 from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
-LARGEST = 8 * 1024 * 1024  # Bytes of a frame
-ENOUGH = 256 * 1024  # Bytes up to which several entries share a frame
+LARGEST = 8 * 1024 * 1024  # bytes of a frame
+ENOUGH = 256 * 1024  # bytes up to which several entries share a frame
 EARLIEST = -62_135_596_800.0
-LATEST = 253_402_300_800.0  # The years 1 and 10000, in seconds since the epoch
+LATEST = 253_402_300_800.0  # the years 1 and 10000, in seconds since the epoch
 
 _PAYLOAD_TYPE = "application/vnd.agentwatch.frame.v1"
 _SIGNATURE = 64
 _HEAD = _SIGNATURE + 32
 LARGEST_MESSAGE = LARGEST + _HEAD + 1024
-_WORTH = 1024  # Bytes from which on compressing saves something
+_WORTH = 1024  # from so many bytes on, compressing saves something
 
 
 class VersionError(ValueError):
-    """The other side speaks another protocol. The message says which, and what to do."""
+    """The other side speaks another protocol; the message names both versions and the remedy."""
 
 
 class Standing(NamedTuple):
-    """How well the host sees a workspace; `settled`: all that was there at first has been told."""
+    """The health of a host's view of a workspace; `settled`: everything that was there at first has been sent."""
 
     health: Health
     settled: bool
 
 
-# The observations that a host tells; the rest is the operator's own and never travels.
+# The events that a host sends; others are the operator's own and never sent.
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 
 
@@ -52,7 +52,7 @@ class _Model(BaseModel):
 
 
 class Entry(_Model):
-    """One thing that is told of a workspace: exactly one of these."""
+    """One event of a workspace: exactly one field is set."""
 
     seen: Seen | None = None
     gone: Gone | None = None
@@ -66,14 +66,14 @@ class Entry(_Model):
     @property
     def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
-        # The return of a session stands in its run: a host tells of no other.
+        # A session's return is part of its run: a host sends no other stored ones.
         return event._replace(stored=False) if isinstance(event, Seen) else event
 
 
 class Workspace(_Model):
-    """One that a host relays, judged by its `rules`. `id` is that of its state directory there, `path`, `name` and
-    `summary` are the host's words, `asked` the paths by which the relay was told of it; it was first watched at
-    `watched_at`."""
+    """A workspace that a host relays, judged by its `rules` and first watched at `watched_at`. `id` is that of its
+    state directory there; `path`, `name` and `summary` are the host's words; `asked` are the paths by which it was
+    given to the relay."""
 
     id: str
     path: str
@@ -84,13 +84,14 @@ class Workspace(_Model):
     watched_at: float = 0.0
 
     def is_called(self, name: str) -> bool:
-        """Whether somebody who asks for this name means it; "" means any."""
+        """Tell whether a name means this workspace; "" means any."""
         return name in ("", self.id, self.name, self.path, *self.asked)
 
 
 class Hello(_Model):
-    """The identity of a speaker. `epoch` is a random id of this run of the relay, which began at a time; `host_key` is
-    the public key that signs, `echo` as in `Beat`, `missing` why paths that were asked for are not relayed."""
+    """The identity of a relay and its workspaces. `epoch` is a random id of this run of the relay, which began at
+    `began_at`; `host_key` is the public key that signs; `echo` is as in `Beat`; `missing` gives reasons why requested
+    paths are not relayed."""
 
     kind: Literal["hello"] = "hello"
     protocol: tuple[Literal[4], Literal[0]]
@@ -106,8 +107,8 @@ class Hello(_Model):
 
 
 class Observed(_Model):
-    """The entries after a number of the log up to another one; or, with `parts`, this part of all that counts up to
-    that number, which takes the place of what was told before."""
+    """The entries between two numbers of the log; or, with `parts`, one part of all entries that count up to `upto`.
+    All parts together replace everything that was sent before."""
 
     kind: Literal["observed"] = "observed"
     workspace: str
@@ -120,9 +121,9 @@ class Observed(_Model):
 
 
 class Beat(_Model):
-    """The relay lives, and all logs are told up to these numbers. `echo` has, by the id of a screen, what that screen
-    said last as `Watch.sent`: only who has heard it just now can say it. `now` is the host's time, `deciders` are the
-    ids of the keys whose owners may decide there; None: it does not say so."""
+    """A sign that the relay lives and has sent all logs up to these numbers. `echo` has the last `Watch.sent` of each
+    screen by its id, which proves that the beat is fresh. `now` is the host's time, `deciders` are the ids of the keys
+    whose owners may decide there; None: not stated."""
 
     kind: Literal["beat"] = "beat"
     epoch: str
@@ -133,17 +134,17 @@ class Beat(_Model):
 
 
 class Outcome(StrEnum):
-    """The fate of a decision that was asked for. All but the last stay so."""
+    """The outcome of a requested decision; all outcomes but the last are final."""
 
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
     RETURN_CHANGED = "return changed"
-    GONE = "gone"  # Nobody waits for the answer any more
+    GONE = "gone"  # nobody waits for the answer any more
     NOT_ALLOWED = "not allowed"
     EXPIRED = "expired"
     NOT_TRUSTED = "not trusted"
-    REFUSED = "refused"  # It is for another host, or cannot be read
-    FAILED = "failed"  # The disk, or the key of the host: it is right to send it again
+    REFUSED = "refused"  # it is for another host, or unreadable
+    FAILED = "failed"  # the host's disk or key failed: sending it again is right
 
     @property
     def is_final(self) -> bool:
@@ -151,7 +152,7 @@ class Outcome(StrEnum):
 
 
 class Result(_Model):
-    """The outcome of a decision that was asked for. `record` is the envelope in the host's ledger."""
+    """The result of a requested decision; `record` is the envelope in the host's ledger."""
 
     kind: Literal["result"] = "result"
     workspace: str
@@ -163,7 +164,7 @@ class Result(_Model):
 
 
 class Reply(_Model):
-    """A part of the answer to `Ask`: number `part`, from 0, of `parts`; with none, there is no such text."""
+    """A part of the answer to `Ask`: number `part` (from 0) of `parts`; if `parts` is 0, there is no such text."""
 
     kind: Literal["reply"] = "reply"
     id: str
@@ -172,12 +173,13 @@ class Reply(_Model):
     data: str = ""
 
 
-_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # Becomes a part of the subjects of messages
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # becomes a part of the subjects of messages
 
 
 class Watch(_Model):
-    """A screen is there. `screen` is a random id; `sent` grows with each, and comes back as echo. `epoch` is the run of
-    the relay that it knows, of which it `lacks` all of some workspaces. Somebody sees those that are `shown`."""
+    """A sign that a screen is there; `screen` is a random id, `sent` grows with each message and returns as `echo`.
+    `epoch` is the known run of the relay; the screen `lacks` all entries of some workspaces. Somebody sees those
+    `shown`."""
 
     kind: Literal["watch"] = "watch"
     screen: _Screen
@@ -200,8 +202,8 @@ Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
-    """Somebody looks at a text: the one with the digest `key`, or the transcript of the run with this key, and there at
-    the `place`. `id` is random."""
+    """A question for a text with the digest `key`, or for the transcript of a run with that key, at the `place`. `id`
+    is random."""
 
     kind: Literal["ask"] = "ask"
     id: str
@@ -225,7 +227,7 @@ class _Greeting(BaseModel):
 
 
 def entry_of(event: Event | Standing) -> Entry | None:
-    """An event as it is told, None where it is the operator's own. Raises ValueError where no screen would take it."""
+    """Return an event as an entry, None if it is never sent; raise ValueError if no screen would accept it."""
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
@@ -239,13 +241,13 @@ def _limited(data: bytes, most: int = LARGEST) -> bytes:
 
 
 def to_bytes(frame: Frame) -> bytes:
-    """A frame as JSON. Raises ValueError where it is too large, or holds half a character."""
+    """Return a frame as JSON; raise ValueError if it is too large or holds a lone surrogate."""
     body = frame.model_dump_json(exclude_defaults=True).encode()
     return _limited(b'{"kind":"%b",' % frame.kind.encode() + body[1:])
 
 
 def read_frame(data: bytes) -> Frame:
-    """The frame in a message. Raises ValueError with the reason; VersionError for a hello in another protocol."""
+    """Return the frame in a message; raise ValueError with the reason, VersionError for a hello of another protocol."""
     try:
         return _FRAMES.validate_json(_limited(data))
     except ValidationError:
@@ -260,7 +262,7 @@ def read_frame(data: bytes) -> Frame:
 
 
 def pieces(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """The same entries in as many groups as it takes for each to be of a size that travels well."""
+    """Yield the entries in groups of a suitable message size."""
     some: list[Entry] = []
     size = 0
     for entry in entries:
@@ -277,13 +279,13 @@ def pieces(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
 
 
 def pack(frame: Frame) -> bytes:
-    """A frame for the way, compressed where that saves something."""
+    """Return a frame packed for sending, compressed if that saves something."""
     data = to_bytes(frame)
     return b"z" + zlib.compress(data, 1) if len(data) >= _WORTH else b"=" + data
 
 
 def unpack(packed: bytes) -> Frame:
-    """The frame that was packed. Raises ValueError; it never takes much more memory than the largest frame."""
+    """Return the frame that was packed, in little more memory than the largest frame takes; raise ValueError."""
     if packed[:1] == b"=":
         return read_frame(packed[1:])
     inflater = zlib.decompressobj()
@@ -297,23 +299,23 @@ def unpack(packed: bytes) -> Frame:
 
 
 def signed(frame: Frame, key: SigningKey) -> bytes:
-    """The message by which a host says this frame."""
+    """Return the message of a host with this frame."""
     packed = pack(frame)
     return key.private.sign(to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
 
 
 class Verifier:
-    """Takes messages of one host, signed with its `key`. Where that is not known, `accept` is asked about the key of
-    the first hello: it says why that is refused, "" where it is not."""
+    """Accepts messages of one host, signed with its `key`; if that is None, `accept` judges the first hello's key.
+    `accept` returns the reason why it refuses a key, or ""."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]):
         self.key = key
-        self.why = ""  # Why messages are not believed, and what to do
+        self.why = ""  # why messages are not believed, and the remedy
         self._label, self._accept = label, accept
         self._was_heard = False
 
     def read(self, message: bytes) -> Frame | None:
-        """The frame in a message; None where the host cannot have said it."""
+        """Return the frame in a message; None if it does not come from the host."""
         try:
             frame = self._read(message[:_SIGNATURE], message[_SIGNATURE:_HEAD].hex(), message[_HEAD:])
         except VersionError as error:
@@ -331,7 +333,7 @@ class Verifier:
             raise ValueError("a message is not in the form of a signed one")
         key, first = self.key, None
         if key is None:
-            # It is believed that this is the host's key once it has signed who it is with it.
+            # A hello that is signed with the key that it names proves that the host has that key.
             first = unpack(packed)
             if not isinstance(first, Hello):
                 return None

@@ -1,4 +1,4 @@
-"""The relay: monitors without a screen, which tell what they see to whoever watches from another machine."""
+"""The relay: monitors without a screen, which send their events to screens on other machines."""
 
 import asyncio
 import secrets
@@ -41,26 +41,26 @@ from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
 BEAT_SECONDS = 5.0
-SEEN_SECONDS = 15.0  # For so long after a screen has said so, somebody sees a workspace
+SEEN_SECONDS = 15.0  # a workspace counts as seen for so long after a screen says so
 _FIND_SECONDS = 10.0
-_LOOK_SECONDS = 0.25  # Between two looks at how well a monitor sees
+_LOOK_SECONDS = 0.25  # between two looks at a monitor's health
 
 
 class Relayed:
-    """A workspace that is relayed, and the log of it."""
+    """A workspace that is relayed, with its log."""
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()):
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
         self.log = Log()
-        self._new: list[Entry] = []  # The entries of the log that were not told yet
+        self._new: list[Entry] = []  # the entries of the log that were not sent yet
         self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
         self._watched_at = first_watched(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0  # How many looks have found it settled
+        self._settled = 0  # number of looks that found it settled in a row
         monitor.tap = self._note
 
     @property
@@ -89,11 +89,11 @@ class Relayed:
             self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
 
     def look(self) -> None:
-        """Note how well it is seen."""
+        """Note the health of the monitor."""
         monitor, known = self.monitor, self.monitor.health
         health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
         health = health._replace(notices=tuple(monitor.notices))
-        # At the second look, what a thread has told between the two has been taken in.
+        # Only at the second look are events handled that a thread sent between the two.
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
@@ -102,24 +102,24 @@ class Relayed:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was there at first is in the log."""
+        """Whether everything that was there at first is in the log."""
         return self._settled == 2
 
     def see(self, now: float) -> None:
-        """Somebody sees it now, by a clock that nobody sets."""
+        """Note that somebody sees the workspace at this monotonic time."""
         if not self._seen_until:
-            # Hooks hold a request only where somebody can see it.
+            # Hooks hold a request only if somebody can see it.
             self._presence.enter_context(shown(state_directory(self.monitor.workspace)))
         self._seen_until = now + SEEN_SECONDS
 
     def unsee(self, now: float) -> None:
-        """Nobody has said for a while that it is seen."""
+        """Note that nobody sees the workspace, if no screen has said otherwise for a while."""
         if now >= self._seen_until:
             self._presence.close()
             self._seen_until = 0.0
 
     def news(self, epoch: str) -> Iterator[Observed]:
-        """The entries that were not told yet; whoever has all of what was told before has everything then."""
+        """Yield the entries that were not sent yet; a receiver of all earlier ones then has everything."""
         new, self._new = self._new, []
         after = self.log.seq - len(new)
         for some in pieces(new):
@@ -128,7 +128,7 @@ class Relayed:
             after = upto
 
     def everything(self, epoch: str) -> Iterator[Observed]:
-        """All that counts, once there are no news."""
+        """Yield all entries that count, to be called when there are no unsent ones."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
         groups, upto = list(pieces(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
@@ -137,7 +137,7 @@ class Relayed:
 
 
 class Relay:
-    """Relays workspaces until all screens are gone for good; `missing` are paths that are none, with the reasons."""
+    """Relays workspaces until all screens are gone for good; `missing` are invalid paths with the reasons."""
 
     def __init__(
         self,
@@ -161,8 +161,8 @@ class Relay:
         self._host = host or socket.gethostname()
         self._missing = missing or {}
         self._clock, self._began_at = clock, clock()
-        self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
-        self._heard: dict[str, float] = {}  # When that was, by a clock that nobody sets
+        self._echo: dict[str, float] = {}  # by screen: its last `Watch.sent`
+        self._heard: dict[str, float] = {}  # by screen: the monotonic time of that message
         self._kept: tuple[Workspace, ...] | None = None
         self._answering = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()
@@ -170,7 +170,7 @@ class Relay:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self) -> str:
-        """Relay. Returns why it has ended: what the end says in its last state."""
+        """Relay until the end; return the reason, which is the link's last message."""
         self._loop = asyncio.get_running_loop()
         await self._learn_deciders()
         self._end.start(self._receive, self._change)
@@ -192,7 +192,7 @@ class Relay:
         return self._why or next((words_of(one) for one in ended if isinstance(one, Exception)), "")
 
     def end(self) -> None:
-        """End it soon."""
+        """End the relay soon."""
         self._over.set()
 
     # Messages to screens
@@ -202,7 +202,7 @@ class Relay:
             self._tell(part)
 
     async def _find_others(self) -> None:
-        """Relay what is found besides, too: for screens, that is another run."""
+        """Relay workspaces that are found later, too; screens then treat this as another run."""
         while True:
             await asyncio.sleep(_FIND_SECONDS)
             others = await asyncio.to_thread(self._find)
@@ -233,7 +233,7 @@ class Relay:
                 self._end.keep(signed(hello, self._key))
 
     async def _learn_deciders(self) -> None:
-        """Whom the host trusts may change at any time."""
+        """Read the keys that may decide, which can change at any time."""
         if self._read_deciders is not None:
             self._deciders = tuple(await asyncio.to_thread(self._read_deciders))
 
@@ -285,7 +285,7 @@ class Relay:
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _receive(self, message: bytes) -> None:
-        """A message of a screen, in the thread of the end. A message that makes no sense is passed over."""
+        """Handle a message of a screen, in the thread of the link; ignore a malformed one."""
         with suppress(ValueError):
             self._soon(self._handle, unpack(message))
 
@@ -299,11 +299,11 @@ class Relay:
                 asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
 
     async def _record(self, part: Relayed, frame: Decide) -> None:
-        """Record a decision, and tell its outcome."""
+        """Record a decision, and send its outcome."""
         self._say(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
 
     def _greet(self, watch: Watch) -> None:
-        """A screen says that it is there, and what it lacks."""
+        """Answer a screen that says that it is there and which entries it lacks."""
         now = time.monotonic()
         self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
         for name in self._parts.keys() & watch.shown:
@@ -315,7 +315,7 @@ class Relay:
                 self._tell(self._parts[name])
                 for part in self._parts[name].everything(self.epoch):
                     self._say(part, [watch.screen])
-        # Behind what it asked for, so that it can tell whether it has all.
+        # After the requested entries, so that the screen can tell whether it has all of them.
         self._beat([watch.screen])
 
     def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:

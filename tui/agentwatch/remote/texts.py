@@ -1,5 +1,4 @@
-"""Texts and transcripts that lie on a host: asked for when somebody looks, and answered in parts, for they may be
-long."""
+"""Texts and transcripts on a host: requested when somebody looks, and answered in parts, because they may be long."""
 
 import hashlib
 import threading
@@ -17,16 +16,16 @@ from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry, Look, RunTranscript, Step, WholeStep
 from agentwatch.sources.sessions.reader import shape_of
 
-_PAUSE_SECONDS = 1.0  # Between two looks at a transcript on a host
+_PAUSE_SECONDS = 1.0  # between two looks at a transcript on a host
 _UNREACHABLE = "The host does not answer"
 
-PART = 128 * 1024  # Characters of one part
+PART = 128 * 1024  # characters of one part
 _MOST_OPEN = 8
 _MOST_ENTRIES = 20_000
 
 
 class FarTranscript(RunTranscript):
-    """The transcript of a run on a host. `ask` asks the host about it, and waits for the answer, None for none."""
+    """The transcript of a run on a host; `ask` sends the host a question and returns its answer or None."""
 
     def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic):
         super().__init__(Path())
@@ -61,7 +60,7 @@ class FarTranscript(RunTranscript):
 
 
 def written(shape: Any, value: Any) -> str:
-    """A part of a transcript as JSON."""
+    """Return a part of a transcript as JSON."""
     return (
         shape_of(shape)
         .dump_json(value, fallback=lambda one: dict(one) if isinstance(one, Mapping) else str(one))
@@ -70,7 +69,7 @@ def written(shape: Any, value: Any) -> str:
 
 
 def parsed(shape: Any, data: str | None) -> Any:
-    """A part of a transcript that was written, None where nobody can have written it."""
+    """Return a part of a transcript from JSON, None if malformed."""
     try:
         value = shape_of(shape).validate_json(data or "", strict=True)
         weight(value)
@@ -80,7 +79,7 @@ def parsed(shape: Any, data: str | None) -> Any:
 
 
 def sign_of(data: str) -> str:
-    """Tells one answer from another."""
+    """Return a short digest that distinguishes answers."""
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -88,22 +87,22 @@ def sign_of(data: str) -> str:
 
 
 class Answers:
-    """Those about the workspace that a monitor watches."""
+    """Answers questions of screens about a monitor's workspace."""
 
     def __init__(self, monitor: Monitor):
         self._monitor = monitor
         self._lock = threading.Lock()
-        # By screen and run, those that were looked at last, and what was seen.
+        # By screen and run: the last transcripts that were looked at, with the last look.
         self._open: dict[tuple[str, str], tuple[RunTranscript, Look]] = {}
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
-        """The function that finds the answer, and may block. The tree is looked at here, on the event loop."""
+        """Return a function that finds the answer and may block; the tree is read here, on the event loop."""
         if ask.what == "text":
             return partial(self._monitor.content, Message(0.0, ask.key, ""))
         return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.known(ask.key))
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """The answer to a screen about the transcript of a run, None where there is none. Blocks."""
+        """Return the answer to a screen about the transcript of a run, None if there is none; blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, Look()))
             if transcript is None and run:
@@ -128,7 +127,7 @@ class Answers:
 
 
 def parts(ask: Ask, text: str | None) -> Iterator[Reply]:
-    """The answer as it travels."""
+    """Yield the answer in parts of a message's size."""
     if text is None:
         yield Reply(id=ask.id)
         return
