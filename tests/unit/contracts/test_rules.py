@@ -31,7 +31,7 @@ def test_a_rule_broken_alone_gives_only_its_finding(case):
     assert "{" not in broken.findings[0].message, "a placeholder was left open"
 
 
-def test_every_rule_is_broken_by_a_case_and_says_all_that_explains_it():
+def test_every_rule_is_broken_by_a_case_and_is_explained():
     assert {case.rule for case in CASES} == {rule for rule in RULES if not rule.startswith(SHOWN_ELSEWHERE)}
     contracts = defaultdict(set)
     for name, rule in RULES.items():
