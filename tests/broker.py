@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import json
 import os
 import random
 import shutil
@@ -12,10 +15,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import nkeys
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.nats import Login, asked, make_store
@@ -36,29 +47,25 @@ def key_of(number: int) -> SigningKey:
 def needed() -> str:
     """The server's program; without one the test is skipped."""
     if PROGRAM is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI needs Debian's package `nats-server`")
         pytest.skip("no nats-server here; Debian's package of that name has it")
     return PROGRAM
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that the system gives to no other program meanwhile: the server is killed, and started there again."""
     while True:
         with socket.socket() as found, suppress(OSError):
             found.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
-            port: int = found.getsockname()[1]
-            return port
+            return found.getsockname()[1]
 
 
 class Broker:
     """A server that can be killed, and started again as it was. `more` goes into its configuration."""
 
-    def __init__(self, place: Path, more: str = "", *, jetstream: bool = True):
+    def __init__(self, place: Path, more: str = ""):
         self.place, self.more = place, more
         self.store = place / "store"
-        self._jetstream = jetstream
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,7 +73,7 @@ class Broker:
         program = needed()
         self.place.mkdir(exist_ok=True)
         configuration = self.place / "server.conf"
-        kept = f'jetstream {{ store_dir: "{self.store}" }}' if self._jetstream else ""
+        kept = f'jetstream {{ store_dir: "{self.store}" }}'
         configuration.write_text(f"listen: 127.0.0.1:{self.port}\n{kept}\n{self.more}\n")
         with (self.place / "log").open("ab") as log:
             self._process = subprocess.Popen([program, "-c", str(configuration)], stdout=log, stderr=log)
@@ -90,6 +97,12 @@ class Broker:
             self._process.send_signal(how)
             self._process.wait(20)
             self._process = None
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(self, *_: object):
+        self.stop()
 
     def make_store(self, login: Login | None = None) -> Broker:
         asked(self.url, login or Login(), lambda client: make_store(client, 1))
@@ -153,8 +166,62 @@ class Wire:
 
 def running(place: Path, more: str = "", login: Login | None = None) -> Iterator[Broker]:
     """A server with the store of a fleet, for as long as the test lasts."""
-    broker = Broker(place, more).start()
-    try:
+    with Broker(place, more) as broker:
         yield broker.make_store(login)
-    finally:
-        broker.stop()
+
+
+DAY = timedelta(days=1)
+
+
+def certify(file: Path, *, address: str = "127.0.0.1", begins: timedelta = -DAY, ends: timedelta = DAY) -> str:
+    """Make a certificate that is valid from and until so long from now. Returns what a nats-server is told of it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + begins)
+        .not_valid_after(now + ends)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file.write_bytes(made.public_bytes(Encoding.PEM))
+    private = file.with_suffix(".key")
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return f'tls {{ cert_file: "{file}", key_file: "{private}" }}\n'
+
+
+def jwts() -> tuple[str, str]:
+    """The configuration of a server that knows its users by JWTs, and the credentials of one of them."""
+    account_byte = nkeys.PREFIX_BYTE_ACCOUNT
+    prefixes = (nkeys.PREFIX_BYTE_OPERATOR, account_byte, account_byte, nkeys.PREFIX_BYTE_USER)
+    seeds = [nkeys.encode_seed(os.urandom(32), prefix) for prefix in prefixes]
+    operator, account, system, user = [nkeys.from_seed(bytearray(seed)) for seed in seeds]
+
+    def vouched(by: nkeys.KeyPair, kind: str, of: nkeys.KeyPair, **claims: Any) -> str:
+        said = {"iat": int(time.time()), "iss": by.public_key.decode(), "sub": of.public_key.decode()}
+        parts = {"typ": "JWT", "alg": "ed25519-nkey"}, said | {"nats": {"type": kind, "version": 2, **claims}}
+        body = b".".join(_encoded(json.dumps(part).encode()) for part in parts)
+        return (body + b"." + _encoded(by.sign(body))).decode()
+
+    limited = ("subs", "data", "payload", "conn", "mem_storage", "disk_storage", "streams", "consumer")
+    limits = dict.fromkeys(limited, -1)
+    known = vouched(operator, "account", account, limits=limits)
+    configuration = (
+        f"operator: {vouched(operator, 'operator', operator)}\nresolver: MEMORY\n"
+        f"system_account: {system.public_key.decode()}\nresolver_preload: {{ {account.public_key.decode()}: {known},"
+        f" {system.public_key.decode()}: {vouched(operator, 'account', system)} }}\n"
+    )
+    token = vouched(account, "user", user, subs=-1, data=-1, payload=-1)
+    creds = (
+        f"-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{seeds[3].decode()}\n------END USER NKEY SEED------\n"
+    )
+    return configuration, creds
+
+
+def _encoded(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")

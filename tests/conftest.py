@@ -23,7 +23,6 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, lambda _number, _frame: None)
 
 _QUICK = ("unit", "journeys/test_tree.py")
-_QUICK_EXAMPLES = 20
 
 
 def pytest_addoption(parser: pytest.Parser):
@@ -34,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser):
 def pytest_configure(config: pytest.Config):
     """`AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for, the quick part shorter."""
     if config.option.markexpr == "not slow":
-        os.environ.setdefault("AGENTWATCH_EXAMPLES", str(_QUICK_EXAMPLES))
+        os.environ.setdefault("AGENTWATCH_EXAMPLES", "20")
     settings.register_profile(
         "agentwatch",
         max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "50")),

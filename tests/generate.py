@@ -6,13 +6,21 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise, starmap
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from agentwatch.app.actions import COMMANDS, HELP
+from agentwatch.cli.check import CheckedDoc
+from agentwatch.cli.log import LoggedActivityDoc, LoggedRequestDoc, LoggedStateDoc
 from agentwatch.cli.manual import every_rule
+from agentwatch.cli.pending import PendingDoc, PendingsDoc
 from agentwatch.config import SETTINGS, Settings
-from tests.schemas import SCHEMAS
+from agentwatch.decisions.record import Record
+from agentwatch.view.document import TreeDoc, TreesDoc
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78
@@ -20,64 +28,70 @@ MADE = "<!-- Made by `python -m tests.generate`; do not edit. -->\n"
 
 
 def keys() -> str:
-    lines = ["# Keys", "", "The footer says what the keys do where you are. `?` lists them all, and"]
-    lines += ["`ctrl+p` finds any command by its name. `^s` is ctrl+s, `⇧tab` is shift+tab."]
-    lines += [
-        "",
-        *textwrap.wrap(
-            "Behind each stands its name. Under it the settings may give it other keys, in the place of those here:",
-            WIDTH,
+    return page(
+        "# Keys",
+        wrapped(
+            "The footer says what the keys do where you are. `?` lists them all, and `ctrl+p` finds any command by its"
+            " name. `^s` is ctrl+s, `⇧tab` is shift+tab."
         ),
-    ]
-    lines += ["", "```toml", "[keys]", 'decide.retry = "ctrl+r"', 'timeline = ["t", "f9"]', "```", ""]
-    lines += textwrap.wrap(
-        "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or `pageup`;"
-        " before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what they are, and"
-        " `ctrl+c` leaves agentwatch, or the dialog that is open, whatever else you set. Two commands cannot have one"
-        " key in one place: then both keep the keys that they had, which agentwatch says when it starts, and so does"
-        " `agentwatch doctor`.",
-        WIDTH,
+        wrapped(
+            "Behind each stands its name. Under it the settings may give it other keys, in the place of those here:"
+        ),
+        '```toml\n[keys]\ndecide.retry = "ctrl+r"\ntimeline = ["t", "f9"]\n```',
+        wrapped(
+            "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or"
+            " `pageup`; before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what"
+            " they are, and `ctrl+c` leaves agentwatch, or the dialog that is open, whatever else you set. Two commands"
+            " cannot have one key in one place: then both keep the keys that they had, which agentwatch says when it"
+            " starts, and so does `agentwatch doctor`."
+        ),
+        *(section(heading, starmap(key, sentences.items())) for heading, sentences in HELP.items()),
     )
-    for heading, sentences in HELP.items():
-        lines += ["", f"## {heading}", ""]
-        for name, words in sentences.items():
-            names = " ".join(f"`{key}`" for key in COMMANDS[name].keys_label.split(" "))
-            lines += entry(f"{names}: {words} (`{name}`)")
-    return page(lines)
+
+
+def key(name: str, words: str) -> str:
+    names = " ".join(f"`{key}`" for key in COMMANDS[name].keys_label.split(" "))
+    return f"{names}: {words} (`{name}`)"
 
 
 def rules() -> str:
-    lines = ["# Rules", "", "`agentwatch rules --explain ID` says why a rule is there, with a right and a"]
-    lines += ["wrong example. An error breaks the contract; a warning changes no state."]
     every = every_rule().values()
-    for contract in dict.fromkeys(rule.contract for rule in every):
-        lines += ["", f"## {contract or 'Any contract, and what stands between documents'}", ""]
-        for rule in (rule for rule in every if rule.contract == contract):
-            lines += entry(f"`{rule.id}` {rule.level}: {rule.title}")
-    return page(lines)
+    return page(
+        "# Rules",
+        wrapped(
+            "`agentwatch rules --explain ID` says why a rule is there, with a right and a wrong example. An error"
+            " breaks the contract; a warning changes no state."
+        ),
+        *(
+            section(
+                contract or "Any contract, and what stands between documents",
+                (f"`{rule.id}` {rule.level}: {rule.title}" for rule in every if rule.contract == contract),
+            )
+            for contract in dict.fromkeys(rule.contract for rule in every)
+        ),
+    )
 
 
 def settings() -> str:
-    lines = ["# Settings", ""]
-    lines += textwrap.wrap(
-        "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
-        " workspace cannot change them, because agents write there. Each key stands here with its default, or with an"
-        " example if it has none.",
-        WIDTH,
+    return page(
+        "# Settings",
+        wrapped(
+            "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
+            " workspace cannot change them, because agents write there. Each key stands here with its default, or with"
+            " an example if it has none."
+        ),
+        *(
+            section(f"[{table}]" if table else "At the top of the file", map(setting, names))
+            for table, names in groupby(SETTINGS, lambda name: name.rpartition(".")[0])
+        ),
     )
-    table = None
-    for key, kind in SETTINGS.items():
-        name = key.rpartition(".")[2]
-        if key.rpartition(".")[0] != table:
-            table = key.rpartition(".")[0]
-            lines += ["", f"## [{table}]" if table else "## At the top of the file", ""]
-        bounds = f" Must be {kind.words}." if kind.words.startswith(("one of", "a number", "a whole number")) else ""
-        lines += entry(f"`{name} = {example(key) or toml(default(key))}`: {MEANINGS[key.replace('.', '_')]}{bounds}")
-    return page(lines)
 
 
-def document_schema(name: str) -> str:
-    return json.dumps(SCHEMAS[name], indent=2) + "\n"
+def setting(name: str) -> str:
+    words = SETTINGS[name].words
+    bounds = f" Must be {words}." if words.startswith(("one of", "a number", "a whole number")) else ""
+    value = example(name) or toml(default(name))
+    return f"`{name.rpartition('.')[2]} = {value}`: {MEANINGS[name.replace('.', '_')]}{bounds}"
 
 
 def meanings() -> dict[str, str]:
@@ -112,21 +126,65 @@ def toml(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else json.dumps(value)
 
 
-def entry(words: str) -> list[str]:
-    return textwrap.wrap(
-        words, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+def wrapped(words: str, **more: Any) -> str:
+    return textwrap.fill(words, WIDTH, **more)
 
 
-def page(lines: Iterable[str]) -> str:
-    return MADE + "\n".join(lines) + "\n"
+def section(heading: str, entries: Iterable[str]) -> str:
+    indents = {"initial_indent": "- ", "subsequent_indent": "  "}
+    lines = (wrapped(one, **indents, break_long_words=False, break_on_hyphens=False) for one in entries)
+    return "\n".join((f"## {heading}\n", *lines))
 
+
+def page(*parts: str) -> str:
+    return MADE + "\n\n".join(parts) + "\n"
+
+
+# Schemas
+
+SHAPES: dict[str, tuple[str, Any]] = {
+    "tree": ("agentwatch tree --json", TreeDoc | TreesDoc),
+    "pending": ("agentwatch pending --json", PendingDoc | PendingsDoc),
+    "log": ("A line of agentwatch log --json", LoggedStateDoc | LoggedActivityDoc | LoggedRequestDoc),
+    "check": ("agentwatch check --format json", CheckedDoc),
+    "decision": ("A decision: the payload of its envelope", Record),
+}
+
+
+class Plain(GenerateJsonSchema):
+    """Without a title for each field, which only repeats its name, and without our defaults; named tuples are objects,
+    as they are in the JSON of a record."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def named_tuple_schema(self, schema: Any) -> Any:
+        fields = {one["name"]: one["schema"] for one in schema["fields"]}
+        properties = {name: self.generate_inner(inner) for name, inner in fields.items()}
+        required = [name for name, inner in fields.items() if inner["type"] != "default"]
+        return {"type": "object", "properties": properties, "required": required}
+
+    def default_schema(self, schema: Any) -> Any:
+        return self.generate_inner(schema["schema"])
+
+
+def schema_of(title: str, shape: Any) -> dict[str, Any]:
+    """The schema of all values of a type. Keys may be added, so no object is closed."""
+    made = TypeAdapter(shape).json_schema(mode="serialization", schema_generator=Plain)
+    return {"$schema": Plain.schema_dialect, **made, "title": title}
+
+
+SCHEMAS = {name: schema_of(*about) for name, about in SHAPES.items()}
+"""By the name under which `agentwatch schema` prints them."""
+
+
+# All pages
 
 PAGES: dict[str, Callable[[], str]] = {
     "keys.md": keys,
     "rules.md": rules,
     "settings.md": settings,
-    **{f"{name}.schema.json": partial(document_schema, name) for name in SCHEMAS},
+    **{f"{name}.schema.json": partial("{}\n".format, json.dumps(made, indent=2)) for name, made in SCHEMAS.items()},
 }
 
 if __name__ == "__main__":

@@ -11,21 +11,21 @@ from agentwatch.state import workspace_id
 DAY = 86_400
 
 _VARIABLES = (
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME"),
-    *("PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
-)
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME",
+    "PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB",
+)  # fmt: skip
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
     """Be a user who has no programs yet, with this home; what agentwatch remembers lies in `state` there."""
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    for variable in (*_VARIABLES, "OPENCODE_DB", "KILO_DB"):
+    for variable in _VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
 
 def state_in(environment: dict[str, str], workspace: Path):
-    """What agentwatch keeps of a workspace for a user with this environment."""
+    """The state of a workspace, for a user with this environment."""
     return Path(environment["XDG_STATE_HOME"]) / "agentwatch" / workspace_id(workspace)
 
 

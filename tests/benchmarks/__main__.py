@@ -1,7 +1,7 @@
 """Run with `python -m tests.benchmarks [NAME…]`: a table of ratios, with their goals. Never part of the test suite."""
 
-import argparse
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -9,20 +9,11 @@ from tests.benchmarks.measuring import HEAD
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these of the modules bench_NAME")
-    names = parser.parse_args().names
-    print(f"{_load()} before\n{HEAD}", flush=True)
-    for name in sorted(
-        names or (path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
-    ):
+    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}\n{HEAD}", flush=True)
+    for name in sys.argv[1:] or known:
         for row in import_module(f"tests.benchmarks.bench_{name}").run():
             print(row, flush=True)
-    print(f"{_load()} after")
-
-
-def _load() -> str:
-    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}"
 
 
 if __name__ == "__main__":

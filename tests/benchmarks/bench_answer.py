@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks.measuring import Row
+from tests.benchmarks.measuring import Row, timed
 from tests.journeys.made import SESSION, called, session
 from tests.terminal.emulator import Terminal, agentwatch
 
@@ -42,10 +42,8 @@ def _ask(workspace: Path, transcript: Path, number: int, environment: dict[str, 
     return hook
 
 
-def _bare() -> float:
-    begin = time.perf_counter()
+def _bare():
     subprocess.run(["sh", "-c", "read line; echo $line"], input=b"{}\n", stdout=subprocess.DEVNULL, check=True)
-    return (time.perf_counter() - begin) * 1_000
 
 
 def run() -> Iterator[Row]:
@@ -71,10 +69,9 @@ def run() -> Iterator[Row]:
                 terminal.wait_until_written(rf"seeds-{number}\b".encode())
                 shown.append((time.perf_counter() - begin) * 1_000)
                 terminal.wait_for(rf"allow\? Bash +make seeds-{number}\b")
-                terminal.press("a")
-                terminal.wait_for("Allow\\?")
-                terminal.press(" ")
-                terminal.wait_for("◆ ctrl\\+s")
+                for key, shows in (("a", "Allow\\?"), (" ", "◆ ctrl\\+s")):
+                    terminal.press(key)
+                    terminal.wait_for(shows)
                 time.sleep(_IN_SIGHT)
                 begin = time.perf_counter()
                 terminal.press("\x13")
@@ -84,7 +81,7 @@ def run() -> Iterator[Row]:
                 answered.append((time.perf_counter() - begin) * 1_000)
                 assert b"allow" in printed
                 terminal.wait_for("Allowed for")
-                bare.append(_bare())
+                bare.append(timed(_bare))
     reference = median(bare)
     yield Row("answer: ctrl+s -> the program goes on", "a bare hook of sh", reference, median(answered))
     yield Row("ask: the program starts its hook -> on the screen", "a bare hook of sh", reference, median(shown))

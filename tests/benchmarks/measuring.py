@@ -3,11 +3,10 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One comparison: the figure and that of the reference, both in `unit`, their ratio, and the goal for it, or for
     the figure where that is `absolute`."""
 

@@ -1,15 +1,15 @@
-"""Programs in a terminal that is only read: what they write, and what processor and memory they take (Linux)."""
+"""Programs in a terminal that is only read, what they take of the machine (Linux), and workspaces to watch."""
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
-import re
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
+from agentwatch.sources.files.read import DEFAULT_PRUNED
+from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
 _EMPTY_APP = """
@@ -32,35 +32,14 @@ while os.read(events, 4096):
 """
 """Writes a line for every file that was written and closed, or moved here. No program that says more can be faster."""
 
-PATIENCE = 600.0
-
 
 class Program(Terminal):
     """A command in a pty, with nothing between it and the figures: no emulator makes a screen of what it writes."""
-
-    def __init__(self, command: Sequence[str]):
-        super().__init__(command, columns=140, lines=40)
-        self._from = 0
-        """Before it, nothing is looked at any more."""
 
     def __enter__(self) -> Program:
         super().__enter__()
         self._stream.feed = lambda data: None  # type: ignore[method-assign]
         return self
-
-    def forget(self):
-        """Look only at what is written from now on."""
-        self.idle(0.0)
-        self._from = len(self.written)
-
-    def shows(self, pattern: bytes, patience: float = PATIENCE) -> float:
-        """Wait until it has written this; the seconds that this took."""
-        begin = time.perf_counter()
-        while not re.search(pattern, memoryview(self.written)[self._from :]):
-            if time.perf_counter() > begin + patience:
-                raise TimeoutError(f"never wrote {pattern!r}")
-            self._read(1.0)
-        return time.perf_counter() - begin
 
     def idle(self, seconds: float):
         """Read what it writes for so long."""
@@ -68,30 +47,18 @@ class Program(Terminal):
         while self._read(max(end - time.perf_counter(), 0.0)) or time.perf_counter() < end:
             pass
 
-    def settle(self):
+    def settle(self) -> Program:
         """Wait until it does nothing but wait, for two seconds."""
-        end = time.perf_counter() + PATIENCE
-        while True:
+        before = float("-inf")
+        while self.busy - before >= 0.1:
             before = self.busy
             self.idle(2.0)
-            if self.busy - before < 0.1:
-                return
-            if time.perf_counter() > end:
-                raise TimeoutError("never came to rest")
+        return self
 
     @property
     def busy(self) -> float:
         """Seconds of processor that it has taken, to the microsecond."""
         return time.clock_gettime(~self.pid << 3 | 2)  # the clock of another process, as clock_getcpuclockid has it
-
-    @property
-    def woken(self) -> int:
-        """How often the threads that it has now have begun to run."""
-        woken = 0
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # it has ended
-                woken += int((task / "schedstat").read_text("ascii").split()[2])
-        return woken
 
     @property
     def memory(self) -> float:
@@ -100,16 +67,61 @@ class Program(Terminal):
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
+def program(*words: str) -> Program:
+    return Program(words, columns=140, lines=40)
+
+
 def watching(root: Path) -> Program:
     """This package's command, at a workspace."""
-    return Program(agentwatch(root))
+    return program(*agentwatch(root))
 
 
 def empty_app() -> Program:
     """An app of Textual that shows two words."""
-    return Program([sys.executable, "-c", _EMPTY_APP])
+    return program(sys.executable, "-c", _EMPTY_APP)
 
 
 def bare_reader(directory: Path) -> Program:
     """A reader of the events of one directory."""
-    return Program([sys.executable, "-c", _BARE_READER, os.fspath(directory)])
+    return program(sys.executable, "-c", _BARE_READER, os.fspath(directory))
+
+
+# Workspaces
+
+
+def result(number: int, mode: str = "code") -> str:
+    """The return of a task of `write`; `mode` is what a row calls its agent."""
+    state = "ERROR" if number % 300 == 0 else "SUCCESS"
+    made = f"- group{number // 100}/t{number}/return.md"  # a claim that is true
+    text = returned(state, f"t{number}", f"Did what was asked for in t{number}.", "", created=made)
+    return text.replace("mode_reported: code", f"mode_reported: {mode}")
+
+
+def place(root: Path, number: int) -> Path:
+    """Where `write` puts a task."""
+    return root / f"group{number // 100}" / f"t{number}"
+
+
+def write(root: Path, tasks: int, *, age: float = 0.0):
+    """A workspace on disk: a directory a task with a packet and a return, `age` seconds old; one of 300 has failed."""
+    at = time.time() - age
+    (root / "docs").mkdir(parents=True)
+    (root / "docs" / "api.md").write_text("# Design\n", "utf-8")
+    for number in range(tasks):
+        directory = place(root, number)
+        directory.mkdir(parents=True)
+        packet = handoff(f"t{number}", f"Do part {number}.")
+        for name, text in (("handoff.json", packet), ("return.md", result(number))):
+            (directory / name).write_text(text, "utf-8")
+            os.utime(directory / name, (at, at))
+
+
+def walk_and_load(root: Path):
+    """Walk a workspace, read its files, and parse what is JSON: what nobody can do without."""
+    for directory, directories, files in os.walk(root):
+        directories[:] = [name for name in directories if name not in DEFAULT_PRUNED]
+        for name in files:
+            if name.endswith((".json", ".md")):
+                data = Path(directory, name).read_bytes()
+                if name.endswith(".json"):
+                    json.loads(data)

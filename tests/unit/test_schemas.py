@@ -17,9 +17,8 @@ from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.history.log import StateChanges
 from agentwatch.manual import page, schemas, topics
 from agentwatch.requests.store import RequestStore
-from tests.generate import MANUAL
+from tests.generate import MANUAL, SCHEMAS
 from tests.homes import live_in
-from tests.schemas import SCHEMAS
 from tests.unit.agents.documents import packet, returned
 from tests.unit.delegation.events import tree_of
 from tests.unit.history.recorded import Workspace

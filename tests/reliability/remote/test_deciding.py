@@ -1,6 +1,7 @@
-"""Decisions over a network that loses, doubles, delays, reorders, replays and forges, to relays and from screens that
-are killed: one is recorded or none, and what everybody is told is so."""
+"""Decisions over a network that loses, doubles, delays, reorders, replays and forges, and over ssh, to relays and from
+screens that are killed: one is recorded or none, and what everybody is told is so."""
 
+import errno
 import os
 import random
 import signal
@@ -9,23 +10,39 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
 import pytest
 
+from agentwatch.decisions.record import Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.disk import Disk
 from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.pipe import ProcessLink
 from agentwatch.remote.protocol import Outcome, Result
-from tests.unit.decisions.made import KIM, NOON, Quick
-from tests.unit.remote.far import ALICE, STRANGER, Host, Line, Said, told_the_truth
+from tests.unit.decisions.made import NOON, QUICK, Quick
+from tests.unit.remote.between import Seen, until
+from tests.unit.remote.far import OPERATORS, Host, Line, Said, told_the_truth
+from tests.unit.remote.sshd import BIN, Sshd, needs_sshd
+from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "12"))
 PER_HOST = 50
 """Tasks that one host has: it reads all of them at once."""
 HOUR = timedelta(hours=1)
+
+
+def decide_all(desks: list[RemoteDesk], subjects: list[Subject], dice: random.Random) -> tuple[list[Said], Any]:
+    """Each operator decides, at the same time; gives what they are told, and what waits for it."""
+    said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in desks]
+    deciding = zip(said, desks, subjects, strict=True)
+    threads = [threading.Thread(target=one.decide, args=given) for one, *given in deciding]
+    for thread in threads:
+        thread.start()
+    return said, lambda: [thread.join() for thread in threads]
 
 
 class Network(Line):
@@ -37,7 +54,6 @@ class Network(Line):
         self.dice = dice
         self.calm = False
         self.skew = timedelta()
-        self.seen: list[str] = []
         self._guard = threading.Lock()
         self._air: list[threading.Thread] = []
 
@@ -57,34 +73,30 @@ class Network(Line):
 
     def send(self, request: str, said: Queue[Result]):
         with self._guard:
-            self.seen.append(request)
-            texts = [request] * (1 if self.calm else self.dice.choice((0, 1, 1, 2, 3)))
-            if not self.calm and self.dice.random() < 0.3:
-                texts.append(self.dice.choice(self.seen))
-            if not self.calm and self.dice.random() < 0.3:
+            self.sent.append(request)
+            if self.calm:
+                self.carry(request, 0.0, 1, said)
+                return
+            texts = [request] * self.dice.choice((0, 1, 1, 2, 3))
+            if self.dice.random() < 0.3:
+                texts.append(self.dice.choice(self.sent))
+            if self.dice.random() < 0.3:
                 texts.append(self.forged(request))
             for text in texts:
-                late = 0.0 if self.calm else self.dice.random() * 0.05
-                answers = 1 if self.calm else self.dice.choice((0, 1, 1, 2))
+                late, answers = self.dice.random() * 0.05, self.dice.choice((0, 1, 1, 2))
                 to = said if text == request else Queue[Result]()
-                self._air.append(threading.Thread(target=self._carry, args=(text, late, answers, to), daemon=True))
+                self._air.append(threading.Thread(target=self.carry, args=(text, late, answers, to), daemon=True))
                 self._air[-1].start()
 
     def forged(self, text: str) -> str:
         """As somebody who has no key would make it of what was seen."""
         index = self.dice.randrange(len(text))
-        return self.dice.choice(
-            (
-                text[:index] + chr(ord(text[index]) ^ 1) + text[index + 1 :],
-                text[:index],
-                self.host.signed("t0", Action.ABORT, STRANGER, note=""),
-                self.host.signed("t0", Action.ABORT, STRANGER, note="").replace(
-                    STRANGER.public.keyid, KIM.public.keyid
-                ),
-            )
-        )
+        strange = self.host.signed("t0", Action.ABORT, "stranger")
+        stranger, kim = (self.host.keys[name].public.keyid for name in ("stranger", "kim"))
+        changed = text[:index] + chr(ord(text[index]) ^ 1) + text[index + 1 :]
+        return self.dice.choice((changed, text[:index], strange, strange.replace(stranger, kim)))
 
-    def _carry(self, text: str, late: float, answers: int, to: Queue[Result]):
+    def carry(self, text: str, late: float, answers: int, to: Queue[Result]):
         time.sleep(late)
         result = self.host.record(text)
         for _ in range(answers):
@@ -108,135 +120,150 @@ def test_two_operators_over_a_bad_network_get_the_truth(tmp_path):
 
 
 def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
-    host = Host(root / "host")
+    host = Host(root)
     for number in range(rounds):
         host.fail(f"t{number}")
     host.monitor()
     network = Network(host, dice)
-    desks = [network.desk(root / "kim"), network.desk(root / "alice", ALICE)]
+    desks = [network.desk(name) for name in OPERATORS]
     for number in range(rounds):
-        said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in desks]
+        task = f"t{number}"
         host.now, network.skew = NOON + number * HOUR, timedelta()
         if dice.random() < 0.15:
             # The operators' machines do not know the host's clock.
             network.skew = dice.choice((-HOUR, HOUR))
-        threads = [
-            threading.Thread(target=decide, args=(host, desk, f"t{number}", one))
-            for desk, one in zip(desks, said, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
+        said, join = decide_all(desks, [host.subject(task)] * 2, dice)
         if dice.random() < 0.2:
-            path = host.workspace / f"t{number}-1.return.md"
+            path = host.workspace / f"{task}-1.return.md"
             path.write_text(path.read_text() + "\n")
-        for thread in threads:
-            thread.join()
+        join()
         network.settle()
         network.calm, network.skew = True, timedelta()
         for desk, one in zip(desks, said, strict=True):
             if one.word == "unknown":
                 # To decide the same again is safe.
-                decide(host, desk, f"t{number}", one)
+                one.decide(desk, host.subject(task))
                 network.settle()
         network.calm = False
-        told_the_truth([one for one in host.records() if one.task_id == f"t{number}"], said)
+        told_the_truth(host, task, said)
     # The network was restored from an old backup: everything comes once more, today and in an hour.
     before = host.records()
     for moment in (host.now, host.now + HOUR, host.now - 3 * HOUR):
         host.now = moment
-        for text in dice.sample(network.seen, len(network.seen)):
-            network._carry(text, 0.0, 1, Queue())
+        for text in dice.sample(network.sent, len(network.sent)):
+            network.carry(text, 0.0, 1, Queue())
     assert host.records() == before
     assert host.chain().problems == ()
     # Nothing is in the ledger that neither of them has signed.
-    sent = set(network.seen)
-    assert all(record.signed_request in sent for record in before)
-    assert {record.operator for record in before} <= {"kim", "alice"}
-
-
-def decide(host: Host, desk: RemoteDesk, task_id: str, said: Said):
-    said.decide(desk, desk.subject(host.monitor().tree.tasks[task_id]))
+    assert {record.signed_request for record in before} <= set(network.sent)
 
 
 # Killed at each step
 
 
-class Deadly(Quick):
-    """Ends its process, as kill -9 does, before call number `at` to the system, or right behind it."""
+class Dead(Quick):
+    """From call number `at` on, none changes anything any more: as if its process was killed with -9 there."""
 
-    def __init__(self, at: int, *, behind: bool):
-        self.left, self.behind = at, behind
+    def __init__(self, at: int):
+        self.left = at
+        for name in ("write", "link", "rename", "unlink", "mkdir", "fsync", "flock"):
+            setattr(self, name, partial(self.do, getattr(QUICK, name)))
 
-    def __getattribute__(self, name: str) -> Any:
-        call = super().__getattribute__(name)
-        if name not in _DEADLY:
-            return call
-
-        def counted(*given: Any, **more: Any) -> Any:
-            self.left -= 1
-            if self.left == 0 and not self.behind:
-                os.kill(os.getpid(), signal.SIGKILL)
-            done = call(*given, **more)
-            if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done
-
-        return counted
+    def do(self, call: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        self.left -= 1
+        if self.left <= 0:
+            raise OSError(errno.EIO, "dead")
+        return call(*given, **more)
 
 
-_DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flock"})
-"""These change something, or let others do so."""
-
-
-_PATIENCE = 60
-"""Seconds in which a process has been killed or has ended."""
-
-
-def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
-    """Whether doing this in a process of its own was cut off there."""
-    child = os.fork()
-    if child == 0:
-        # What a thread of another test holds, nobody gives back here.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_PATIENCE)
-        try:
-            do(Deadly(at, behind=behind))
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFSIGNALED(status) or os.WTERMSIG(status) == signal.SIGKILL, "it was held up"
-    return os.WIFSIGNALED(status)
-
-
-@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("outcome", [Outcome.RECORDED, Outcome.DECIDED_OTHERWISE])
-def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, behind, outcome):
-    at, cut = 0, True
-    while cut:
+def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, outcome):
+    at, disk = 0, Dead(0)
+    while disk.left <= 0:
         at += 1
         host = Host(tmp_path / f"{at}")
         host.fail()
         if outcome is Outcome.DECIDED_OTHERWISE:
-            host.record(host.signed(key=ALICE))
-        text = host.signed(action=Action.ABORT, note="")
-        host.monitor()
-
-        def record(disk: Disk, host: Host = host, text: str = text):
-            host.disk = disk
-            host.forget()
-            host.record(text)
-
-        cut = killed(record, at, behind=behind)
+            host.record(host.signed(by="alice"))
+        text = host.signed(action=Action.ABORT)
+        host.disk = disk = Dead(at)
         host.forget()
-        result = host.record(text)
-        assert result.outcome is outcome, at
-        assert host.record(text).outcome is outcome
-        assert len(host.records()) == 1
+        host.record(text)
+        host.disk = QUICK
+        host.forget()
+        assert [host.record(text).outcome for _ in range(2)] == [outcome] * 2, at
+        (made,) = host.records()
         assert host.chain().problems == ()
         # And it gets to the agents.
         desk = host.open_desk()
         desk.mirror()
-        (record_there,) = host.records()
-        copy = host.workspace / ".agentwatch" / "decisions" / f"{record_there.decision_id}.json"
+        copy = host.workspace / ".agentwatch" / "decisions" / f"{made.decision_id}.json"
         assert copy.read_bytes() == desk.ledger.bytes_of(host.chain().entries[0])
     assert at > 5
+
+
+# Through ssh
+
+
+class Hurried(RemoteHost):
+    answer_seconds = 2.0
+    again_seconds = 0.3
+
+
+class Screen(Seen):
+    """Of one operator, through an ssh of its own."""
+
+    host_of = Hurried
+
+    def __init__(self, sshd: Sshd, there: Host, name: str):
+        link = ProcessLink(sshd.address("/anywhere"), [str(there.workspace)], program=sshd.program)
+        super().__init__(link)
+        self.desk = there.operator(self.host, lambda: self.source.workspace_id, name)
+        self.look()
+
+    def end_of(self, subject: Subject, said: Said):
+        """To decide the same again is safe, until it is known."""
+
+        def is_known() -> bool:
+            if said.word == "unknown":
+                said.decide(self.desk, subject)
+            return said.word != "unknown"
+
+        until(lambda: self.host.lost_since is None)
+        until(is_known)
+
+
+@needs_sshd
+def test_whatever_is_killed_both_are_told_what_is_recorded(tmp_path):
+    rounds, dice = max(2, ROUNDS // 6), random.Random(0)
+    clock = WrongClock(tmp_path / "clock")
+    sshd = Sshd(tmp_path / "there", path=f"{clock.install(tmp_path / 'bin')}:{BIN}:/usr/bin:/bin")
+    there = Host(tmp_path, home=sshd.home)
+    for number in range(rounds):
+        there.fail(f"t{number}")
+    screens = [Screen(sshd, there, name) for name in OPERATORS]
+    desks = [screen.desk for screen in screens]
+    try:
+        for screen in screens:
+            until(lambda screen=screen: len(screen.tree.tasks) >= rounds and screen.host.lost_since is None)
+        for number in range(rounds):
+            task = f"t{number}"
+            subjects = [screen.desk.subject(screen.tree.tasks[task]) for screen in screens]
+            said, join = decide_all(desks, subjects, dice)
+            if dice.random() < 0.4:
+                # Somebody sets the clock of the host, by an hour, while it is decided.
+                clock.set(dice.choice((-3600.0, 0.0, 3600.0)))
+            time.sleep(dice.random() * 0.3)
+            victims = sshd.relays() if dice.random() < 0.7 else sshd.clients()
+            for victim in dice.sample(victims, min(len(victims), dice.choice((1, 2)))):
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+            join()
+            for screen, subject, one in zip(screens, subjects, said, strict=True):
+                screen.end_of(subject, one)
+            assert there.chain().problems == ()
+            told_the_truth(there, task, said)
+    finally:
+        for screen in screens:
+            screen.source.stop()
+        sshd.stop()

@@ -1,23 +1,114 @@
-"""A host and a screen in one process, and nothing between them but what the test lets pass."""
+"""Both ends of a link in the hand of a test: what each hears, and a host and a screen with nothing between them."""
 
-from collections.abc import Callable, Iterable
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import Any, ClassVar
 
 from agentwatch.config import Settings
-from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.events import Event, Tick
+from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.delegation.events import Event, Lost, Reached, Tick
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
+from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
+from agentwatch.remote.protocol import Hello
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
-from tests.unit.remote.seen import Seen
+from tests.broker import new_key
 
-KEY = SigningKey(Ed25519PrivateKey.generate())
+KEY = new_key()
 NOON = 1_700_000_000.0
+
+
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None):
+    """Wait until something is so, and say `what` there is instead."""
+    end = time.monotonic() + 90.0
+    while not is_so():
+        assert time.monotonic() < end, what()
+        time.sleep(0.02)
+
+
+def document_of(tree: Tree, now: float) -> dict[str, Any]:
+    """The document of `tree --json`, as it is printed then."""
+    tree.apply(Tick(0, now))
+    return json.loads(json.dumps(tree_document(tree, "/w")))  # type: ignore[no-any-return]
+
+
+class Heard:
+    """The messages that one end has heard, and the states of its link."""
+
+    def __init__(self):
+        self.messages: list[bytes] = []
+        self.states: list[LinkState] = []
+
+    def until(self, is_so: Callable[[], bool]):
+        until(is_so, lambda: ([one[:80] for one in self.messages[-5:]], self.states))
+
+    def has(self, message: bytes):
+        self.until(lambda: message in self.messages)
+
+    def is_up(self):
+        self.until(lambda: bool(self.states) and self.states[-1].up)
+
+
+Start = Callable[[Link], Heard]
+
+
+def starting() -> Iterator[Start]:
+    """Starts ends, and stops them when the test is over."""
+    ends: list[Link] = []
+
+    def start(end: Link) -> Heard:
+        heard = Heard()
+        end.start(heard.messages.append, heard.states.append)
+        ends.append(end)
+        return heard
+
+    yield start
+    for end in ends:
+        end.stop()
+
+
+class Seen:
+    """The view that a screen has of one workspace, whatever the link to it is."""
+
+    host_of: ClassVar = RemoteHost
+
+    def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any):
+        self.tree = Tree()
+        self.health = Health("starting", "")
+        self.told: list[str] = []
+        """The news of the way to the host."""
+        self.lock = threading.Lock()
+        self.clock = clock
+        self.host: RemoteHost = self.host_of(link, "build1", key=key, clock=clock, **more)
+        # Whoever decides on the host itself is the operator here, so that both sides say the same.
+        self.source = RemoteSource(self.host, own_keys=lambda: [""])
+
+    def look(self):
+        self.source.start(self.receive)
+
+    def receive(self, batch: Batch):
+        with self.lock:
+            tree = Tree() if batch.anew else self.tree
+            tree.apply(*batch.events, Tick(0, self.clock()))
+            self.told += [type(one).__name__ for one in batch.events if isinstance(one, Lost | Reached)]
+            self.tree, self.health = tree, batch.health
+
+    def until(self, is_so: Callable[[], bool]):
+        until(is_so, lambda: (self.health, [*self.tree.tasks], self.told))
+
+    @property
+    def is_live(self) -> bool:
+        return self.health.mode == "live" and self.tree.lost_since is None
+
+    def document(self) -> dict[str, Any]:
+        with self.lock:
+            return document_of(self.tree, self.clock())
 
 
 class MemoryEnd(Link):
@@ -25,11 +116,9 @@ class MemoryEnd(Link):
 
     def __init__(self):
         self.links: list[MemoryLink] = []
-        self.receive: Receive = lambda _message: None
-        self.change: Change = lambda _state: None
 
     def start(self, receive: Receive, change: Change):
-        self.receive, self.change = receive, change
+        self.receive = receive
 
     def send(self, message: bytes, to: str = ""):
         for link in self.links:
@@ -47,8 +136,6 @@ class MemoryLink(Link):
         self.is_up = False
         self.waiting: list[bytes] = []
         self.said: list[bytes] = []
-        self.receive: Receive = lambda _message: None
-        self.change: Change = lambda _state: None
         self._end = end
         end.links.append(self)
 
@@ -86,9 +173,9 @@ class MemoryLink(Link):
         """The relay hears what was said."""
         self._end.receive(self.said.pop(index))
 
-    def deliver(self, index: int = 0):
+    def deliver(self):
         """The screen hears what it was told."""
-        self.receive(self.waiting.pop(index))
+        self.receive(self.waiting.pop(0))
 
 
 class Time:
@@ -104,78 +191,83 @@ class Time:
 class Host(Relay):
     """A relay that does at once what it is asked, of a monitor that is told what it sees."""
 
-    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY):
-        self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
+    def __init__(self, time: Time, key: SigningKey = KEY):
+        self.monitor = Monitor(Path("/w/shop"), Settings(), CombinedSource([]), time)
         self.part = Relayed("shop", self.monitor)
-        super().__init__([self.part], end, key, host="build1", clock=time)
-        self.end = end
-        self.time = time
-        end.start(self._receive, self._change)
+        self.end, self.time = MemoryEnd(), time
+        super().__init__([self.part], self.end, key, host="build1", clock=time)
+        self.end.start(self._receive, self._change)
 
     def _soon(self, call: Callable[..., Any], *arguments: object):
         call(*arguments)
 
     def see(self, events: Iterable[Event], *, settled: bool = True):
         """These are observed."""
-        self.monitor.health = Health("live", "")
-        for one in events:
-            self.monitor._add([one])
-        self.monitor.tree.settle()
+        self.monitor.load(Batch(tuple(events), Health("live", "")))
         if settled:
-            self.part._settled = 2
+            self.part.look()
         self.tell()
 
     def tell(self):
         self.part.look()
         self._tell(self.part)
 
-    def beat(self):
+    def beat(self, *deciders: str):
+        """These keys may decide here."""
+        self._deciders = deciders
         self._beat()
 
+    def hello(self) -> Hello:
+        return self._hello()
+
+    def drop(self):
+        """Nothing is relayed any more."""
+        self._parts.clear()
+
     def document(self) -> dict[str, Any]:
-        self.monitor.tree.apply(Tick(0, self.time()))
-        return tree_document(self.monitor.tree, "/w")
+        return document_of(self.monitor.tree, self.time())
+
+
+class Ticked(RemoteHost):
+    """Time passes when the test says so."""
+
+    def _run(self):
+        pass
 
 
 class Screen(Seen):
-    """The view of a host, without a thread: `tick` is called by the test."""
+    """The view of a host that hears what a test delivers."""
+
+    host_of = Ticked
 
     def __init__(self, link: MemoryLink, time: Time, **more: Any):
         super().__init__(link, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
         self.time, self.link = time, link
         self.batches: list[Batch] = []
-        self.host._holders = [self]
-        link.start(self.host._receive, self.host._change)
         self.look()
 
     def receive(self, batch: Batch):
         self.batches.append(batch)
         super().receive(batch)
 
-    @property
-    def events(self) -> list[Event]:
-        return [one for batch in self.batches for one in batch.events]
-
-    def document(self, workspace: str = "/w") -> dict[str, Any]:
-        self.tree.apply(Tick(0, self.time()))
-        return tree_document(self.tree, workspace)
-
-    def exchange(self, rounds: int = 50):
+    def exchange(self):
         """Let everything pass, in order, until nobody says anything any more."""
-        for _ in range(rounds):
-            if not (self.link.said or self.link.waiting):
-                return
+        for _ in range(50):
             while self.link.said:
                 self.link.hear()
             while self.link.waiting:
                 self.link.deliver()
 
+    def move(self, host: Host):
+        """Reach another relay in the place of the one before."""
+        self.link.reach(host.end)
+        self.link.connect()
+
 
 def pair(**more: Any) -> tuple[Host, Screen]:
     """A host and a screen that has just reached it."""
-    time = Time()
-    host = Host(MemoryEnd(), time)
-    screen = Screen(MemoryLink(host.end), time, **more)
+    host = Host(Time())
+    screen = Screen(MemoryLink(host.end), host.time, **more)
     screen.link.connect()
     screen.exchange()
     return host, screen

@@ -1,21 +1,14 @@
 """A host whose agents hand out work, and operators on other machines who decide about it."""
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.config import Settings
-from agentwatch.decisions import keys as keys_module
-from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.errors import DecisionError, UncertainError, UnreachableError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain
@@ -41,62 +34,72 @@ from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import workspace_id
-from tests.reliability.commands.stage import HANDOFF, returned
-from tests.unit.decisions.made import KIM, NOON, QUICK, at
+from tests.journeys.made import handoff, returned
+from tests.unit.decisions.made import NOON, QUICK, at
 
-ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
-STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))
+OPERATORS = ("kim", "alice")
 LIFETIME = timedelta(days=7)
 
 
 class Host:
-    """Everything lies below `root`. It trusts kim and alice. The clock stands at `now` until a test moves it."""
+    """Everything lies below `root`, the machines of operators, too. It trusts kim and alice, and not the stranger. The
+    clock stands at `now` until a test moves it."""
 
     ahead = 0.0
     """Seconds by which the clock of its files is."""
 
-    def __init__(self, root: Path, disk: Disk = QUICK, home: Path | None = None):
-        self.workspace, self.state, self.configuration = root / "shop", root / "state", root / "configuration"
+    def __init__(self, root: Path, home: Path | None = None):
+        self.root, self.workspace = root, root / "shop"
+        self.state, self.configuration = root / "state", root / "configuration"
         if home is not None:
             # Where processes of a user with this home have it.
             self.state = home / "state" / "agentwatch" / workspace_id(self.workspace)
             self.configuration = home / "config" / "agentwatch"
         self.workspace.mkdir(parents=True, exist_ok=True)
-        self.disk = disk
+        self.disk: Disk = QUICK
         self.now = NOON
         self.desk = self.open_desk()
         self.key = self.desk.keys.create()
-        for key, name in ((KIM, "kim"), (ALICE, "alice")):
-            with suppress(OSError), at(NOON.replace(year=2020)):
-                self.desk.keys.trust_other(Role.OPERATOR, key.public, name)
+        self.keys = {name: Keys(root / name, QUICK).create() for name in (*OPERATORS, "stranger")}
+        with at(NOON.replace(year=2020)):
+            for name in OPERATORS:
+                self.desk.keys.trust_other(Role.OPERATOR, self.keys[name].public, name)
         self._monitor: Monitor | None = None
 
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"state": self.state, "configuration": self.configuration}
+
     def open_desk(self) -> DecisionService:
-        return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
+        return DecisionService(self.workspace, disk=self.disk, **self.place)
 
     def holder(self) -> Holder:
-        return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
+        return Holder(self.workspace, name="test", disk=QUICK, **self.place)
+
+    def operator(self, line: Any, workspace_id: Callable[[], str], name: str = "kim") -> RemoteDesk:
+        """The desk of an operator, to whom this line leads."""
+        own = {"state": self.root / name / "state", "configuration": self.root / name, "disk": QUICK}
+        return RemoteDesk(line, workspace_id, Path("/ssh:build1:/shop"), **own)
 
     def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke."):
         """An attempt that was handed out, and came back with an error."""
-        packet = HANDOFF | {"task_id": task_id, "attempt": attempt}
-        text = returned(summary).replace("task_id: shop.api", f"task_id: {task_id}\nattempt: {attempt}")
-        for name, content in (("handoff.json", json.dumps(packet)), ("return.md", text)):
+        packet = handoff(task_id, attempt=attempt)
+        text = returned(task_id=f"{task_id}\nattempt: {attempt}", summary=summary)
+        for name, content in (("handoff.json", packet), ("return.md", text)):
             beside = self.workspace / "beside"
             beside.write_text(content, "utf-8")
             os.utime(beside, (time.time() + self.ahead,) * 2)
             beside.rename(self.workspace / f"{task_id}-{attempt}.{name}")
-        self._monitor = None
+        self.forget()
 
     def monitor(self) -> Monitor:
         """One that has looked at what is there now."""
         if self._monitor is None:
-            source = FilesSource(self.workspace)
             given = {
                 "open_desk": self.open_desk,
                 "open_inbox": lambda: Inbox(RequestStore(self.workspace, state=self.state, disk=QUICK)),
             }
-            self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
+            self._monitor = Monitor(self.workspace, Settings(), FilesSource(self.workspace), time.time, **given)
             self._monitor.scan()
             for part in (self._monitor.clerk, self._monitor.inbox):
                 assert part is not None
@@ -110,21 +113,21 @@ class Host:
     def subject(self, task_id: str = "a") -> Subject:
         return self.desk.subject(self.monitor().tree.tasks[task_id])
 
-    def signed(self, task_id: str = "a", action: Action = Action.RETRY, key: SigningKey = KIM, **changes: Any) -> str:
+    def signed(self, task_id: str = "a", action: Action = Action.RETRY, by: str = "kim", **changes: Any) -> str:
         """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
         at: datetime = changes.pop("at", self.now)
-        host: str = changes.pop("host", self.key.public.keyid)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
-        values: dict[str, Any] = {
-            "subject": changes.pop("subject", None) or self.subject(task_id),
+        values = {
+            "subject": changes.get("subject") or self.subject(task_id),
             "action": action,
             "params": Params(),
-            "note": "once more",
+            "note": "once more" if action is Action.RETRY else "",
             "operator": "-",
             "created_at": at,
             "expires_at": at + LIFETIME,
         }
-        return sign(SignedRequest(host, written(record_by), draft_of(**(values | changes))), key)
+        request = SignedRequest(self.key.public.keyid, written(record_by), draft_of(**(values | changes)))
+        return sign(request, self.keys[by])
 
     def record(self, text: str) -> Result:
         """As the relay does it."""
@@ -136,24 +139,25 @@ class Host:
     def records(self) -> list[Record]:
         return [entry.record for entry in self.chain().entries]
 
-    def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
+    def wait(self) -> Found:
         """The answer that an agent there gets."""
-        with at(now or self.now):
-            reader = Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
-            return reader.find(Question(task_id, attempt))
+        with at(self.now):
+            return Reader(self.workspace, environment={}, **self.place).find(Question("a", 1))
 
 
 class Line:
-    """The line between a desk and a host; a deaf one hears no answer."""
+    """The line between a desk and a host; a deaf one hears no answer, and what it hears may be `bent`."""
 
-    def __init__(self, host: Host, label: str = "build1"):
+    label, refusal = "build1", ""
+    why = "cannot be reached: the connection is refused"
+
+    def __init__(self, host: Host):
         self.host = host
-        self.label = label
-        self.key: PublicKey | None = host.key.public
+        self.key = host.key.public
         self.lost_since: float | None = None
-        self.why, self.refusal = "cannot be reached: the connection is refused", ""
         self.sent: list[str] = []
         self.is_deaf = False
+        self.bent: Callable[[Result], Result] = lambda result: result
 
     @property
     def now(self) -> float:
@@ -163,20 +167,11 @@ class Line:
         assert self.lost_since is None, "nothing is sent where nobody is"
         assert workspace == self.host.desk.workspace_id
         self.sent.append(request)
-        result = self.host.record(request)
+        result = self.bent(self.host.record(request))
         return None if self.is_deaf else result
 
-    def desk(self, root: Path, key: SigningKey = KIM) -> RemoteDesk:
-        """Of an operator, whose machine is below `root`."""
-        return desk_of(self, lambda: self.host.desk.workspace_id, root, key)
-
-
-def desk_of(host: Any, workspace_id: Callable[[], str], root: Path, key: SigningKey) -> RemoteDesk:
-    """The desk of an operator, whose machine is below `root`, for a workspace of a host."""
-    configuration = root / "configuration"
-    keys_of(configuration, key)
-    where: dict[str, Any] = {"state": root / "state", "configuration": configuration, "disk": QUICK}
-    return RemoteDesk(host, workspace_id, Path("/ssh:build1:/shop"), **where)
+    def desk(self, name: str = "kim") -> RemoteDesk:
+        return self.host.operator(self, lambda: self.host.desk.workspace_id, name)
 
 
 class Said:
@@ -201,11 +196,12 @@ class Said:
             self.word = f"refused: {error}"
 
 
-def told_the_truth(records: list[Record], said: list[Said]):
-    """Kim and alice were told of one attempt as the ledger has it."""
+def told_the_truth(host: Host, task_id: str, said: list[Said]):
+    """Kim and alice were told of a task's one attempt as the ledger has it."""
+    records = [one for one in host.records() if one.task_id == task_id]
     assert len(records) <= 1, "doubled"
     held = records[0] if records else None
-    for one, key in zip(said, (KIM, ALICE), strict=True):
+    for one, name in zip(said, OPERATORS, strict=True):
         if one.word == "recorded":
             assert held is not None, "lost"
             assert held.action is one.action
@@ -215,14 +211,4 @@ def told_the_truth(records: list[Record], said: list[Said]):
             assert held.action is not one.action
         else:
             assert one.word.startswith(("refused", "not sent")), one.word
-            is_own = held is not None and key.public.keyid in str(held.signed_request)
-            assert not is_own, "recorded, and its operator was told that it is not"
-
-
-def keys_of(configuration: Path, key: SigningKey) -> Keys:
-    """The keys of an operator whose key is known."""
-    keys = Keys(configuration)
-    if not keys.directory.exists():
-        with patch.object(keys_module, "_generated", lambda: key):
-            keys.create()
-    return keys
+            assert held is None or held.operator != name, "recorded, and its operator was told that it is not"

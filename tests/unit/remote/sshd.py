@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.remote.address import Address, parse
-from agentwatch.remote.pipe import ProcessLink
-from tests.unit.remote.seen import Seen
+from tests.broker import free_port
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN = Path(sys.executable).parent
@@ -24,6 +23,29 @@ needs_sshd = pytest.mark.skipif(
 )
 
 
+_SSHD_CONFIG = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {place}/host
+AuthorizedKeysFile {place}/user.pub
+PidFile {place}/sshd.pid
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin yes
+MaxStartups 100:30:200
+SetEnv {variables}
+"""
+_SSH_CONFIG = """
+Host *
+IdentityFile {place}/user
+IdentitiesOnly yes
+UserKnownHostsFile {place}/known
+StrictHostKeyChecking accept-new
+User {user}
+"""
+
+
 class Sshd:
     """It runs until `stop`. What runs there has a home below `place`, and finds the agentwatch of these tests."""
 
@@ -31,41 +53,19 @@ class Sshd:
         self.place = place
         self.home = place / "home"
         self.home.mkdir(parents=True)
-        self._keys()
-        self.port = _free_port()
+        for name in ("host", "user"):
+            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
+            subprocess.run(words, check=True, timeout=30)
+        self.port = free_port()
         environment = self.environment | ({} if path is None else {"PATH": path})
-        lines = [
-            f"Port {self.port}",
-            "ListenAddress 127.0.0.1",
-            f"HostKey {place / 'host'}",
-            f"AuthorizedKeysFile {place / 'user.pub'}",
-            f"PidFile {place / 'sshd.pid'}",
-            "StrictModes no",
-            "UsePAM no",
-            "PasswordAuthentication no",
-            "PermitRootLogin yes",
-            "MaxStartups 100:30:200",
-            "SetEnv " + " ".join(f'"{name}={value}"' for name, value in environment.items()),
-        ]
-        (place / "sshd_config").write_text("\n".join(lines) + "\n")
-        config = [
-            "Host *",
-            f"IdentityFile {place / 'user'}",
-            "IdentitiesOnly yes",
-            f"UserKnownHostsFile {place / 'known'}",
-            "StrictHostKeyChecking accept-new",
-            f"User {getpass.getuser()}",
-        ]
-        (place / "ssh_config").write_text("\n".join(config) + "\n")
+        variables = " ".join(f'"{name}={value}"' for name, value in environment.items())
+        (place / "sshd_config").write_text(_SSHD_CONFIG.format(port=self.port, place=place, variables=variables))
+        (place / "ssh_config").write_text(_SSH_CONFIG.format(place=place, user=getpass.getuser()))
         self.program = ("ssh", "-F", str(place / "ssh_config"))
-        self.process: subprocess.Popen[bytes]
-        self.begin()
-
-    def begin(self):
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        with (self.place / "sshd.log").open("ab") as log:
-            command = [SSHD, "-D", "-e", "-f", str(self.place / "sshd_config")]
+        with (place / "sshd.log").open("ab") as log:
+            command = [SSHD, "-D", "-e", "-f", str(place / "sshd_config")]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         until = time.monotonic() + 20
         while time.monotonic() < until:
@@ -73,7 +73,7 @@ class Sshd:
                 if one.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.02)
-        raise AssertionError((self.place / "sshd.log").read_text())
+        raise AssertionError((place / "sshd.log").read_text())
 
     def address(self, path: Path | str) -> Address:
         return parse(f"ssh://127.0.0.1:{self.port}{path}", "build1")
@@ -90,36 +90,27 @@ class Sshd:
 
     def relays(self) -> list[int]:
         """The relays that run there, by their process ids."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                home = f"HOME={self.home}".encode() in (place / "environ").read_bytes().split(b"\0")
-                words = (place / "cmdline").read_bytes().split(b"\0")
-                found += [int(place.name)] * (home and b"relay" in words and b"python" in words[0])
-        return found
+        return [
+            pid
+            for pid, words in _processes(f"HOME={self.home}".encode()).items()
+            if b"relay" in words and b"python" in words[0]
+        ]
+
+    def clients(self) -> list[int]:
+        """Each `ssh` that is connected, by its process id."""
+        config = os.fsencode(self.program[2])
+        return [pid for pid, words in _processes().items() if words[0].endswith(b"ssh") and config in words]
 
     def stop(self):
         self.process.kill()
         self.process.wait()
 
-    def _keys(self):
-        for name in ("host", "user"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name)], check=True, timeout=30
-            )
 
-
-class SeenBySsh(Seen):
-    """The view of one workspace behind a real ssh."""
-
-    def __init__(self, sshd: Sshd, path: Path | str):
-        self.link = ProcessLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
-        super().__init__(self.link)
-        self.look()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+def _processes(variable: bytes = b"") -> dict[int, list[bytes]]:
+    """The words of all processes that have this in their environment, by their ids."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable in (place / "environ").read_bytes().split(b"\0"):
+                found[int(place.name)] = (place / "cmdline").read_bytes().split(b"\0")
+    return found

@@ -1,28 +1,116 @@
 """A screen shows of a host what the host shows, whatever happens on the way."""
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch import __version__
-from agentwatch.delegation.events import Event, RunState, Seen
+from agentwatch.contracts.shapes import Fields
+from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, RunState, Seen, Unreadable
+from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import Tree
+from agentwatch.remote.host import RemoteSource
+from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import LinkState
-from agentwatch.remote.protocol import signed, unpack
+from agentwatch.remote.protocol import entry_of, signed, unpack
 from agentwatch.sources import Health
 from tests.broker import new_key
-from tests.unit.delegation.events import Recorder, handoff, returned
-from tests.unit.delegation.test_interleaving import Running, lived
-from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time, pair
-from tests.unit.remote.test_log import pasts
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.test_interleaving import LINE, PATHS, Running, histories, lived, record
+from tests.unit.remote.between import KEY, Host, MemoryEnd, MemoryLink, Screen, Time, document_of, pair
+
+CONTENTS: list[Fields] = [
+    handoff("a"),
+    handoff("d"),
+    handoff(None),
+    todos("x", " "),
+    todos("-"),
+    returned("completed"),
+    returned("failed", task_id="a"),
+]
+files = st.lists(
+    st.tuples(
+        st.sampled_from([*PATHS[:3], *PATHS[5:8]]),
+        st.sampled_from([*range(len(CONTENTS)), *range(len(CONTENTS)), None, None, "unreadable"]),
+    ),
+    max_size=16,
+)
+"""Few contents in few files, so that files are renamed, come back and become something else."""
+
+
+def filed(steps: list[tuple[str, int | str | None]]) -> list[Event]:
+    recorder = Recorder()
+    observed: list[Event] = []
+    for path, step in steps:
+        seen = recorder.seen(path, CONTENTS[step if isinstance(step, int) else 0])
+        if isinstance(step, int):
+            observed.append(seen._replace(digest=f"{step:064x}"))
+        else:
+            gone = Gone(seen.seq, seen.at, path)
+            observed.append(gone if step is None else Unreadable(seen.seq, seen.at, path, BROKEN))
+    return observed
+
+
+pasts = histories.map(record) | files.map(filed)
+
+
+def shown(events: Iterable[Event]) -> dict[str, Any]:
+    tree = Tree(Rules(history_before=LINE))
+    for event in events:
+        tree.add([event])
+    return document_of(tree, 2_000.0)
+
+
+def log_of(events: Iterable[Any]) -> Log:
+    log = Log()
+    for entry in filter(None, map(entry_of, events)):
+        log.add(entry.event)
+    return log
+
+
+@given(pasts, st.integers(0, 16))
+def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
+    log = log_of(events[:at])
+    assert shown(log.events()) == shown(events[:at])
+    told = log.events()
+    copy = log_of(told)
+    for one in events[at:]:
+        if (entry := entry_of(one)) is not None and (counts := log.add(entry.event)) is not None:
+            told.append(counts)
+            copy.add(counts)
+    assert copy.events() == log.events()
+    assert copy.held == log.held
+    assert shown(told) == shown(log.events()) == shown(events)
+
+
+def test_as_much_is_kept_as_the_tree_remembers():
+    see = Recorder().seen
+    events = [see("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
+    log = log_of([event for event in events for _ in range(2)])
+    assert len(log.events()) == MAX_VERSIONS
+    assert log.events()[0] == events[0]
+    assert shown(log.events()) == shown(events)
+    log = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
+    assert len(log.events()) == MAX_VERSIONS
+    # A file that can be read again, and a run that went, take no room.
+    log = log_of([Unreadable(1, 2.0, "a.json", BROKEN), events[0]._replace(path="a.json"), Ran(3, 1.0, "s:1", None)])
+    assert [type(one) for one in log.events()] == [Seen]
+    assert +log.held == Counter(tasks=1, MiB=log.held["MiB"])
+
+
+# What happens on the way
 
 
 def passes(host: Host, screen: Screen, seconds: float):
     """Time passes here and there, a beat at a time, and everything gets through."""
     for _ in range(int(seconds / 2.5)):
-        host.time.at += 2.5
-        if screen.time is not host.time:
-            screen.time.at += 2.5
+        for time in {host.time, screen.time}:
+            time.at += 2.5
         host.tell()
         host.beat()
         screen.host.tick()
@@ -30,11 +118,6 @@ def passes(host: Host, screen: Screen, seconds: float):
 
 
 OTHER = new_key()
-FAULTS = (
-    *("see", "deliver", "lose", "double", "late", "hear", "unheard", "replay", "forge"),
-    *("cut", "connect", "restart", "wait", "tick"),
-)
-faults = st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_size=60)
 
 
 class World:
@@ -43,11 +126,8 @@ class World:
     def __init__(self, events: list[Event]):
         self.left = events
         self.seen: list[Event] = []
-        self.time = Time()
-        self.host = Host(MemoryEnd(), self.time)
-        self.screen = Screen(MemoryLink(self.host.end), self.time)
+        self.host, self.screen = pair()
         self.delivered: list[bytes] = []
-        self.screen.link.connect()
 
     def happen(self, what: str, number: int):
         link, host = self.screen.link, self.host
@@ -82,59 +162,61 @@ class World:
                 link.connect()
             case "restart":
                 # Another run of the relay: it observes all that is there anew.
-                self.host = Host(MemoryEnd(), self.time)
+                self.host = Host(host.time)
                 link.reach(self.host.end)
                 self.host.see(self.seen, settled=number > 2)
             case "wait":
-                self.time.at += number
+                host.time.at += number
             case "tick":
                 self.screen.host.tick()
                 host.beat()
 
-    def heal(self):
-        self.happen("see", len(self.left))
-        self.screen.link.connect()
-        passes(self.host, self.screen, 120)
+
+FAULTS = (
+    "see", "deliver", "lose", "double", "late", "hear", "unheard", "replay", "forge", "cut", "connect", "restart",
+    "wait", "tick",
+)  # fmt: skip
 
 
-@given(pasts, faults)
+@given(pasts, st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_size=60))
 def test_after_any_faults_the_screen_shows_what_the_host_does(events, faults):
     world = World(events)
-    for what, number in faults:
+    for what, number in (*faults, ("see", len(events)), ("connect", 0)):
         world.happen(what, number)
-    world.heal()
-    assert world.screen.document() == world.host.document()
-    assert world.screen.health == world.host.part.log.standing.health  # type: ignore[union-attr]
-    assert world.screen.tree.lost_since is None
+    host, screen = world.host, world.screen
+    passes(host, screen, 120)
+    assert screen.document() == host.document()
+    assert screen.health == host.part.log.standing.health  # type: ignore[union-attr]
+    assert screen.tree.lost_since is None
 
 
 def work(host: Host):
     """A task at work, one that has returned, and the run of a session."""
-    see = Recorder()
+    see = Recorder().seen
     host.see(
         [
-            see.seen("a.handoff.json", handoff("a")),
-            see.seen("b.handoff.json", handoff("a.b")),
-            see.seen("b.return.md", returned("failed", task_id="a.b")),
+            see("a.handoff.json", handoff("a")),
+            see("b.handoff.json", handoff("a.b")),
+            see("b.return.md", returned("failed", task_id="a.b")),
             lived(9, Running("s1", RunState.WORKING, None, False, None), {}),
         ]
     )
 
 
-def started_anew(host: Host, screen: Screen) -> Host:
-    """Another run of the relay, in the place of the first, which has not looked at everything yet."""
-    again = Host(MemoryEnd(), host.time)
-    screen.link.reach(again.end)
-    screen.link.connect()
-    return again
-
-
-def test_a_relay_started_anew_replaces_the_other_at_once():
+@pytest.fixture
+def working():
+    """A host with work, and a screen that shows it."""
     host, screen = pair()
     work(host)
     screen.exchange()
+    return host, screen
+
+
+def test_a_relay_started_anew_replaces_the_other_at_once(working):
+    host, screen = working
     shown, batches = screen.document(), len(screen.batches)
-    again = started_anew(host, screen)
+    again = Host(host.time)
+    screen.move(again)
     again.see([], settled=False)
     screen.exchange()
     # The tasks of before stay until the new ones are there.
@@ -145,21 +227,18 @@ def test_a_relay_started_anew_replaces_the_other_at_once():
     assert [batch.anew for batch in screen.batches[batches:] if batch.events] == [True]
 
 
-def test_a_workspace_that_is_relayed_no_more_stays_as_it_was():
-    host, screen = pair()
-    work(host)
-    screen.exchange()
-    tasks = screen.document()["tasks"]
-    started_anew(host, screen)._parts.clear()
+def test_a_workspace_that_is_relayed_no_more_stays_as_it_was(working):
+    host, screen = working
+    tasks, again = screen.document()["tasks"], Host(host.time)
+    again.drop()
+    screen.move(again)
     screen.exchange()
     assert (screen.document()["tasks"], screen.source.workspace_id) == (tasks, "")
     assert (screen.health.mode, "it relays no" in screen.health.detail) == ("degraded", True)
 
 
-def test_a_host_that_is_gone_is_lost_since_it_was_heard_last():
-    host, screen = pair()
-    work(host)
-    screen.exchange()
+def test_a_host_that_is_gone_is_lost_since_it_was_heard_last(working):
+    host, screen = working
     heard_at = host.time.at
     host.time.at += 4
     screen.link.cut()
@@ -179,13 +258,13 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last():
     assert (screen.told, screen.tree.lost_since) == (["Lost", "Reached"], None)
     assert screen.document() == host.document()
     # The same run of the relay: nothing was told twice.
-    assert sum(isinstance(one, Seen) for one in screen.events) == 3
+    assert sum(isinstance(one, Seen) for batch in screen.batches for one in batch.events) == 3
 
 
 @pytest.mark.parametrize("words", ["", "it has never spoken there"])
 def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
-    host, time = MemoryEnd(), Time()
-    screen = Screen(MemoryLink(host), time)
+    time = Time()
+    screen = Screen(MemoryLink(MemoryEnd()), time)
     time.at += 19
     screen.host.tick()
     assert (screen.told, screen.health) == ([], Health("starting", "connecting to build1"))
@@ -201,14 +280,12 @@ def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
 
 
 def test_a_clock_of_no_year_of_ours_has_to_be_set():
-    here, there = Time(), Time(0.0)
-    host = Host(MemoryEnd(), there)
-    screen = Screen(MemoryLink(host.end), here)
+    host = Host(Time(0.0))
+    screen = Screen(MemoryLink(host.end), Time())
     screen.link.connect()
-    screen.exchange()
     passes(host, screen, 30)
     assert screen.health.detail == "build1 cannot be reached: its clock is wrong: set it there"
-    there.at = here.at
+    host.time.at = screen.time.at
     passes(host, screen, 5)
     assert screen.host.lost_since is None
 
@@ -216,16 +293,12 @@ def test_a_clock_of_no_year_of_ours_has_to_be_set():
 def test_a_recording_of_yesterday_is_no_host_that_answers():
     """Somebody who carries the messages has kept all of them, and plays them to a screen that is new."""
     host, screen = pair()
-    recorded = list[bytes]()
     work(host)
-    while screen.link.waiting:
-        recorded.append(screen.link.waiting[0])
-        screen.link.deliver()
-    host._say(host._hello())
+    recorded = [*screen.link.waiting, signed(host.hello(), KEY)]
     host.beat()
     new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
     new.link.connect()
-    for message in (*screen.link.waiting, *recorded):
+    for message in (*recorded, *screen.link.waiting):
         new.link.receive(message)
     new.time.at += 20
     new.host.tick()
@@ -238,10 +311,9 @@ def test_a_recording_of_yesterday_is_no_host_that_answers():
 
 def test_another_key_than_before_is_not_believed():
     host, screen = pair()
-    assert screen.host.key == host._key.public
-    fake = Host(MemoryEnd(), host.time, key=OTHER)
-    screen.link.reach(fake.end)
-    screen.link.connect()
+    assert screen.host.key == KEY.public
+    fake = Host(host.time, OTHER)
+    screen.move(fake)
     work(fake)
     passes(fake, screen, 20)
     assert not screen.tree.tasks
@@ -256,22 +328,30 @@ def test_another_key_than_before_is_not_believed():
     assert screen.host.hello is None
 
 
+def test_stopping_a_source_ends_no_connection_of_another():
+    _, screen = pair()
+    second, never = RemoteSource(screen.host), RemoteSource(screen.host)
+    second.start(lambda _: None)
+    never.stop()
+    for _ in range(2):
+        screen.source.stop()
+    assert screen.link.is_up
+    second.stop()
+    assert not screen.link.is_up
+
+
 def test_the_way_to_a_host_and_its_trust_are_told():
-    own, here = new_key(), Time()
-    end = MemoryEnd()
-    host = Host(end, Time(here.at + 7200))
-    screen = Screen(MemoryLink(end), here, own_key=lambda: own.public.text)
+    own, here = new_key().public, Time()
+    host = Host(Time(here.at + 7200))
+    screen = Screen(MemoryLink(host.end), here, own_key=lambda: own.text)
     assert screen.host.facts == [("agentwatch", "")]
-    for deciders in ((), (own.public.keyid,)):
-        host._deciders = deciders
-        screen.link.connect()
-        screen.exchange()
+    screen.link.connect()
+    for deciders in ((), (own.keyid,), ()):
         passes(host, screen, 10)
+        host.beat(*deciders)
+        screen.exchange()
         known = dict(screen.host.facts)
         assert (known["agentwatch"], known["clock"]) == (f"{__version__} on build1", "2h ahead of yours")
         assert known["round trip"].endswith(" ms")
-        assert ("your key may decide there" in known["trust"]) == bool(deciders)
-    assert screen.host.refusal == ""
-    host._deciders = ()
-    passes(host, screen, 10)
-    assert f"build1 does not trust your key: on it, `agentwatch keys trust {own.public.text}" in screen.host.refusal
+        assert ("your key may decide there" in known["trust"]) == (screen.host.refusal == "") == bool(deciders)
+    assert f"build1 does not trust your key: on it, `agentwatch keys trust {own.text}" in (screen.host.refusal or "")

@@ -1,36 +1,132 @@
 """The promises of every link, whatever carries the messages: those who use one need not know which it is."""
 
 import asyncio
-import json
 import os
+import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
 from agentwatch.composition import desk_of
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
-from agentwatch.remote import pipe
-from agentwatch.remote.pipe import Link, LinkState, stay_connected
+from agentwatch.remote.address import Address
+from agentwatch.remote.nats import Login, NatsEnd, NatsHub
+from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd, stay_connected
 from agentwatch.remote.protocol import Outcome
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.view.document import tree_document
-from tests.broker import running
-from tests.unit.decisions.made import KIM
-from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
-from tests.unit.remote.seen import Seen, until
-from tests.unit.remote.sshd import Sshd, needs_sshd
+from tests.broker import Broker, Wire, new_key, running
+from tests.unit.remote.between import KEY, Heard, Seen, Start, document_of, starting, until
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072
 started = pytest.fixture(starting)
+
+BRIDGE = """
+import os, socket, sys, threading
+there = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def say():
+    while data := os.read(0, 65536):
+        there.sendall(data)
+    there.shutdown(socket.SHUT_WR)
+threading.Thread(target=say, daemon=True).start()
+while data := there.recv(65536):
+    while data:
+        data = data[os.write(1, data):]
+"""
+"""Is started instead of ssh, and leads to the end of a relay that the test holds."""
+
+
+class Ends(Link):
+    """The ends on the connections to a port, one after the other, as one: on pipes each screen has its own relay."""
+
+    def __init__(self):
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._end: StdioEnd | None = None
+
+    def start(self, receive: Receive, change: Change):
+        self._thread = threading.Thread(target=self._accept, args=[receive], daemon=True)
+        self._thread.start()
+
+    def send(self, message: bytes, to: str = ""):
+        if self._end:
+            self._end.send(message, to)
+
+    def cut(self):
+        with suppress(OSError):
+            if self._end:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def stop(self):
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.cut()
+        self._thread.join(10)
+
+    def _accept(self, receive: Receive):
+        with suppress(OSError):
+            while True:
+                self._socket, _ = self._listening.accept()
+                states = Queue[LinkState]()
+                end = StdioEnd(self._socket.fileno(), self._socket.fileno())
+                end.start(receive, states.put)
+                self._end = end
+                # The screen goes; it may come again.
+                assert states.get().fatal
+                self._end = None
+                end.stop()
+                self._socket.close()
+
+
+class Pipes:
+    """Through the pipes of a process."""
+
+    def __init__(self):
+        self.end = Ends()
+
+    def link(self) -> Link:
+        bridge = (sys.executable, "-ISEc", BRIDGE, str(self.end.port))
+        return ProcessLink(Address("build1", "run", "build1", run=bridge), [""])
+
+    def cut(self):
+        self.end.cut()
+
+    def stop(self):
+        self.end.stop()
+
+
+class Nats:
+    """Over a server that others use, too."""
+
+    def __init__(self, broker: Broker):
+        self._key = new_key()
+        self._there, self._here = Wire(broker), Wire(broker)
+        self.end = NatsEnd(self._there.url, self._key, login=Login())
+
+    def link(self) -> Link:
+        return NatsHub(self._here.url, Login()).link(self._key.public)
+
+    def cut(self):
+        self._here.cut()
+
+    def stop(self):
+        self.end.stop()
+        self._there.stop()
+        self._here.stop()
+
+
+Way = Pipes | Nats
+"""Between one relay, which has its end, and its screens. What a cut breaks may be in the middle of a message."""
 
 
 @pytest.fixture(scope="module")
@@ -38,31 +134,9 @@ def broker(tmp_path_factory):
     yield from running(tmp_path_factory.mktemp("broker"))
 
 
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory):
-    place = tmp_path_factory.mktemp("sshd")
-    there = Sshd(place / "there", path=f"{bridge_in(place)}:/usr/bin:/bin")
-    yield there
-    there.stop()
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch):
-    """Nobody waits long before he connects again."""
-    monkeypatch.setattr(pipe, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(pipe, "LONGEST_PAUSE", 0.1)
-
-
-@pytest.fixture(params=["pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
-def way(request, tmp_path):
-    made: Way
-    match request.param:
-        case "pipes":
-            made = Pipes(tmp_path)
-        case "ssh":
-            made = through_ssh(request.getfixturevalue("sshd"), tmp_path)
-        case _:
-            made = Nats(request.getfixturevalue("broker"))
+@pytest.fixture(params=["pipes", "nats"])
+def way(request):
+    made = Pipes() if request.param == "pipes" else Nats(request.getfixturevalue("broker"))
     yield made
     made.stop()
 
@@ -82,7 +156,6 @@ def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes):
     def have_met() -> bool:
         link.send(b"a screen " + name)
         way.end.send(b"a relay " + name, link.screen)
-        time.sleep(0.05)
         return b"a screen " + name in hears.messages and b"a relay " + name in shown.messages
 
     until(have_met, lambda: (hears.states, shown.states))
@@ -122,14 +195,12 @@ def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
 def test_what_is_said_while_nobody_is_there_holds_nobody_up(way, started):
     link = way.link()
     link.send(b"before it began")
-    began = time.monotonic()
     hears = started(way.end)
     for _ in range(100):
         way.end.send(LARGE[:10_000], link.screen)
     shown = started(link)
     for _ in range(100):
         link.send(LARGE[:10_000])
-    assert time.monotonic() - began < 5
     meet(way, hears, link, shown, b"1")
     link.stop()
     link.send(b"when it has ended")
@@ -142,47 +213,35 @@ def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
     """A relay that tells what is seen in a workspace."""
     desk = partial(desk_of, workspace, Settings())
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, open_desk=desk)
-    ready, relays = threading.Event(), list[Relay]()
-
-    async def run():
-        relays.append(Relay([Relayed("shop", monitor)], way.end, KIM, host="build1"))
-        loops.append(asyncio.get_running_loop())
-        ready.set()
-        await relays[0].run()
-
-    loops: list[asyncio.AbstractEventLoop] = []
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    relay = Relay([Relayed("shop", monitor)], way.end, KEY, host="build1")
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(relay.run()))
     thread.start()
-    ready.wait()
     try:
         yield monitor
     finally:
-        loops[0].call_soon_threadsafe(relays[0].end)
+        loop.call_soon_threadsafe(relay.end)
         thread.join()
+        loop.close()
 
 
 def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     workspace = tmp_path / "shop"
     workspace.mkdir()
-    seen = Seen(way.link())
+    link = way.link()
+    seen = Seen(link)
     with relaying(way, workspace) as monitor:
         seen.look()
         for number in range(3):
             (workspace / f"{number}.handoff.json").write_text(PACKET % f"a.{number}")
             if number:
                 way.cut()
+                link.connect_again()
             (workspace / f"more-{number}.handoff.json").write_text(PACKET % f"b.{number}")
             seen.until(lambda number=number: len(seen.tree.tasks) == 2 * number + 2 and seen.is_live)  # type: ignore[misc]
-
-        def is_same() -> bool:
-            monitor.tree.apply(Tick(0, time.time()))
-            here = seen.document("/w")["tasks"]
-            return json.loads(json.dumps(tree_document(monitor.tree, "/w")["tasks"])) == here  # type: ignore[no-any-return]
-
-        seen.until(is_same)
+        seen.until(lambda: document_of(monitor.tree, time.time())["tasks"] == seen.document()["tasks"])
         way.cut()
-
         digest = seen.tree.tasks["a.0"].attempts[0].handoff
         assert digest is not None
         seen.until(lambda: seen.source.ask("text", digest.digest) == PACKET % "a.0")
@@ -193,15 +252,24 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkey
     seen.source.stop()
 
 
-def test_who_asks_for_it_connects_without_a_pause():
-    stopped, again, tries = threading.Event(), threading.Event(), list[float]()
+class Again(threading.Event):
+    """Is not waited for; somebody asks in the third pause."""
 
-    def connect() -> LinkState:
-        tries.append(time.monotonic())
-        again.set()
-        if len(tries) == 4:
-            stopped.set()
-        return LinkState(up=False)
+    def __init__(self, stopped: threading.Event):
+        super().__init__()
+        self.stopped, self.pauses = stopped, list[float]()
 
-    stay_connected(connect, lambda _: None, stopped, again)
-    assert tries[-1] - tries[0] < 1.0
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout or 0.0)
+        if len(self.pauses) == 5:
+            self.stopped.set()
+        return len(self.pauses) == 3
+
+
+def test_pauses_grow_until_somebody_asks():
+    again = Again(threading.Event())
+    stay_connected(lambda: LinkState(up=False), lambda _: None, again.stopped, again)
+    first, second, third, asked, after = again.pauses
+    assert first < second < third
+    assert asked < second
+    assert asked < after

@@ -1,13 +1,17 @@
 """A message arrives as it was said: who carries it can lose it, and neither make one up nor change one."""
 
+import dataclasses
 import json
+import types
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from agentwatch.decisions.envelope import seal
 from agentwatch.delegation.events import Gone
@@ -27,7 +31,40 @@ from agentwatch.remote.protocol import (
     unpack,
 )
 from tests.broker import new_key
-from tests.unit.remote.shapes import any_of
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
+PLAIN = {
+    str: TEXTS,
+    float: st.floats(-1e9, 2e11) | st.sampled_from([0.0, -0.0, 1.0]),
+    int: st.integers(-(1 << 40), 1 << 40),
+}
+
+
+def any_of(shape: Any) -> st.SearchStrategy[Any]:
+    """Values of a type."""
+    origin, arguments = get_origin(shape), get_args(shape)
+    if origin in (Union, types.UnionType):
+        return st.one_of(*map(any_of, arguments))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return st.lists(any_of(arguments[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(any_of, arguments))
+    if origin in (dict, Mapping):
+        return st.dictionaries(TEXTS, any_of(arguments[1]), max_size=2)
+    if origin is Annotated:
+        return st.just("s-1")
+    if shape is Entry:
+        return st.sampled_from([*Entry.model_fields]).flatmap(
+            lambda name: any_of(get_type_hints(Entry)[name].__args__[0]).map(lambda one: Entry(**{name: one}))
+        )
+    if isinstance(shape, type) and issubclass(shape, BaseModel):
+        hints = get_type_hints(shape, include_extras=True)
+        return st.builds(shape, **{name: any_of(hints[name]) for name in shape.model_fields})
+    if dataclasses.is_dataclass(shape) or hasattr(shape, "_fields"):
+        names = getattr(shape, "_fields", None) or [one.name for one in dataclasses.fields(shape)]
+        return st.deferred(lambda: st.builds(shape, **{name: any_of(get_type_hints(shape)[name]) for name in names}))
+    return PLAIN.get(shape, st.from_type(shape))
+
 
 KEY, OTHER = new_key(), new_key()
 FRAMES = st.one_of(*map(any_of, get_args(Frame)))

@@ -62,7 +62,7 @@ def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPa
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))
         findings.at = (WRAPPER,)
-    # The packet itself may have a key `todos`; the checklist is the one behind the packet.
+    # The packet itself may have a key `todos`; the checklist stands behind the packet.
     raw = {key: value for key, value in inner.items() if key != "todos"}
     packet = read_fields(Contract.HANDOFF_PACKET, HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):

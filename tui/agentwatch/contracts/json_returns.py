@@ -348,7 +348,7 @@ def _reported(holder: Any) -> str | None:
 
 
 def _objects(raw: Any, name: str) -> Any:
-    """Return a list of objects; a text becomes `{name: text}`, and an object may be one entry or hold the entries."""
+    """Return a list of objects; a text becomes `{name: text}`, and an object is itself an entry or holds them."""
     if not isinstance(raw, (str, list, dict)):
         return raw
     entries = _entries(raw)

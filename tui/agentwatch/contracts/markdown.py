@@ -57,7 +57,7 @@ class Section(NamedTuple):
     end: int
 
 
-# The sections of a return by header; further sections of a list repeat the first one.
+# The sections of a return by header; further sections in a list repeat the header.
 Sections = dict[str, list[Section]]
 
 

@@ -25,14 +25,14 @@ from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
 from agentwatch.text import folded, quoted
 
-MAX_LINES = 5_000  # lines of a return or a checklist that are read, in about 30 ms; even a long one has only a hundred
+MAX_LINES = 5_000  # lines of a return or a checklist that are read, in about 30 ms; even long ones have only 100
 _ATTEMPTS = 20  # unreadable places in a text that are tried, if an object seems to begin there
 _FENCES = 200  # fenced blocks, and unfenced returns, of a text that are looked at
 Part = tuple[Location, int]  # the place of a part of a text, and its offset
 _DECODER = json.JSONDecoder()
 # The checklist of a task or of handoffs (group 1); a plain `todos.md` may be anybody's notes.
 _TODOS_FILE = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
-# The first block may be a fence: the text begins with a fence, with front matter, or with a title before one.
+# The first block may be a fence: the text begins with a fence, with front matter, or with a title above a fence.
 _MAY_LEAD_WITH_PACKET = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
 _MAY_BE_RETURN = re.compile(r"state|runtime_", re.IGNORECASE)

@@ -120,7 +120,7 @@ class Findings:
     def made(
         self, line_of: Callable[[Location], int | None] = lambda _: None, others: Iterable[Finding] = ()
     ) -> tuple[Finding, ...]:
-        """Return the findings and `others` by line, then rule; a last one counts those left out (over 20 of a rule)."""
+        """Return the findings and `others` by line, then rule; over 20 of a rule are only counted, at the end."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:

@@ -69,7 +69,7 @@ Todos = tuple[Todo, ...]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """The fields that the tree needs, foreign text; `recognised` is False if only the file's name says it is one."""
+    """The fields that the tree needs, foreign text; `recognised` is False if only its name makes the file a handoff."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
     task_id: str | None

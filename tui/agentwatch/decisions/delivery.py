@@ -116,7 +116,7 @@ def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator
 
 
 def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
-    """Yield those of a mirror's first MOST files that differ from the ledger."""
+    """Yield a problem for each of a mirror's first MOST files that differs from the ledger."""
     for found in signed_in(directory, trust, workspace_id):
         name, match = found.name, _FILE.match(found.name)
         if match and (entry := chain.of_attempts.get(match[1])):

@@ -92,7 +92,7 @@ class TrustedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """The keys whose records are accepted, oldest first, and those of remote `operators` who may ask for one."""
+    """The keys whose records are accepted, oldest first, and those of remote `operators`, who may ask for one."""
 
     keys: tuple[TrustedKey, ...] = ()
     operators: tuple[TrustedKey, ...] = ()

@@ -137,8 +137,8 @@ def number_in(name: str) -> int | None:
 
 
 def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """Return the record in a file's bytes, of this workspace or any (None), and the id of its key. Raise EnvelopeError
-    or RecordError."""
+    """Return the record in a file's bytes, of this workspace or any (None), and its key's id. Raise EnvelopeError or
+    RecordError."""
     payload, keyid = opened(data, trust.signing)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):

@@ -77,7 +77,7 @@ def mode_of(task: Task) -> str | None:
 
 
 def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
-    """Return the modes for an escalation, the likeliest first: the fitter for a line fault, configured, seen ones."""
+    """Return the modes for an escalation, likeliest first: fitter (on a line fault), configured, then seen modes."""
     fitter = [FITTER] if is_line_fault(task) else []
     modes = dict.fromkeys((*fitter, *configured, *filter(None, map(mode_of, tasks))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]

@@ -80,7 +80,7 @@ class Question(NamedTuple):
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
-            # Otherwise an agent could take an answer to a program for one to itself.
+            # Otherwise an agent could take an answer meant for a program as meant for itself.
             not record.request
             and (self.task_id is None or record.task_id in (self.task_id, f"{self.task_id}#{self.program}"))
             and self.attempt in (None, record.attempt)

@@ -212,7 +212,7 @@ class DecisionService:
         return self.ledger.read(self.keys.trust())
 
     def mirror(self, *, writes: bool = True) -> Mirror:
-        """Find forged files; if `writes`, also deliver waiting decisions and restore edited copies. Raise
+        """Find forged files; if `writes`, also deliver waiting decisions and restore edited copies; raise
         DecisionError."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)

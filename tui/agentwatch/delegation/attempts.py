@@ -53,7 +53,7 @@ class Attempts:
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        # Further returns in files, beside the one that counts, by attempt and path.
+        # Returns in files that do not count, beside another return, by attempt and path.
         self._rivals: dict[tuple[int, str], Seen] = {}
         self._add_files(versions)
         self._add_runs(runs)
@@ -287,7 +287,7 @@ class Attempts:
                 self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _bind(self, decision: Decision) -> None:
-        """Assign a decision to the attempt it names, if that has the return decided about or another one followed."""
+        """Assign a decision to its attempt, if that still has the same return, or another attempt followed."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return

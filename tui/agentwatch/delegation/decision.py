@@ -36,7 +36,7 @@ class ActionSpec(NamedTuple):
     page: str = ""  # the heading of its page in the workspace, if not `word`: pages are compared as bytes
     option: tuple[str, str] = ("", "")  # the value of its option of `agentwatch decide`, and the help
     takes: frozenset[str] = frozenset()  # the parameters of a record that it uses
-    needs: tuple[str, ...] = ()  # required ones of `mode`, `answers` and `note`
+    needs: tuple[str, ...] = ()  # the inputs required: some of `mode`, `answers`, `note`
     document: str = ""  # the document that it hands on: `handoff`, `report`, or none
     note: str = "note"
     placeholder: str = "in your words, for the agent that does it"
@@ -225,7 +225,7 @@ class Decision:
 # Requests
 
 
-_PROMPT = 600.0  # seconds: a request that waits no longer, as those of hooks, comes first
+_PROMPT = 600.0  # seconds: a request with a shorter time limit (as of hooks) comes first
 
 
 class RequestKind(StrEnum):
@@ -237,7 +237,7 @@ class RequestKind(StrEnum):
 
 
 class RequestStage(StrEnum):
-    """The stages of a request; the last three are ends without an answer from here that is known to have worked."""
+    """The stages of a request; in the last three, the program is not known to have accepted an answer of ours."""
 
     OFFERED = "offered"  # open: the program waits, and one of our holders (a hook or connection) can answer it
     DECIDED = "decided"  # the operator has signed an answer, which the program does not have yet
@@ -281,7 +281,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, as its holder offers it; the decision about it has the same id. Texts are foreign."""
+    """A program's exact question, offered by our hook or connection (its holder); foreign. The decision has its id."""
 
     request_id: str
     source: str

@@ -109,7 +109,7 @@ class Run:
     background: bool = False
     process_gone: bool | None = None  # None: unknown
     one_shot: bool = False  # its program is known to end with its turn, so that nobody sits at it
-    waiting: str = ""  # a human's part that a working run waits for, in a few words: "an answer: Which one?"
+    waiting: str = ""  # the human's action that a working run waits for: "an answer: Which one?"
     asked_at: float | None = None  # orders the runs of one parent
     permits: tuple[Permit, ...] = ()  # of calls that may have been asked about, oldest first: the latest `MOST_PERMITS`
 
@@ -198,7 +198,7 @@ class Claim(NamedTuple):
 
 
 def merged(claims: Iterable[Claim]) -> list[Claim]:
-    """Join claims about the same thing into one, whose kind lists all of theirs: a file may be created and evidence."""
+    """Join claims about the same thing; the joined claim lists all their kinds, such as "created, evidence"."""
     alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
     for claim in claims:
         lines = None if claim.is_missing else claim.lines

@@ -177,7 +177,7 @@ def find_links(
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, file, first_seq = task.place
         first_seq = named[task_id][0] if first_seq is None else first_seq
-        # An id means the task of its own program, if there is one.
+        # An id means the task of the same program, if that has such a task.
         program = f"#{asked_by[0][0]}" if asked_by else ""
         stated = f"{stated}{program}" if stated and f"{stated}{program}" in tasks else stated
         if stated == task_id:
@@ -602,7 +602,7 @@ class Requests:
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
         """Return the program's record of each request; a record belongs to one request, the earlier to the earlier."""
-        # Requests with a known call come first; of one call, the latest request, since the record came after it.
+        # First the requests with a known call; for the same call the latest first, because the record came after it.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         for request in sorted(

@@ -1,7 +1,6 @@
 """The state of a task by its attempts and those below, its beginning, its question to the operator, and its retries.
 
-The retries follow error-propagation: total attempts = 1 + max_retries. Pure; quoted texts are foreign, unsanitised.
-"""
+The retries follow error-propagation: total attempts = 1 + max_retries. Pure; quoted texts are foreign, unsanitised."""
 
 import math
 import re
@@ -287,7 +286,7 @@ def _works_itself(task: Task, line: float) -> bool:
 
 
 def idle_until(task: Task) -> float:
-    """Return the end of the operator's turn, which began when the session ended its own."""
+    """Return until when it is the operator's turn, after a session has ended its own turn."""
     run = task.run
     if not run or run.process_gone or run.one_shot:
         return -math.inf
@@ -640,7 +639,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
         seen_at = one.returned.at if one.returned else 0.0
         if (seen_at if one.started_at is None else one.started_at) <= until:
             last = one.number
-    # An attempt after a question counts as no retry, unless the operator decided one.
+    # An attempt after a question counts as no retry, unless the operator decided to retry.
     others = sum(
         _is_to_be_resumed(one)
         or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))

@@ -175,7 +175,7 @@ class Attempt:
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
     superseded: tuple[Decision, ...] = ()  # about a return that was replaced or lost before any agent read the decision
     unasked: bool = False  # only its return gives it a number, after a failure without a decision
-    decisions: tuple[Decision, ...] = ()  # includes those about an earlier answer that it gave in the same session
+    decisions: tuple[Decision, ...] = ()  # also about earlier answers in the same session
 
     @property
     def decision(self) -> Decision | None:
@@ -251,8 +251,8 @@ class Place(NamedTuple):
     parent_task_id: str | None = None
     asked_by: tuple[Session, ...] = ()  # the sessions that asked for it, the latest first
     path: tuple[str, ...] = ()  # ids of the tasks above it by its delegation path, outermost first
-    directory: str | None = None  # of its files
-    file: str = ""  # the first one
+    directory: str | None = None  # the directory of its files
+    file: str = ""  # its first file
     first_seq: int | None = None  # orders it among its siblings, by its first document; None if it is only named
 
 
@@ -267,7 +267,7 @@ class Task:
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
     inferred: bool = False  # only named in a delegation path; it has no file
-    deleted_at: float | None = None  # the time since when all its files are gone
+    deleted_at: float | None = None  # since when all its files are gone
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # from the task's own files; `state` also depends on the tasks below
     shown: Shown = Shown.SUBMITTED  # the state that every face shows
@@ -302,7 +302,7 @@ class Task:
     scope: str = ""  # prefix of the id, if tasks of several workspaces are shown as one tree
     workspace: str = ""  # the path of the workspace, if this is its top row; "" for every task
     host: str = ""  # the operator's name for its machine; "" for this one
-    lost_since: float | None = None  # since when its state is unknown although it is open or asks
+    lost_since: float | None = None  # since when its state is unknown; None also if it neither is open nor asks
     # For the tree only
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as counted in sums; None for a name that shares the row of the task below it
@@ -392,7 +392,7 @@ class Task:
 
     @property
     def did(self) -> Activity | None:
-        """Its activity as in `doing`; for a task of unknown state, the last one known."""
+        """Its activity as in `doing`; for a task of unknown state, the last known activity."""
         if self.known_state is not State.WORKING:
             return None
         run = self.run

@@ -55,7 +55,7 @@ class Tree:
         # Effects of one task on others
         self._named: dict[str, links.Named] = {}
         self._fitters: dict[str, _Fitter] = {}
-        self._ended: dict[str, tuple[str, float]] = {}  # tasks below aborted ones: the aborted task, and when
+        self._ended: dict[str, tuple[str, float]] = {}  # by task below an abort: the aborted task, and when
         # Pending work
         self._dirty: dict[str, None] = {}  # tasks to fold again
         self._touched: set[str] = set()  # tasks that came, went or changed
@@ -289,7 +289,7 @@ class Tree:
         self._order = [task for task, _ in self.preorder()]
 
     def _end_aborted(self) -> None:
-        """Find the tasks below aborted ones, and fold again those for which this is new."""
+        """Find the tasks below aborted tasks; fold a task again if its result changed."""
         deciding = filter(None, map(self.tasks.get, self._decisions))
         bound = ((task.task_id, task.binding) for task in deciding)
         aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}

@@ -47,7 +47,7 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
     """Return the places where a file claimed as `path` may be now, the likeliest first.
 
-    `returned` is the path of its return now, `former` are earlier ones. If there are none, path and return must share a
+    `returned` is the path of its return now, `former` its old ones. If there are none, path and return must share a
     directory that has moved up or down since: `specs/7/x.md` in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]

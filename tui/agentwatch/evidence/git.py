@@ -131,8 +131,7 @@ class Git(NamedTuple):
 
 
 def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
-    """Return git for the repository at or above the workspace; each question may take `seconds`. Raise
-    NoRepositoryError."""
+    """Return git for the repository at or above `workspace`, with `seconds` a question; raise NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
         with contextlib.suppress(FileNotFoundError):
             git, common = git_directories(top)

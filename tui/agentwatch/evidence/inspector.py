@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE = 0.001  # the share of one core for the search for changes: the pause grows with its cost
+_LOOK_SHARE = 0.001  # share of one core that looking for changes may take: it sets the pause
 _PAUSE_SECONDS = (1.0, 60.0)
 _FIRST_SECONDS = 0.02  # delay that lets the screen show a return before it is checked
 _AGAIN_SHARE = 0.1  # the share of one core for checking changed returns again
@@ -76,7 +76,7 @@ class Inspector(Background[Sequence[Checked]]):
                 continue
             runs: tuple[Run, ...] = ()
             if (run := attempt.run) is not None:
-                # Of the runs below it, those that began while it lasted.
+                # The runs below it that began while it lasted.
                 end = math.inf if run.ended_at is None else run.ended_at
                 runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_places(task_id, attempt.returned)

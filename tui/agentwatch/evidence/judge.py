@@ -46,7 +46,7 @@ class Mention(NamedTuple):
     line: Line | None = None
 
 
-_UNKNOWN = Line("")  # of a mention: a check that was not run as it is named
+_UNKNOWN = Line("")  # the line of a check that was not run as it is named
 
 
 class Statement(NamedTuple):
@@ -232,7 +232,7 @@ _EACH = re.compile(
     re.IGNORECASE,
 )
 _PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # checks of an earlier build
-# A statement: without a result it is about something else.
+# Words of an assertion: a part of a clause with them, but without a result, is about something else.
 _ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
@@ -489,7 +489,7 @@ def _may_start(done: Done, kind: str, name: str = "") -> bool:
 
 
 def _agrees(said: Quantity, other: Quantity) -> bool:
-    """Tell whether two numbers count the same: `12 tests` may be a total or the passed ones."""
+    """Tell whether two numbers count the same: `12 tests` may be all tests or the passed tests."""
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and said.status in ("", other.status)

@@ -129,7 +129,7 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
             return None
         try:
             made += _of_run(run, transcript.records()) if transcript else ()
-        except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
+        except Exception as error:  # noqa: BLE001  a faulty third-party reader must not end all checks
             gap = f"not all of its transcript can be read ({error})"
         gap = gap if transcript else "an agent that it asked has no transcript"
     if len(made) > _MOST:

@@ -236,7 +236,7 @@ def counts_in(output: str) -> Counts | None:
 def _completed(
     total: int | None = None, passed: int | None = None, failed: int | None = None, skipped: int = 0
 ) -> Counts:
-    """Return the counts with those that follow from the others: a list without failures has none."""
+    """Return the counts, completed from each other: a summary that lists no failures has 0 failures."""
     others = (failed or 0) + skipped
     if total is None:
         passed = passed or 0

@@ -26,7 +26,7 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """Tasks (ids) that one undo takes back, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
+    """The tasks (ids) of one acknowledgement or snooze (`did`) at a time (epoch seconds), which an undo takes back."""
 
     name: str
     at: float

@@ -1,7 +1,6 @@
 """Written events: an outline for each version of a file, and a session as JSON lines that can be replayed anywhere.
 
-An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts none of it.
-"""
+An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts none of it."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-# Characters of an outline; of a version with a longer one only the text is kept, until it is dropped.
+# Characters of an outline; if it is longer, only the text of the version is kept.
 _LONGEST_OUTLINE = 32_768
 # Bytes of a line, and of an unpacked text; the largest document read by default takes a tenth of it.
 _LONGEST = 64 * 1024 * 1024

@@ -373,7 +373,7 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
     connection.execute("COMMIT")
     elsewhere = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
-    # The directories with files of a task, or that may be: files are assigned within one directory.
+    # The directories with files that belong, or may belong, to the task: files are assigned within a directory.
     directories = {
         slot(path)[0]
         for _, _, path, digest, outline in (rows if about is not None and "complete" in times else ())

@@ -56,11 +56,9 @@ WATCH_SECONDS = 5.0
 _GRACE_SECONDS = 2.0  # a shorter interruption is not shown, because the link may be up again at once
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-ANSWER_SECONDS = 10.0  # the longest wait for a text, or for the outcome of a decision
-AGAIN_SECONDS = 2.0
 _LARGEST_RESULT = 4 * MEBIBYTE  # bytes of a decision's result: more than the largest envelope that is read
 # Characters of a text or a transcript that is fetched: twice the largest message, and more than anybody reads.
-LARGEST_ANSWER = 16 * MEBIBYTE
+_LARGEST_ANSWER = 16 * MEBIBYTE
 _MOST_PARTS = 1_024
 _CONNECT_SECONDS = 20.0  # a connection that takes longer has failed; ssh alone may take 15
 SCAN_SECONDS = 30.0  # the longest wait of a command for a host
@@ -68,7 +66,6 @@ SCAN_SECONDS = 30.0  # the longest wait of a command for a host
 MOST_NEWS = 256 * MEBIBYTE
 # Seconds after which the known log replaces the shown state, even if the relay has not seen everything.
 _PATIENCE = 10.0
-_LONGEST = 600  # characters of a host's health if there is no room for more
 _MOST_WORKSPACES = 1_000  # each has a place in every beat; people work in dozens
 _LARGEST_HELLO = 8 * 1024 * 1024  # bytes of a hello: 8 KiB for the names and paths of each workspace
 
@@ -84,6 +81,9 @@ def _is_whole(replies: Sequence[Reply]) -> bool:
 
 class RemoteHost:
     """One host behind a link, for any thread; `key` and `accept` are as in `Verifier`."""
+
+    answer_seconds = 10.0  # the longest wait for a text, or for the outcome of a decision
+    again_seconds = 2.0
 
     def __init__(
         self,
@@ -188,8 +188,8 @@ class RemoteHost:
     def why(self) -> str:
         """Why its state is unknown, and the remedy: a sentence that lacks the host's name in front and the full stop.
         It may quote foreign text."""
-        known = self._state.words or self._clock_trouble
-        known = known or ("it does not answer" if self._state.up else "the connection is being made")
+        silent = "it does not answer" if self._state.up else "the connection is being made"
+        known = self._state.words or self._clock_trouble or silent
         return self._verifier.why or f"{UNREACHED}{known}"
 
     @property
@@ -232,11 +232,11 @@ class RemoteHost:
     def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
         """Send a frame repeatedly until its answers are complete or nobody answers; return the answers so far."""
         answers = self._answers[key] = []
-        end = time.monotonic() + ANSWER_SECONDS
+        end = time.monotonic() + self.answer_seconds
         with self._news:
             while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
                 self._link.send(pack(frame))
-                self._news.wait_for(partial(is_over, answers), min(AGAIN_SECONDS, end - now))
+                self._news.wait_for(partial(is_over, answers), min(self.again_seconds, end - now))
             del self._answers[key]
         return answers
 
@@ -248,7 +248,7 @@ class RemoteHost:
             if replies is None or not is_sane or any(one.parts != reply.parts for one in replies):
                 return
             size = sum(len(one.data) for one in replies) + len(reply.data)
-            if size <= LARGEST_ANSWER and all(one.part != reply.part for one in replies):
+            if size <= _LARGEST_ANSWER and all(one.part != reply.part for one in replies):
                 replies.append(reply)
                 if _is_whole(replies):
                     self._news.notify_all()
@@ -397,7 +397,7 @@ class RemoteSource(Source):
         self._pause = 1.0  # seconds until the whole log is requested again, doubled if nothing arrived
         self._ask_at = 0.0  # when to request it (monotonic)
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []  # to be emitted besides the earlier ones
+        self._new: list[Observation] = []  # to be emitted in addition
         self._news_size = 0  # bytes emitted, or to be emitted, since the whole log was emitted
         self._has_begun = False  # something was emitted
         # Since when the whole log has to be emitted (monotonic); None if it has not.
@@ -522,7 +522,7 @@ class RemoteSource(Source):
                     self.log.remove_last(added)
                     self._dropped.update(over)
                     if isinstance(added, Standing):
-                        short = Health(added.health.mode, added.health.detail[:_LONGEST])
+                        short = Health(added.health.mode, added.health.detail[:600])  # no room for more
                         self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)

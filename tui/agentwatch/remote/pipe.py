@@ -74,10 +74,10 @@ class Link(ABC):
         """Send a message to the relay, or to the screen with this id; never blocks, and any thread may call it. A
         message that cannot be sent now is dropped: the receiver asks again."""
 
-    def connect_again(self) -> None:  # noqa: B027  the end of a relay only waits
+    def connect_again(self) -> None:  # noqa: B027  a relay has nothing to connect
         """Connect at once, after closing the link's own connection if there is one; blocks for a moment."""
 
-    def keep(self, message: bytes) -> None:  # noqa: B027  most keep nothing
+    def keep(self, message: bytes) -> None:  # noqa: B027  most links keep nothing
         """Keep a hello for screens that come later."""
 
     @abstractmethod
@@ -137,7 +137,7 @@ class Writer:
         self._thread.start()
 
     def send(self, message: bytes) -> None:
-        """Write a message after those before it."""
+        """Write a message after the waiting messages."""
         with self._news:
             if not self._is_over and self._size + len(message) <= MOST_WAITING:
                 self._waiting.append(message)

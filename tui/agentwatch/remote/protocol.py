@@ -66,14 +66,14 @@ class Entry(_Model):
     @property
     def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
-        # A session's return is part of its run: a host sends no other stored ones.
+        # A session's return is part of its run: a host sends no other stored return.
         return event._replace(stored=False) if isinstance(event, Seen) else event
 
 
 class Workspace(_Model):
     """A workspace that a host relays, judged by its `rules` and first watched at `watched_at`. `id` is that of its
-    state directory there; `path`, `name` and `summary` are the host's words; `asked` are the paths by which it was
-    given to the relay."""
+    state directory there; `path`, `name` and `summary` are the host's words; `asked` are the paths given to the
+    relay."""
 
     id: str
     path: str
@@ -178,8 +178,7 @@ _Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # becomes a
 
 class Watch(_Model):
     """A sign that a screen is there; `screen` is a random id, `sent` grows with each message and returns as `echo`.
-    `epoch` is the known run of the relay; the screen `lacks` all entries of some workspaces. Somebody sees those
-    `shown`."""
+    `epoch` is the known run of the relay; the screen `lacks` all entries of some workspaces. Those `shown` are seen."""
 
     kind: Literal["watch"] = "watch"
     screen: _Screen
@@ -202,8 +201,7 @@ Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
-    """A question for a text with the digest `key`, or for the transcript of a run with that key, at the `place`. `id`
-    is random."""
+    """A question for a text with the digest `key`, or for the transcript of that run at the `place`; `id` is random."""
 
     kind: Literal["ask"] = "ask"
     id: str

@@ -119,7 +119,7 @@ class Relayed:
             self._seen_until = 0.0
 
     def news(self, epoch: str) -> Iterator[Observed]:
-        """Yield the entries that were not sent yet; a receiver of all earlier ones then has everything."""
+        """Yield the entries that were not sent yet; a receiver of all earlier entries is complete then."""
         new, self._new = self._new, []
         after = self.log.seq - len(new)
         for some in pieces(new):
@@ -128,7 +128,7 @@ class Relayed:
             after = upto
 
     def everything(self, epoch: str) -> Iterator[Observed]:
-        """Yield all entries that count, to be called when there are no unsent ones."""
+        """Yield all entries that count; call it when no entry is unsent."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
         groups, upto = list(pieces(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))

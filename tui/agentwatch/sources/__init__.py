@@ -1,7 +1,7 @@
-"""Where events come from: files, and the sessions of agent programs. Here is what every source does and hands over.
+"""The sources of events: files, and the sessions of agent programs; here are the base and the results of every source.
 
-Sources look, read and parse in threads of their own, and give the whole state of a file or run whenever it has changed:
-so order, chunks and restarts cannot matter, and a key never waits for a disk.
+Sources look, read and parse in threads of their own, and emit the whole state of a file or run after each change: so
+order, chunks and restarts do not matter, and a key never waits for a disk.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 _WORST_FIRST = ("starting", "degraded", "polling", "live", "replay")
 
-FILES = "files"  # The name of the source that is the workspace itself
+FILES = "files"  # the name of the source for the workspace itself
 
 
 class Problem(NamedTuple):
-    """Something that cannot be read: where ("" for no single place), and why, in a sentence. Both are unsanitised."""
+    """Something unreadable: the place ("" for no single place), and the reason in a sentence; both are unsanitised."""
 
     source: str
     place: str
@@ -37,8 +37,8 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How well a source sees, and why. With a problem, it is degraded once its first look is over. `notices` are what
-    the operator must know of what agentwatch keeps where the source is. Texts are foreign."""
+    """The state of a source's view, and the reason; with a problem it is degraded once the first look is over.
+    `notices` are messages for the operator about agentwatch's own files on the source's machine. Texts are foreign."""
 
     mode: Mode
     detail: str
@@ -47,7 +47,7 @@ class Health(NamedTuple):
 
 
 def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
-    """The health of a source that sees all but these."""
+    """Return the health of a source that sees everything except these problems."""
     if problems and mode != "starting":
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
@@ -55,7 +55,7 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
 
 
 def together(known: Sequence[Health]) -> Health:
-    """The health of several, one at least: that of the one that sees worst."""
+    """Return the health of several sources (at least one): the worst of them."""
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
     detail = health_of(worst.mode, worst.detail, problems).detail
@@ -63,13 +63,13 @@ def together(known: Sequence[Health]) -> Health:
 
 
 def complain_of(problems: Sequence[Problem]) -> None:
-    """Say on standard error what could not be read, for a command that looks once."""
+    """Print on standard error the problems of a command that looks once."""
     for problem in problems:
         complain(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
 
 
 class Batch(NamedTuple):
-    """Events in the order of their `seq`, and the health at the last of them. `anew`: nothing before them counts."""
+    """Events in the order of their `seq`, and the health after the last one; `anew`: forget all earlier events."""
 
     events: tuple[Event, ...]
     health: Health
@@ -77,45 +77,45 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """Where events come from. It runs on its own thread and never blocks the caller."""
+    """A source of events, which runs on its own thread and never blocks the caller."""
 
     def remember(self, recalled: Recalled) -> None:  # noqa: ARG002
-        """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
+        """Take over the state of the files from agentwatch's last run; called before `start` or `scan`."""
         return
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
-        """Begin to observe; `emit` is called on the source's thread, with what was there first."""
+        """Begin to observe; `emit` is called on the source's thread, first with the current state."""
         return
 
     def scan(self) -> Batch:
-        """The events of one look; for a source that was not started."""
+        """Return the events of one look; for a source that was not started."""
 
     def stop(self) -> None:
-        """End within a second. Nothing is emitted afterwards."""
+        """End within a second; nothing is emitted afterwards."""
         return
 
     @property
     def about(self) -> Sequence[tuple[str, str]]:
-        """The way to the machine that it is on, for people, by labels; foreign."""
+        """Facts about the connection to the source's machine, for people, by labels; foreign."""
         return ()
 
     def reconnect(self) -> None:
-        """Try at once to reach that machine. Blocks for a moment."""
+        """Connect at once to the source's machine; blocks for a moment."""
         return
 
     def content(self, digest: str) -> str | None:
-        """The text of a document that was observed, None where it is not kept any more.
+        """Return the text of an observed document, None if it is not kept any more.
 
-        Raises NoAnswerError where only a host has it, which does not answer.
+        Raise NoAnswerError if only a host has the text and does not answer.
         """
 
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
-        """The transcript of a run, None where there is none to be had. Any thread may call it."""
+        """Return the transcript of a run, None if there is none; any thread may call it."""
         return None
 
 
 class CombinedSource(Source):
-    """The batches of all sources. The health is that of the one that sees worst; each says why in its words."""
+    """All sources as one; the health is the worst of theirs, with the problems of all."""
 
     def __init__(self, sources: Sequence[Source]):
         self._sources = sources

@@ -1,4 +1,4 @@
-"""The reader of Codex: the rollouts of one workspace, those of an agent with those of the session that asked for it."""
+"""The reader of Codex: the rollouts of one workspace; an agent's rollouts belong to the session that asked for it."""
 
 import os
 import re
@@ -35,23 +35,23 @@ ENCRYPTED = "encrypted by Codex"
 _OWN_WORK = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
 
-MCP = "mcp__"  # how the names of the servers of tools begin
-TASK = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
+MCP = "mcp__"  # the beginning of names of tool servers
+TASK = "task of an agent"  # the kind of a prompt between agents; the kind of an answer is `agent_message`
 _PAYLOAD = "\nPayload:\n"
 _REFUSED = re.compile(
     r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
     r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
-)  # how the output of a call begins that was refused: of a command, a patch, a server's tool
+)  # the beginning of the output of a refused call: a command, a patch, a server's tool
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD = 600  # characters before the output of a command in which Codex tells of it
+_HEAD = 600  # characters before the output of a command in which Codex reports on it
 _OUTPUT = "\nOutput:\n"
 _FAILED = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):
-    """The session by the first line of a rollout, from Codex 0.66 to 0.169; texts are foreign. Records with an ordinal
-    that is `inherited_below` are a copy of the parent's history. `own_work` is housekeeping of Codex."""
+    """The first line of a rollout, from Codex 0.66 to 0.169; texts are foreign. Records with an ordinal below
+    `inherited_below` are a copy of the parent's history. `own_work` is housekeeping of Codex."""
 
     thread: str
     parent: str | None
@@ -67,7 +67,7 @@ class Header(NamedTuple):
 
 
 def header_of(record: Fields) -> Header | None:
-    """The header in a record, None where it is no usable one."""
+    """Return the header in a record, None if it is not usable."""
     meta = mapping(record.get("payload"))
     thread, source = text(meta, "id"), inner(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
@@ -94,8 +94,9 @@ def header_of(record: Fields) -> Header | None:
 
 
 class History:
-    """The copy of its parent's history that a rollout may open with. Newer versions say where it ends; others end with
-    the first turn that is younger than this session: ids of threads and turns begin with the time they were made."""
+    """The copy of its parent's history with which a rollout may begin. Newer versions say where it ends. Otherwise it
+    ends with the first turn that is younger than this session, because ids of threads and turns begin with the time of
+    their making."""
 
     _goes_on = False
 
@@ -103,7 +104,7 @@ class History:
         self._header = header
 
     def holds(self, fields: Fields) -> bool:
-        """Whether a record is part of it."""
+        """Tell whether a record is part of it."""
         below = self._header.inherited_below
         if below is not None and (ordinal := whole(fields, "ordinal")) is not None:
             return ordinal < below
@@ -119,7 +120,7 @@ class History:
 
 
 class OwnEntries:
-    """The entries of records in their order that are no copy of the parent's history."""
+    """The entries of records in order, without copies of the parent's history."""
 
     _history: History | None = None
     _cwd = ""
@@ -133,7 +134,7 @@ class OwnEntries:
 
 
 class Rollout(Account):
-    """The state of one rollout after the records that were folded in. Its header is the first of them."""
+    """The state of one rollout after the records that were folded in; its header is the first of them."""
 
     asking = ("request_user_input",)
 
@@ -214,7 +215,7 @@ class Rollout(Account):
             call.prompt_missing = ENCRYPTED if not is_plain and text(given, "message") is not None else ""
 
     def _returned(self, entry: Entry) -> None:
-        """A call has its output. That one was asked about is not recorded, nor who allowed it."""
+        """Record a call's output; the rollout does not say that anybody was asked, or who allowed the call."""
         output, answer = entry.text, object_in(entry.text)
         if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
@@ -226,12 +227,12 @@ class Rollout(Account):
         if asked and asked.child is None:
             asked.child = text(answer, "agent_id")
             if asked.child is None and text(answer, "task_name") is None:
-                # Without an agent in it, the call was refused; or a human stopped the turn that waited for it.
+                # Without an agent in it, the call was refused, or a human stopped the turn that waited for it.
                 status = "canceled" if output.startswith("aborted by user") else "failed"
                 self.tell(asked.id, status, output, None, entry.at)
 
     def _collaborated(self, item: Fields, at: float) -> None:
-        """Codex tells that it has done something with other agents."""
+        """Record that Codex has done something with other agents."""
         threads = (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids"))
         thread = next((one for one in threads if isinstance(one, str)), None)
         if thread is not None and (item.get("tool") == "spawn_agent" or item.get("kind") == "started"):
@@ -244,7 +245,7 @@ class Rollout(Account):
 
 
 def kind_of(record: Fields) -> tuple[str, Fields]:
-    """The kind of a record, an event, an item or a part of the context, with its fields."""
+    """Return the kind of a record, an event, an item or a part of the context, with its fields."""
     payload = mapping(record.get("payload"))
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
@@ -254,7 +255,7 @@ def kind_of(record: Fields) -> tuple[str, Fields]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
+    """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
     at = moment(record) or at
     kind, payload = kind_of(record)
     call = string(payload, "call_id")
@@ -262,7 +263,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "user_message" | "UserMessage" | "task of an agent" if words := prompt_in(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
         case "agent_message" | "AgentMessage" | "task_complete" | "turn_complete":
-            # Most of the answers at an end were told before.
+            # Most of the answers at an end were given before.
             if words := answer_in(payload):
                 yield Entry(at, EntryKind.WORDS, words)
             if (error := text(inner(payload, "error"), "message")) is not None:
@@ -298,7 +299,7 @@ def _result(words: str, call: str, at: float) -> Entry:
     code = int(exits[-1]) if exits else None
     refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
     failed = refused or bool(code) or _FAILED.match(words) is not None
-    # Where nothing has a code, the command may still run.
+    # If there is no exit code, the command may still run.
     ended = None if refused else Ended(code, output if cut else words)
     if cut:
         # The output stands first, and then the words of Codex about it.
@@ -307,7 +308,7 @@ def _result(words: str, call: str, at: float) -> Entry:
 
 
 def prompt_in(kind: str, payload: Fields) -> str | None:
-    """The prompt of a session by a person or another agent; None where there is nothing, or it is encrypted."""
+    """Return the prompt of a session by a person or another agent; None if there is none, or it is encrypted."""
     if kind != TASK:
         return _words_of(payload)
     parts = [mapping(part) for part in listed(payload, "content")]
@@ -324,21 +325,21 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
 
 
 def answer_in(payload: Fields) -> str | None:
-    """The words of a session, alone or at the end of a turn; None where that is blank."""
+    """Return the words of a session, alone or at the end of a turn; None if blank."""
     words = text(payload, "last_agent_message") or _words_of(payload)
     return words if words is not None and words.strip() else None
 
 
 def answers_in(output: str) -> str:
-    """A human's answers to questions, by the output of their call."""
+    """Return a human's answers to questions, from the output of the call."""
     answers = inner(object_in(output), "answers")
     chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))
 
 
 def is_readable(words: str) -> bool:
-    """Whether a text that may be encrypted is not: what is encrypted has no space in it. A model provider of the user's
-    own leaves the texts of other agents readable."""
+    """Tell whether a text is not encrypted: an encrypted text has no space. A user's own model provider leaves the
+    texts of other agents readable."""
     return any(character.isspace() for character in words)
 
 
@@ -350,14 +351,15 @@ NAME = "codex"
 
 _DAMAGED = "damaged"
 _STRANGE = "it does not say whose it is, and in which directory"
-_SECONDS = 2.0  # between two looks at all locks: the kernel takes its time to list them
+_SECONDS = 2.0  # between two looks at all locks, because the kernel takes some time to list them
 _FIRST_VERSION = (0, 169)  # the first with locks
-_SETTLED = 1.0  # seconds of silence before a lock that is not held tells: it is taken as a session begins
+_SETTLED = 1.0  # seconds of silence after which a free lock counts: a beginning session takes its lock late
 
 
 class CodexReader(FilesReader):
-    """`home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, but not those that are compressed.
-    A session of the store is a family: a session that a human began, and all that came of it, wherever it works."""
+    """Reads Codex's store; `home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, except
+    compressed ones. A session of the store is a family: a session that a human began, and all sessions that came from
+    it, in any directory."""
 
     name = NAME
     files = r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)"
@@ -371,7 +373,7 @@ class CodexReader(FilesReader):
     def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
         self._writers = Writers(home)
-        # By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not.
+        # By the name of a rollout, because archiving moves it: the time of the look, and its header or the fault.
         self._known: dict[str, tuple[int, Header | str]] = {}
         self._headers: dict[str, Header] = {}
         self._here: set[str] = set()  # the threads that were begun in the workspace
@@ -384,14 +386,14 @@ class CodexReader(FilesReader):
         return OwnEntries()
 
     def program_of(self, session: Session) -> Program:
-        """Each look for writers may tell of those that work."""
+        """Each look for writers may change the state of working sessions."""
         if self._looked_again:
             runs = session.runs.values()
             session.is_changed |= any(run.state is RunState.WORKING and not run.process_gone for run in runs)
         return super().program_of(session)
 
     def find(self) -> Iterable[FoundFile]:
-        """The rollouts that were begun in the workspace, and those of all their agents, wherever they work."""
+        """Return the rollouts begun in the workspace, and those of all their agents, in any directory."""
         self._looked_again = self._writers.look()
         present = {found.session: found for found in super().find()}
         for name, found in present.items():
@@ -403,7 +405,7 @@ class CodexReader(FilesReader):
                     self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
-        # That older ones are strange is no news: Codex wrote them so once.
+        # Older files without a usable header are no news: Codex once wrote them so.
         youngest = max(known, default="")
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
@@ -418,14 +420,14 @@ class CodexReader(FilesReader):
         return [self.root, os.fspath(self.home / "archived_sessions")]
 
     def _line(self, thread: str) -> list[str]:
-        """A session and those above it that are known; a circle ends where it closes."""
+        """Return a session and its known ancestors; a cycle ends where it closes."""
         line = [thread]
         while (parent := self._parents.get(line[-1]) or "") in self._parents and parent not in line:
             line.append(parent)
         return line
 
     def runs_of(self, session: Session) -> dict[str, Run]:
-        parts: dict[str, list[Rollout]] = {}  # by session, its rollouts in their order: usually one
+        parts: dict[str, list[Rollout]] = {}
         folds: dict[str, Rollout] = session.folds
         for fold in sorted(folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
@@ -437,14 +439,14 @@ class CodexReader(FilesReader):
                     asked.setdefault(call.child, (part, call))
                 elif call.id in part.news:
                     runs[f"{part.header.thread}:{call.id}"] = _asked_run(part, call, call.id)
-        # Without a rollout: not yet, or never.
+        # Sessions without a rollout: not yet, or never.
         runs |= {child: _asked_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
     def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """One process runs them all: nothing of a session tells how its agents stand."""
+        """Do nothing: one process runs them all, so a session shows nothing about its agents."""
 
     def _run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
@@ -474,22 +476,22 @@ class CodexReader(FilesReader):
 
 
 class Writers:
-    """`thread-writer-locks/<thread>.lock`: locked by flock as long as Codex (0.169 and later) writes a session. A clean
-    end removes the file, a killed one leaves it without its lock."""
+    """`thread-writer-locks/<thread>.lock`: locked by flock while Codex (0.169 and later) writes a session. A clean end
+    removes the file; a killed Codex leaves it unlocked."""
 
     looked_at = 0.0
-    _held: frozenset[int] | None = None  # the inodes of all locked files, None where the system does not tell
+    _held: frozenset[int] | None = None  # the inodes of all locked files, None if the system does not list them
 
     def __init__(self, home: Path):
         self._directory = home / "thread-writer-locks"
 
     def look(self) -> bool:
-        """Look, if it is time to; whether it was."""
+        """Look if it is time to, and return whether it was."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
             return False
         self.looked_at = time.time()
         try:
-            # Linux tells them without touching the files.
+            # Linux lists them without touching the files.
             lines = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
         except OSError:
             self._held = None
@@ -499,11 +501,11 @@ class Writers:
         return True
 
     def is_gone(self, header: Header, updated_at: float) -> bool | None:
-        """Whether the writer of a session, last heard of at `updated_at`, is gone; None where that cannot be told."""
+        """Tell whether the writer of a session, last heard of at `updated_at`, is gone; None if unknown."""
         if header.version < _FIRST_VERSION or self._held is None:
             return None
         try:
-            # The device is not compared: on some file systems the kernel names another one for the lock.
+            # The device is not compared: some file systems report another device for the lock.
             if (self._directory / f"{header.thread}.lock").stat(follow_symlinks=False).st_ino in self._held:
                 return False
         except FileNotFoundError:
@@ -515,7 +517,7 @@ class Writers:
 
 
 def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
-    """The run of a session that has no rollout, or of a call that came to nothing."""
+    """Return the run of a session without a rollout, or of a call without a result."""
     return run_of(
         NO_ACCOUNT,
         asked,
@@ -529,7 +531,7 @@ def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
 
 
 def _short(task_name: str | None) -> str | None:
-    """The last part of a task name; the parts before it are the agents above."""
+    """Return the last part of a task name; the parts before it are the agents above."""
     return (task_name or "").rpartition("/")[2] or None
 
 

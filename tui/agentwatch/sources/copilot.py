@@ -1,6 +1,7 @@
-"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents. An event is
-`{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands work out.
-An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn."""
+"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
+
+An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
+work out. An agent's first round ends by `subagent.completed` or `subagent.failed`, a later one with its turn."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,8 @@ from agentwatch.sources.sessions.store import FilesReader, Session
 
 _SENDER = "agent-"
 _REFUSED = ("denied", "rejected")
-_COPIED = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
-_ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
+_COPIED = "Forked from "  # the beginning of a fork's note about its origin; the forked session has another note
+_ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # added by Copilot after a command's output
 _SHUT = "not over when Copilot was closed"
 
 
@@ -56,7 +57,7 @@ class Agent(Account):
         self.answer = self.last if state is RunState.ENDED else None
 
     def ask(self, data: Fields, at: float) -> None:
-        """It is told something."""
+        """Begin a round with a message to the agent, or add it to the current round."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
         if not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun and self.is_agent:
@@ -70,7 +71,7 @@ class Agent(Account):
         self.go_on(at)
 
     def complete(self, data: Fields, at: float) -> None:
-        """One that idles may be told to be cancelled when Copilot ends."""
+        """Record the end; an idle agent may be reported as cancelled when Copilot ends, which is ignored."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
@@ -84,8 +85,8 @@ class Events:
     not_understood = 0
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool):  # noqa: ARG002
-        self.agents: dict[str, Agent] = {}  # by id; that of the session itself under SESSION
-        self.asked: dict[str, Agent] = {}  # those that did not begin, by the ids of their calls
+        self.agents: dict[str, Agent] = {}  # by id; the session itself is under SESSION
+        self.asked: dict[str, Agent] = {}  # agents that did not begin, by the ids of their calls
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
@@ -100,11 +101,11 @@ class Events:
         is_working = agent.state is RunState.WORKING
         match kind:
             case "session.info" if string(data, "message").startswith(_COPIED):
-                # All before is a copy of what another session holds.
+                # All earlier events are a copy of another session.
                 self.agents.clear()
                 self.asked.clear()
             case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
-                # Nothing says that a program was killed but that another one goes on with its session.
+                # A killed program leaves no record, except that another program resumes its session.
                 reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
                 for one in self.agents.values():
                     if one.state is RunState.WORKING:
@@ -123,7 +124,7 @@ class Events:
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "assistant.turn_start" | "permission.requested":
-                # A permission is asked for before the message that calls the tool.
+                # A permission is requested before the message that calls the tool.
                 agent.go_on(at)
                 agent.calls_tools = True
                 if kind == "permission.requested":
@@ -154,13 +155,13 @@ class Events:
 
 
 def _leave_for(asked: Fields) -> str:
-    """A permission that is asked for, in a few words."""
+    """Return a requested permission in a few words."""
     what = (text(asked, key) for key in ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact"))
     return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """The entries of an event, without the parts that Copilot adds itself."""
+    """Yield the entries of an event, without the parts that Copilot adds itself."""
     at, data = moment(fields) or 0.0, inner(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
@@ -190,7 +191,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 
 
 class CopilotReader(FilesReader):
-    """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
+    """Reads Copilot's store; `home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
     name = "copilot"
     fold = Events
@@ -207,11 +208,11 @@ class CopilotReader(FilesReader):
         return [self.root]
 
     def program_of(self, session: Session) -> Program:
-        """`inuse.<pid>.lock` in its directory: made by a program that opens it, left behind when it is killed."""
+        """Return the program by files `inuse.<pid>.lock`, made by a program and left behind when it is killed."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
-            # Where a process has got its number since, it counts as running.
+            # A lock counts as running if another process has got its number since.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.of(session.id, found)
 

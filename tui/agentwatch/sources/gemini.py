@@ -1,6 +1,7 @@
-"""The reader of Gemini CLI, as 0.61 writes it: a chat for a session, a directory with those of its agents beside it.
-A line is a message `{id, timestamp, type, content, toolCalls?}`, which takes the place of one with the same id once its
-calls are over, or changes the whole (`$set`). That `$rewindTo` takes messages back is left aside."""
+"""The reader of Gemini CLI, as 0.61 writes it: a chat for each session, beside it a directory with its agents' chats.
+
+A line is a message `{id, timestamp, type, content, toolCalls?}`, or changes the whole (`$set`). It replaces an earlier
+message with the same id once its calls are over. `$rewindTo`, which takes messages back, is ignored."""
 
 import json
 import os
@@ -35,12 +36,12 @@ _COMMAND = re.compile(
     r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_STOPPED = "Operation cancelled"  # of a call that Esc has ended; one that was only denied says something else
+_STOPPED = "Operation cancelled"  # in the result of a call that Esc has ended; a denied call has other words
 _ROOT_BYTES = 64 * 1024
 
 
 class Chat(Account):
-    """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
+    """The state of one file after the lines that were folded in; `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
@@ -51,7 +52,7 @@ class Chat(Account):
         if name is not None and at is not None:
             self._message(name, fields, at)
         elif inner(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
-            # It failed, or was stopped, in its answer: its parent is told which.
+            # It failed or was stopped while answering: only its parent is told which.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
@@ -75,14 +76,14 @@ class Chat(Account):
         elif fields.get("type") == "gemini":
             self.go_on(at)
             if not calls and words.strip() and not self.is_agent:
-                # So it looks, too, while its calls are under way: they are written once they are over.
+                # It looks the same while calls are under way, because they are written once they are over.
                 self.end(RunState.ENDED, at)
                 self.answer = self.later(words, at)
             for call in map(mapping, calls):
                 self._called(call, at)
 
     def _called(self, call: Fields, at: float) -> None:
-        """A call that is over."""
+        """Record a call that is over."""
         given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
         ended_at = moment(call) or at
         self.updated_at = max(self.updated_at, ended_at)
@@ -93,7 +94,7 @@ class Chat(Account):
             self.answer = self.later(said, ended_at) if said.strip() else None
         elif call.get("name") == "invoke_agent" and not self.is_agent:
             shown = inner(call, "resultDisplay")
-            # An agent that failed, or ran out of turns, is said to be a success as well.
+            # An agent that failed, or ran out of turns, is reported as a success, too.
             reason = text(shown, "terminateReason") or "GOAL"
             if status != "success" or shown.get("state") == "error":
                 reason = first_line(came)
@@ -106,7 +107,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """The entries of a line, in its order."""
+    """Yield the entries of a line, in its order."""
     at = moment(fields) or 0.0
     words = _words_of(fields)
     match fields.get("type"):
@@ -131,7 +132,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 
 
 def _words_of(fields: Fields) -> str:
-    """The words of a message: one text, or that of its parts."""
+    """Return the words of a message: one text, or the texts of its parts."""
     return text(fields, "content") or "".join(parts_in(fields, "content"))
 
 
@@ -141,7 +142,7 @@ def _came_of(call: Fields) -> str:
 
 
 def _ended(told: str) -> Ended | None:
-    """How a command came out, where this tells of one: only a code that is not 0 is written."""
+    """Return the end of a command if a result reports one; only an exit code other than 0 is written."""
     match = _COMMAND.search(told)
     if match is None:
         return None
@@ -149,7 +150,7 @@ def _ended(told: str) -> Ended | None:
 
 
 def _handed_back(call: Fields) -> str | None:
-    """The text that an agent hands back by this call, or an object with one, or with more; None where it is another."""
+    """Return the text or JSON that an agent hands back by this call; None if the call is another one."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = inner(call, "args")
@@ -162,8 +163,7 @@ def _handed_back(call: Fields) -> str | None:
 
 
 def root_of(project: str) -> str:
-    """The real path of the working directory that a project names. Raises OSError where it cannot be read, or names no
-    path."""
+    """Return the real path of a project's working directory; raise OSError if it is unreadable or no path."""
     named = read_small(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
         raise OSError(f"{project} names no path")
@@ -171,7 +171,8 @@ def root_of(project: str) -> str:
 
 
 class GeminiReader(AgentsReader):
-    """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
+    """Reads Gemini CLI's store; `home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the
+    foreground."""
 
     name = "gemini"
     entries = staticmethod(entries)
@@ -192,15 +193,15 @@ class GeminiReader(AgentsReader):
         return found
 
     def mark(self, fields: Fields) -> str | None:
-        """Of a message as it is now: it is written again with its calls."""
+        """Return a mark that differs when a message is written again with its calls."""
         return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
     def key_of(self, session: Session, agent: str, bond: Bond) -> str:
-        """Its call is written once it is over."""
+        """Return the key of a run; an agent's call is written only once it is over, so it cannot be the key."""
         return f"{session.id}/{agent}" if agent == bond.claim else agent
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
-        """By what it has handed back, then by what its parent was told."""
+        """Return the standing by what the agent handed back, else by what its parent was told."""
         if account.state is not RunState.ENDED and bond.heard:
             return bond.heard[-1]
         if account.state is RunState.WORKING and bond.asker.prompted_at > account.prompted_at:
@@ -208,7 +209,7 @@ class GeminiReader(AgentsReader):
         return account
 
     def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """A session that waits for its agents says nothing of that."""
+        """Let a session work while its agents do, because its chat does not show that it waits."""
         own = runs.get(session.id)
         if own and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
             runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)

@@ -1,6 +1,7 @@
-"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs. The database is
-looked at when `stat` says that it was written, each time in a connection of its own. A session of which anything has
-changed is read again, from the tables that hold what is now, with its rounds and its task calls."""
+"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
+
+The database is read when `stat` shows a write, each time in a connection of its own. A session with any change is read
+again, from the tables that hold the current state, with its rounds and its task calls."""
 
 import errno
 import fcntl
@@ -32,13 +33,13 @@ from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
 LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
-_LATEST = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
+_LATEST = 1 << 43  # milliseconds, in the year 2248: no program has written a later time
 
 _LOCKED_SECONDS = 0.1
 _LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
-# Asks for the locks of all processes, this one included. Only Linux has it.
+_USERS_LOCK = 128  # byte of `-shm` that every user of the database locks: UNIX_SHM_DMS
+# Asks for the locks of all processes, including this one; Linux only.
 _ASK_FOR_LOCK = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
@@ -46,7 +47,7 @@ Signature = tuple[Fingerprint | None, ...]
 
 
 class SessionRow(NamedTuple):
-    """A session. Times are in epoch seconds; `mark` changes with whatever belongs to it."""
+    """A session; times are in epoch seconds, and `mark` changes with everything that belongs to it."""
 
     id: str
     parent_id: str | None
@@ -56,8 +57,8 @@ class SessionRow(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A message, or a part of `message_id`, which is "" for a message. Times are in epoch seconds, 0 for none. `data`
-    is empty where it is no JSON object or too large; `row` rises in the order in which they were first written."""
+    """A message, or a part of the message `message_id` ("" for a message); times are in epoch seconds, 0 for none.
+    `data` is empty if it is no JSON object or too large; `row` rises in the order of first writing."""
 
     id: str
     message_id: str
@@ -70,24 +71,24 @@ class Record(NamedTuple):
 class ForeignDatabase:
     """A database of another program."""
 
-    _shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
+    _shared: int | None = None  # of `-shm`; closing it would drop this process's locks on it
 
     def __init__(self, path: Path):
         self._given = path
 
     @property
     def _path(self) -> str:
-        """Where a link leads: its program finds the log there."""
+        """The target of a link: its program keeps the log beside it."""
         return os.path.realpath(self._given)
 
     def signature(self) -> Signature:
-        """Of the database, its log and its journal; None for each that is not there. It changes with each write, unless
-        it comes in the same tick of the clock as another."""
+        """Return the stamps of the database, its log and its journal; None for each that is missing. They change with
+        each write, except with a second one in the same tick of the clock."""
         return tuple(_stamp(self._path + suffix) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
-        """One consistent look, which any thread may have. Raises OSError and sqlite3.Error."""
+        """Yield a connection with one consistent view, in any thread; raise OSError or sqlite3.Error."""
         path, before = self._path, self.signature()
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             raise OSError("it is no regular file")
@@ -109,13 +110,13 @@ class ForeignDatabase:
             raise OSError("it changed while it was read")
 
     def has_users(self) -> bool | None:
-        """Whether some process has the database open; None where that cannot be told."""
+        """Tell whether some process has the database open; None if unknown."""
         path = self._path
         try:
             if _ASK_FOR_LOCK is None:
                 return None
             if not os.path.exists(f"{path}-shm"):
-                # The last one who closes it removes what belongs to the log; a file without one says nothing.
+                # The last user removes the log's files when closing it; a database without a log shows nothing.
                 with open(path, "rb") as file:  # noqa: PTH123
                     return False if file.read(19)[18:] == b"\2" else None
             if self._shared is None or not os.path.samestat(os.fstat(self._shared), os.stat(f"{path}-shm")):  # noqa: PTH116
@@ -135,13 +136,13 @@ class ForeignDatabase:
 
 
 def directories_in(connection: sqlite3.Connection) -> list[tuple[str, float]]:
-    """In which directories sessions work, and when one of each was last alive."""
+    """Return the directories of sessions, and the last sign of life in each."""
     rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY directory")
     return [(place, seconds(at)) for place, at in rows if isinstance(place, str)]
 
 
 def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
-    """The sessions of some directories, and their children wherever those work, in the order in which they began."""
+    """Return the sessions of some directories, and their children in any directory, in order of their beginning."""
     ours = [place for place, _ in directories_in(connection) if is_ours(place)]
     is_numbered = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event_sequence'").fetchone()
     mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if is_numbered else "NULL"
@@ -161,7 +162,7 @@ def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) 
 
 
 def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """The messages of a session, and its parts, each ordered by their ids, which is by time."""
+    """Return the messages of a session, and its parts, each ordered by their ids, and thus by time."""
 
     def read(table: str, above: str) -> list[Record]:
         rows = connection.execute(
@@ -178,7 +179,7 @@ def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Recor
 
 
 def seconds(value: object) -> float:
-    """A time in milliseconds as one in seconds; 0 where there is none in our centuries."""
+    """Return a time in milliseconds as seconds; 0 if it is not in our centuries."""
     return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
@@ -191,12 +192,12 @@ def _stamp(path: str) -> Fingerprint | None:
 
 
 _RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
-_BUSY_SECONDS = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
+_BUSY_SECONDS = 5.0  # a locked or otherwise unreadable database is reported only after so long
 _CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
 _LEFT_BEHIND = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
-_SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
-# Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin.
+_PATIENCE = 3.0  # seconds after which a call without any sign of work probably waits for a permission
+_SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of a child's title
+# Tools that show their work within a second: a silent one has not been allowed to begin.
 _AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 _OVER = ("completed", "error")
 _CONTINUED = ("tool-calls", "unknown")
@@ -206,40 +207,40 @@ _FRAME = re.compile(
     re.DOTALL,
 )
 _RULE = "The user has specified a rule"
-_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
+_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # errors of calls that nobody allowed
 _FEEDBACK = " with the following feedback: "
 _LONGEST = 2_000
 
 
 class OpenCodeReader(StoreReader):
-    """Implements SessionReader. `name` tells databases apart."""
+    """Implements SessionReader; `name` distinguishes databases."""
 
     _seen: Signature | None = None
     _seen_at = 0.0
     _refusal = ""
-    _read_at = float("-inf")  # when it could be read, on the monotonic clock
+    _read_at = float("-inf")  # the last successful look, on the monotonic clock
 
     def __init__(self, workspace: Path, database: Path, name: str = "opencode"):
         super().__init__()
         self.name = name
-        self.progress = Progress(0, 0)  # in bytes of the database, none of them before all sessions were read
+        self.progress = Progress(0, 0)  # in bytes of the database; none are done before all sessions were read
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
-        self._rows: dict[str, SessionRow] = {}  # the sessions that there are, as of the last look
-        self._sessions: dict[str, Session] = {}  # as far as they are read, which may be as of a row before
+        self._rows: dict[str, SessionRow] = {}  # the sessions that exist, as of the last look
+        self._sessions: dict[str, Session] = {}  # the sessions read so far, perhaps as of an earlier row
         self._runs: dict[str, Run] = {}
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
-        """The reason why sessions cannot be read."""
+        """The reason why sessions cannot be read, or None."""
         name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
         return f"{name} has {several(unread, 'record')} that cannot be read." if unread else None
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """The runs that have changed. Something is read, however short the time."""
+        """Return the runs that have changed; something is read, however short the time."""
         signature = self._database.signature()
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
@@ -250,7 +251,7 @@ class OpenCodeReader(StoreReader):
         if is_news or any(session.waits for session in self._sessions.values()):
             self._runs = self._fold_runs()
         runs = dict(self._runs)
-        # Of a session that has just ended its turn, too, somebody may still sit at it.
+        # Somebody may still use a session that has just ended its turn.
         just = time.time() - IDLE
         still_open = [
             key
@@ -259,7 +260,7 @@ class OpenCodeReader(StoreReader):
             or (run.state is RunState.ENDED and run.parent_session is None and run.updated_at > just)
         ]
         if still_open and self._database.has_users() is False:
-            # A program that has ended writes nothing any more, and nobody can answer what it asks.
+            # After its program has ended, nothing more is written, and nobody can answer its question.
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}
         return self.give(runs)
 
@@ -267,14 +268,14 @@ class OpenCodeReader(StoreReader):
         return [str(self._path)] if is_there(self._path) else []
 
     def transcript(self, run: Run) -> RunTranscript:
-        """The parts of a session."""
+        """Return the parts of a session."""
         return PartsTranscript(run.session_id, self._path, self._database)
 
     def close(self) -> None:
         self._database.close()
 
     def _look(self, signature: Signature, end: float) -> None:
-        """Read what has changed, the youngest sessions first, until a time."""
+        """Read the changed sessions, the youngest first, until a time."""
         read, is_behind = dict[str, Session](), False
         try:
             with self._database.look() as connection:
@@ -298,7 +299,7 @@ class OpenCodeReader(StoreReader):
         self.progress = Progress(0 if is_behind else size, size)
 
     def _fold_runs(self) -> dict[str, Run]:
-        """The runs of all sessions, and of their calls that have no session, by key."""
+        """Return the runs of all sessions, and of their calls without a session, by key."""
         runs: dict[str, Run] = {}
         for name, row in self._rows.items():
             above = row.parent_id or ""
@@ -318,7 +319,7 @@ class OpenCodeReader(StoreReader):
                 agent=session.agent,
             )
             for task in session.tasks.values():
-                # A call that is open may still get a session.
+                # An open call may still get a session.
                 told = session.news.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if told and task.child not in self._rows:
                     runs[task.id] = run_of(
@@ -337,8 +338,8 @@ class Session(Account):
     """The fold of all records of a session, as of one version of its row."""
 
     agent: str | None = None
-    last_answer = ""  # the message that it wrote last: its calls may be open, but none of an earlier one
-    unread = 0  # records that cannot be read
+    last_answer = ""  # the last message that it wrote: its calls may be open, but none of an earlier message
+    unread = 0  # unreadable records
     uses_tools = False  # there is a call in its last answer
 
     def __init__(
@@ -347,8 +348,8 @@ class Session(Account):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, AgentCall] = {}  # the last call for each child, or by their own ids those without one
-        self.waits: list[tuple[float, str]] = []  # since when, and for what, if nothing comes of its open calls
+        self.tasks: dict[str, AgentCall] = {}  # by child the last call for it; calls without a child by their own ids
+        self.waits: list[tuple[float, str]] = []  # (since when, for what) it waits, if its open calls have no result
         self._fold(*records)
 
     @property
@@ -361,7 +362,7 @@ class Session(Account):
         for part in parts:
             inside[part.message_id].append(part)
         summaries = [message for message in messages if message.data.get("summary") is True]
-        # Neither what shortens the conversation nor the request for it is a part of it.
+        # A summary and the request for it are no part of the conversation.
         aside = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
         for message in sorted(messages, key=lambda one: (_when(one.data, "created") or one.created, one.id)):
             at = _when(message.data, "created") or message.created
@@ -384,11 +385,11 @@ class Session(Account):
 
     def _asked(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
-        # Words that a human adds in a session of his own are not read.
+        # Further words of a human in a session of their own are not read.
         asked = prompt if self.is_agent else None
         asker = StartedBy.PARENT if asked else StartedBy.PROGRAM
         if self.begun and self.begun.prompt is None and self.state in OPEN:
-            # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
+            # Nobody asked for this round and it has no result: it may come from unreadable records.
             self.begun = Turn(at, asked, asker)
         else:
             self.begin_round(at, asked, asker)
@@ -414,11 +415,11 @@ class Session(Account):
         elif completed and finish is not None and finish not in _CONTINUED:
             self.state = RunState.ENDED
             if words:
-                # The last text is what the program hands to the parent.
+                # The program hands the last text to the parent.
                 self.answer = self.later(words[-1], completed)
 
     def _part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
-        """Fold in a part; the texts in it that a person or a model wrote."""
+        """Fold in a part; return its texts that a person or a model wrote."""
         data, told = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
         for entry in told:
@@ -428,7 +429,7 @@ class Session(Account):
             self.uses_tools = True
             self._tool(part, message_id, *told)
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
-            # The program tells of the end of a child in the background.
+            # The program reports the end of a child in the background.
             is_error = frame["state"] == "error"
             self.news[frame["id"]] = _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
         return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
@@ -462,14 +463,14 @@ class Session(Account):
 
 
 def _standing(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> Standing:
-    """How a session stands: by its own last message, and where this does not tell, by what its parent was told."""
+    """Return a session's standing by its own last message, or, if that is not enough, by reports to its parent."""
     own = Standing(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
-    # That of a call in the background is told by the program later.
+    # The program reports the end of a call in the background later.
     told = parent.news.get(call.id) or parent.news.get(session.row.id)
     if told and session.begun and (told.ended_at or 0.0) < session.begun.began_at:
-        # That was for an earlier round.
+        # The report was about an earlier round.
         told = None
     if told is None and own.state is RunState.ENDED:
         # A model that says "stop" beside a call is asked again.
@@ -487,15 +488,15 @@ def _failed(error: str, at: float) -> Standing:
 
 
 def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool:
-    """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
+    """Tell whether nobody waits for a call's answer any more: its program was killed and its parent went on."""
     is_over = (above is not None and above.state not in OPEN) or call.waits_in != parent.last_answer
     return bool(call.waits_in) and is_over
 
 
 def _permit(call: Entry, result: Entry, told: Fields) -> Permit:
-    """The result of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
+    """Return the permit of a finished call; OpenCode does not record whether anybody was asked, and Kilo not where."""
     is_refused = result.refused or told.get("dismissed") is True
-    # One that began and failed, or was stopped while it waited, does not say.
+    # A call that began and failed, or was stopped while waiting, does not show it.
     allowed = None if result.ended is None and not is_refused else not is_refused
     is_rule = result.text.startswith(_RULE) or text(inner(told, "approval"), "source") not in (None, "manual")
     words = result.text.partition(_FEEDBACK)[2][:_LONGEST] if result.refused else ""
@@ -504,10 +505,10 @@ def _permit(call: Entry, result: Entry, told: Fields) -> Permit:
 
 
 def _waits(tool: str, given: Fields, told: Fields) -> str:
-    """The reason why a running call waits if nothing comes of it, "" where it may just be working."""
+    """Return what a running call without a result waits for, "" if it may just be working."""
     if tool == "question":
         return question_in(given)
-    # Kilo writes the approval into the metadata, and the shell its output, as soon as either may begin.
+    # As soon as it may begin, Kilo writes the approval into the metadata, and the shell its output.
     if told or tool not in (*_AT_ONCE, "task"):
         return ""
     what = "" if tool == "task" else about(tool, given)
@@ -519,14 +520,14 @@ def _when(fields: Fields, key: str) -> float:
 
 
 def _error_in(data: Fields) -> str:
-    """Why a message failed, in the program's words; "" where it did not."""
+    """Return why a message failed, in the program's words; "" if it did not."""
     error = inner(data, "error")
     words = text(inner(error, "data"), "message") or text(error, "name")
     return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """The entries of a part, in their order; of a call, its result as well. `at` is when the part was made, in epoch
+    """Yield the entries of a part in order, for a call also its result. `at` is when the part was made, in epoch
     seconds. `is_asked`: the message is a human's, or the parent's."""
     words = string(part, "text")
     match part.get("type"):
@@ -557,7 +558,7 @@ def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
 
 
 class PartsTranscript(WholeTranscript):
-    """The parts of a session as they are now, in the order in which they were first written."""
+    """The current parts of a session, in the order of first writing."""
 
     def __init__(self, session: str, path: Path, database: ForeignDatabase):
         super().__init__(path)

@@ -1,4 +1,4 @@
-"""A recording played again: a source that emits its observations at their times, long waits shortened."""
+"""A recording played again: a source that emits its events at their times, with long waits shortened."""
 
 import time
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from agentwatch.background import Background
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Noted, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
-IDLE_SECONDS = 2.0  # The longest wait for the next observation, at speed 1
+IDLE_SECONDS = 2.0  # the longest wait for the next event, at speed 1
 
 PLAYED = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
 SLOWEST = 1 / 8
@@ -22,7 +22,7 @@ REPLAY = Health("replay", "A recording is played, nothing is watched")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a playback is: after the observation `number` of `count`, at a recorded time in seconds since the epoch."""
+    """The position of a playback: after event `number` of `count`, at a recorded time in epoch seconds."""
 
     number: int
     count: int
@@ -32,7 +32,7 @@ class Position:
 
 
 class Playback(Background[Batch], Source):
-    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError without any."""
+    """Plays events in their order, from its start; any thread may call it. Raises ValueError if there are none."""
 
     thread_name = "agentwatch-playback"
 
@@ -53,10 +53,10 @@ class Playback(Background[Batch], Source):
         self._events = tuple(one for one in events if isinstance(one, PLAYED))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
-        # A file may be found that was written long before the one found last: time stands still meanwhile.
+        # A file may be found that was written long before the last one: the clock stands still then.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
-        # When each event is due, in seconds from the first one at speed 1.
+        # The due time of each event, in seconds from the first one at speed 1.
         self._due = list(accumulate(waits, initial=0.0))
         self._text_of = text_of
         self._monotonic = monotonic
@@ -79,20 +79,20 @@ class Playback(Background[Batch], Source):
     # The operator
 
     def clock(self) -> float:
-        """The recorded time, in seconds since the epoch: it goes on while the recording plays, as fast as it plays."""
+        """Return the recorded time in epoch seconds; it passes while the recording plays, at the same speed."""
         return self.position.at
 
     @property
     def place(self) -> Health:
-        """How the source stands where the operator went last: so it is told with what was observed up to there."""
+        """The health of the source, different after each move of the operator, so that the next batch is emitted."""
         return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
 
     @property
     def position(self) -> Position:
-        """Where the playback is now."""
+        """The current position of the playback."""
         with self._news:
             self._advance()
-            # Behind a shortened wait the recorded time jumps.
+            # After a shortened wait the recorded time jumps.
             at = self._times[self._number - 1] + max(self._played - self._due[self._number - 1], 0.0)
             at = min(at, self._times[min(self._number, len(self._times) - 1)])
             return Position(self._number, len(self._events), at, self._speed, self._playing)
@@ -105,7 +105,7 @@ class Playback(Background[Batch], Source):
             self._playing = not self._playing
 
     def step(self, by: int) -> None:
-        """Pause, and go on (`by` is positive) or back by so many observations."""
+        """Pause, and move by a number of events, back if negative."""
         with self._moving():
             self._playing = False
             self._go(self._number + by)
@@ -122,7 +122,7 @@ class Playback(Background[Batch], Source):
 
     @contextmanager
     def _moving(self) -> Iterator[None]:
-        """Hold the lock, with the position as of now, and tell the thread of what has changed."""
+        """Hold the lock at the current position, and wake the thread afterwards."""
         with self._news:
             self._advance()
             yield
@@ -131,7 +131,7 @@ class Playback(Background[Batch], Source):
     # With the lock held
 
     def _advance(self) -> None:
-        """Bring the position up to now."""
+        """Bring the position up to date."""
         now = self._monotonic()
         passed, self._since = now - self._since, now
         if self._playing:

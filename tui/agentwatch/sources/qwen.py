@@ -1,6 +1,7 @@
 """The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
-A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. How an agent
-stands is in its description at once, while its parent hears of it when all agents of its message have ended."""
+
+A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. The state of
+an agent is in its description at once, but its parent is told only when all agents of its message have ended."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,8 @@ _COMMAND = re.compile(
 _REFUSED = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
-)  # how the results of calls begin that nobody allowed, whatever their status
-_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
+)  # the beginnings of results of calls that nobody allowed, whatever their status
+_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # a call that had begun
 
 
 class Chat(Account):
@@ -54,7 +55,7 @@ class Chat(Account):
             case "assistant":
                 self._answered(fields, told, at)
             case "system":
-                # Nothing else tells that a signal broke it off.
+                # Nothing else records that a signal interrupted the call.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._break_off(string(event, "call_id"), at, "")
@@ -99,13 +100,13 @@ class Chat(Account):
         if call and status == "background":
             call.background = True
         elif call and entry.call not in self.news:
-            # An agent that is broken off in a streamed answer calls that a failure.
+            # An agent that was interrupted while answering reports that as a failure.
             status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
             said = entry.text if status == "completed" and entry.text.strip() else None
             self.tell(call.id, status, first_line(entry.text), said, entry.at)
 
     def _break_off(self, name: str, at: float, words: str) -> None:
-        """A human, or a signal, has ended the turn inside a call."""
+        """Record that a human, or a signal, has ended the turn inside a call."""
         if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
@@ -113,7 +114,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """The entries of a record, in its order."""
+    """Yield the entries of a record, in its order."""
     at = moment(fields) or 0.0
     match fields.get("type"):
         case "user" if words := words_of(fields):
@@ -142,7 +143,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 
 
 def words_of(fields: Fields) -> str:
-    """The words of a message, without thoughts."""
+    """Return the words of a message, without thoughts."""
     parts = (part for part in _parts_of(fields) if part.get("thought") is not True)
     return "\n".join(words for part in parts if (words := text(part, "text")))
 
@@ -152,7 +153,8 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
 
 
 class QwenReader(AgentsReader):
-    """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
+    """Reads Qwen Code's store; `home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is
+    `agent-<id>.meta.json`."""
 
     name = "qwen-code"
     entries = staticmethod(entries)
@@ -164,7 +166,7 @@ class QwenReader(AgentsReader):
     directories = r"chats|subagents(?:/[^/]+)?"
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
-        """By the description first, then by what the parent was told, then by the chat."""
+        """Return the standing by the description, else by the parent's information, else by the chat."""
         heard = bond.heard
         told = heard[-1] if heard else Standing(account.state)
         written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
@@ -180,6 +182,6 @@ class QwenReader(AgentsReader):
             return Standing(RunState.WORKING)
         else:
             return account
-        # The parent's copy has lost its last line break.
+        # The parent's copy lacks its last line break.
         ended_at = written or told.ended_at or account.ended_at or account.updated_at
         return Standing(state, reason, account.said or told.said, ended_at)

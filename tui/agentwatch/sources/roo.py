@@ -1,8 +1,9 @@
-"""The reader of Roo Code, the extensions that were made of it, and their command lines, taken from public sources and
-files, not from running them. `tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut,
-workspace, mode?, status}, `ui_messages.json` beside it a list of {ts, type: ask | say, ask?, say?, text?, partial?}:
-the first is the prompt, a `newTask` is handed on, a `completion_result` handed back. Times are in milliseconds. Both
-are replaced, and read again, as a whole."""
+"""The reader of Roo Code, its derived extensions, and their command lines, based on public sources and files, untested.
+
+`tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status},
+`ui_messages.json` beside it a list of {ts, type: ask | say, ask?, say?, text?, partial?}: the first is the prompt, a
+`newTask` hands on work, a `completion_result` hands it back. Times are in milliseconds. Both files are replaced, and
+read again, as a whole."""
 
 import errno
 import os
@@ -27,7 +28,7 @@ _ITEM = "history_item.json"
 _MESSAGES = "ui_messages.json"
 _LONGEST = 500
 
-_CANCELED = "user_cancelled"  # why a request to the model was broken off, in the extension's word
+_CANCELED = "user_cancelled"  # the extension's reason for an interrupted request to the model
 _STATES = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
@@ -52,12 +53,12 @@ _SAID = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
+_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # tools without an object of their own
 
 
 class _Task(NamedTuple):
-    """A directory as it was read: its run, None where it is of another workspace or has no item, and why it, or what is
-    in it, cannot be read."""
+    """The last reading of a task's directory: its run, and the reason if the directory or a file in it is unreadable.
+    `run` is None for a task of another workspace or without an item."""
 
     stamps: tuple[Fingerprint | None, ...] = ()
     run: Run | None = None
@@ -65,7 +66,7 @@ class _Task(NamedTuple):
 
 
 class RooReader(StoreReader):
-    """Implements SessionReader. `storage` is a directory with `tasks/` in it; without one all editors are looked at."""
+    """Implements SessionReader; `storage` is a directory with `tasks/`, None for those of all editors."""
 
     name = "roo"
     progress = Progress(0, 0)
@@ -76,7 +77,7 @@ class RooReader(StoreReader):
         self._storage = storage
         self._storages: list[Path] = []
         self._tasks: dict[Path, _Task] = {}
-        self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
+        self._refused: dict[Path, str] = {}  # unreadable storages, and the reasons
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
@@ -85,7 +86,7 @@ class RooReader(StoreReader):
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
-        """The tasks that have changed."""
+        """Return the tasks that have changed."""
         self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
         self._refused = {}
         paths = [path for storage in self._storages for path in self._paths(storage / "tasks")]
@@ -94,7 +95,7 @@ class RooReader(StoreReader):
         return self.give({run.session_id: run for run in runs if run})
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """The messages of a task."""
+        """Return the messages of a task."""
         path = Path(run.place)
         return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 
@@ -102,7 +103,7 @@ class RooReader(StoreReader):
         return [*map(str, self._storages)]
 
     def _paths(self, place: Path) -> list[Path]:
-        """The directories of tasks, those begun last first: their names rise with time."""
+        """Return the directories of tasks, the latest first: their names rise with time."""
         try:
             with os.scandir(place) as found:
                 paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -114,7 +115,7 @@ class RooReader(StoreReader):
             return [path for path in self._tasks if path.parent == place]
 
     def _read(self, path: Path, before: _Task) -> _Task:
-        """Half a file, in an editor that does not replace it at once, changes nothing."""
+        """Read a task; a half-written file, from an editor that does not replace it at once, changes nothing."""
         stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
@@ -133,13 +134,13 @@ class RooReader(StoreReader):
 
 
 class MessagesTranscript(WholeTranscript):
-    """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
+    """The messages of a task, in a file that is replaced as a whole; half of it is not yet valid."""
 
     def stamp(self) -> object:
         return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Its store does not say how a command came out."""
+        """Raise OSError: the store does not record how commands ended."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:
@@ -147,7 +148,7 @@ class MessagesTranscript(WholeTranscript):
 
 
 def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
-    """The run of a task, out of its history item and a document with its messages, which may be anything."""
+    """Return the run of a task, from its history item and any document with its messages."""
     messages, task = _messages_in(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
@@ -158,12 +159,12 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
     task.touch(at)
     task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
-    # A task that was not handed on may have no status: what it said last tells how it is.
+    # A task that was not handed on may have no status: then its last message shows its state.
     state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
     if state is RunState.WORKING and task.reason and status != "delegated":
         state = RunState.CANCELED
     if is_over and state is not RunState.ENDED:
-        # A result that was not accepted.
+        # The result was not accepted.
         task.begin_round(task.ended_at or at)
     reason = task.reason or status or "" if state is RunState.CANCELED else ""
     run = run_of(
@@ -181,7 +182,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 
 def _add(task: Account, message: Fields) -> None:
-    """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
+    """Fold in a message; a request to the model that a human interrupted is the reason until the next request."""
     at, say, words = _moment(message), message.get("say"), string(message, "text")
     inside = object_in(words)
     if task.begun is None:
@@ -201,7 +202,7 @@ def _add(task: Account, message: Fields) -> None:
 
 
 def _waits(last: Fields) -> str:
-    """The thing that a task needs from a human by its last message, "" for nothing."""
+    """Return in words what a task needs from a human, by its last message; "" for nothing."""
     what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
@@ -211,7 +212,7 @@ def _waits(last: Fields) -> str:
 
 
 def _messages_in(value: object) -> list[Fields]:
-    """The list of messages in a document."""
+    """Return the list of messages in a document."""
     return [mapping(message) for message in value] if isinstance(value, list) else []
 
 
@@ -220,8 +221,8 @@ def _moment(fields: Fields) -> float:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """(number of the message, what it says) of those that say something. A call is over once something follows it. The
-    store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it."""
+    """Yield (number of a message, its entries); a call is over once another message follows it. The store has results
+    only of commands and MCP servers, and does not record whether a human refused a call."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]

@@ -1,7 +1,7 @@
-"""The work trees of a git repository, read without running git, which runs programs that its configuration names.
+"""The work trees of a git repository, read without running git, because git runs programs that its configuration names.
 
-Each has a `.git` file that names its directory in the repository's `.git/worktrees`, and a file there names it back.
-Only where both say so is it one: what a foreign file claims alone leads nowhere.
+Each work tree has a `.git` file that names its directory in the repository's `.git/worktrees`, and a file there names
+the work tree. Only if both agree does it count: a foreign file alone leads nowhere.
 """
 
 import os
@@ -11,16 +11,16 @@ from pathlib import Path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SMALL = 64 * 1024
-_MOST = 200  # Work trees of one repository that are looked at
+_MOST = 200  # work trees of one repository that are looked at
 
 
 class NoRepositoryError(Exception):
-    """There is no repository that can be asked, and why, in words."""
+    """There is no readable repository; the message is the reason."""
 
 
 def git_directories(top: str) -> tuple[str, str]:
-    """The git directory of a work tree, and the one that it shares with others, as real paths like its own. Raises
-    FileNotFoundError where there is no `.git`, NoRepositoryError."""
+    """Return a work tree's git directory and the shared one, as real paths. Raise FileNotFoundError if there is no
+    `.git`, NoRepositoryError if it cannot be followed."""
     mark = f"{top.rstrip('/')}/.git"
     if not os.path.lexists(mark):
         raise FileNotFoundError(mark)
@@ -28,7 +28,7 @@ def git_directories(top: str) -> tuple[str, str]:
         return mark, mark
     kind, _, target = (git_text(top, ".git") or "").partition(":")
     git = _resolve(top, target)
-    # A linked work tree knows its work tree; anything else is a file that points wherever its writer liked.
+    # A linked work tree is named back; any other file may point wherever its writer liked.
     back, shared = git_text(git, "gitdir"), git_text(git, "commondir")
     if kind != "gitdir" or back is None or shared is None or _resolve(git, back) != mark:
         raise NoRepositoryError(".git is no git directory of its own, nor the file of a work tree: it is not followed")
@@ -36,7 +36,7 @@ def git_directories(top: str) -> tuple[str, str]:
 
 
 def git_text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
-    """The text of a small file of git's, None where there is none that may be read."""
+    """Return the text of a small file of git's, None if it is missing or may not be read."""
     try:
         text = read_file(directory, name, max_bytes).text
     except (FileRefusedError, FileNotFoundError):
@@ -45,7 +45,7 @@ def git_text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
 
 
 def worktrees_of(workspace: str) -> dict[str, str]:
-    """The other work trees of the repository of which the workspace is one, each with its git directory; real paths."""
+    """Return the other work trees of the workspace's repository, with their git directories; all are real paths."""
     known: dict[str, str] = {}
     with suppress(OSError, NoRepositoryError):
         common = git_directories(workspace)[1]
@@ -61,29 +61,28 @@ def worktrees_of(workspace: str) -> dict[str, str]:
 
 
 def used_worktrees(workspace: Path) -> list[Path]:
-    """The other work trees, without those that git is still making: what it checks out there is not told from an
-    agent's work then."""
+    """Return the other work trees, without those still being checked out, which would look like agents' work."""
     others = worktrees_of(str(workspace)).items()
     return [Path(top) for top, own in others if not (git_text(own, "locked") or "").startswith("initializing")]
 
 
 def made_at(workspace: str) -> float | None:
-    """When a linked work tree, a real path, was made, in epoch seconds; None for any other place. Files that git
+    """Return when a linked work tree (a real path) was made, in epoch seconds; None for any other place. Files that git
     checked out there are no work of its agents."""
     with suppress(OSError, NoRepositoryError):
         git, common = git_directories(workspace)
-        # Written once, also where the work tree is moved.
+        # Written once, even if the work tree is moved.
         return None if git == common else os.lstat(f"{git}/commondir").st_mtime
     return None
 
 
 def is_another(workspace: str, directory: str) -> bool:
-    """Whether a directory is another work tree of the repository of which the workspace is one. Both are real paths."""
+    """Tell whether a directory is another work tree of the workspace's repository; both are real paths."""
     return os.path.isfile(f"{directory}/.git") and directory in worktrees_of(workspace)
 
 
 def lies_in_another(workspace: str, directory: str) -> bool:
-    """Whether a directory of the workspace, a real path, lies in another work tree of its repository."""
+    """Tell whether a directory (a real path) in the workspace lies in another work tree of its repository."""
     below = (place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/"))
     return any(f"{directory}/".startswith(f"{place}/") for place in below)
 

@@ -1,5 +1,4 @@
-"""Claude Code: its name, and the payloads that it gives to a hook on its standard input, as a small typed value. Its
-sessions are read by `claude_code_reader`."""
+"""Claude Code: its name, and its hooks' payloads as a small typed value; `claude_code_reader` reads its sessions."""
 
 import json
 from typing import NamedTuple
@@ -14,9 +13,9 @@ ASKS = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):
-    """One call of a hook, None for what it does not say. Every text is foreign and unsanitised. `agent_id` is None for
-    the session's own agent. `last_message` is whole, while the transcript may still lack its last lines.
-    `stop_hook_active`: a stop was already blocked. `given` and `answered` are what a tool was used with and came to."""
+    """One call of a hook; a field is None if missing, and every text is foreign and unsanitised. `agent_id` is None for
+    the session's own agent. `last_message` is complete, while the transcript may still lack its last lines.
+    `stop_hook_active`: a stop was already blocked. `given` and `answered` are a tool's arguments and result."""
 
     event: str
     session_id: str
@@ -34,7 +33,7 @@ class HookCall(NamedTuple):
 
 
 def read_hook_call(payload: bytes | str) -> HookCall | None:
-    """None for what is no payload of a hook. Never raises, never looks at a file."""
+    """Return the call in a hook's payload, None if it is malformed; never raise, and read no file."""
     if len(payload) > _MAX_BYTES:
         return None
     try:

@@ -1,5 +1,6 @@
-"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
-that it waits, and not which agent asks: where that cannot be told, the session does."""
+"""The reader of Claude Code: the places of its files, the links between agents, and the runs of one session.
+
+The program records that it waits, but not which agent asks: if that cannot be found out, the session asks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, Bond, Standing
 from agentwatch.sources.sessions.store import AgentsReader, Session
 
-_SLACK = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
+_SLACK = 2.0  # seconds from a use of a tool to the question: more if hooks or a classifier judge first
 _WAITS = {
     "permission prompt": "a permission",
     "worker request": "a permission",
@@ -23,12 +24,12 @@ _WAITS = {
 
 
 class ClaudeCodeReader(AgentsReader):
-    """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
+    """Reads Claude Code's store; `home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
     entries = staticmethod(entries)
     fold = Transcript
-    # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
+    # Older programs put agents among the sessions. The program runs the two excluded kinds for itself.
     files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)\.(?:jsonl|meta\.json)"
@@ -41,12 +42,12 @@ class ClaudeCodeReader(AgentsReader):
         self.processes = Processes(home / "sessions", wait_in)
 
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
-        """By its own transcript first, then by what its parents heard."""
+        """Return the standing by the agent's own transcript, else by what its parents heard."""
         told = bond.heard
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:
-            # An unreadable answer may say that it failed, so it is not said to be over.
+            # An unreadable answer may report a failure, so the agent does not count as ended.
             copies = [one for one in told if one.said]
             return copies[-1]._replace(ended_at=account.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
         if not told:
@@ -55,8 +56,8 @@ class ClaudeCodeReader(AgentsReader):
         return told[-1]._replace(said=last or told[-1].said)
 
     def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """One of its agents waits for a human, or it itself where that cannot be told: the program does not say it. A
-        use that came long before it began to wait is at work, unless there is no other."""
+        """Set which agent waits for a human, or the session if that is unknown: the program does not record it. A use
+        that came long before the wait began is at work, unless there is no other."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
@@ -72,16 +73,16 @@ class ClaudeCodeReader(AgentsReader):
         elif chosen:
             what = f"{wait.what}; which of its agents asks is not known"
         if key in runs:
-            # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
+            # A session waits for an answer to its agents' question even after its own turn.
             runs[key] = replace(
                 runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
             )
 
 
 def wait_in(process: Fields) -> Wait | None:
-    """The wait that `sessions/<pid>.json` names."""
+    """Return the wait in `sessions/<pid>.json`, or None."""
     what = string(process, "waitingFor")
-    # Somebody who sits there has opened a dialog; no work waits for it.
+    # Somebody at the terminal has opened a dialog; no work waits for it.
     if process.get("status") != "waiting" or what == "dialog open":
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000

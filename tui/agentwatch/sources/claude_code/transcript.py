@@ -1,5 +1,4 @@
-"""One transcript of Claude Code: the entries of a record, and the fold of all of them: its rounds, the agents it asked
-for, what it heard of them."""
+"""One transcript of Claude Code: the entries of a record, and their fold: rounds, requested agents and reports."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -40,12 +39,12 @@ _COMMANDS = ("<command-", "<bash-input>")
 _LOCAL = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS = {"accept": True, "reject": False, "allow": True, "deny": False}
 _UNASKED = ("", "config")  # sources of calls that ran because nothing forbade them
-_REJECTED = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
+_REJECTED = "user-rejected"  # a kind of denial that comes from a person, if the record names no source
 
 INTERRUPTED = "[Request interrupted by user"
 _BY_HUMAN = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _ERROR_TAG = re.compile("</?tool_use_error>")
-_REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # of what nobody allowed
+_REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # errors of calls that nobody allowed
 _FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
 _REMINDER = "<system-reminder>"
 _ASIDE = ("<local-command-", "<bash-")
@@ -54,7 +53,7 @@ _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
-)  # words of the program for a command that goes on in the background; they may follow what it has printed
+)  # words of the program for a command that goes on in the background; they may follow its output
 _EDGE = 2_000  # characters at both ends of a result that are searched for them
 _NOT_OVER = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED = ("persistedOutputPath", "persistedOutputSize")
@@ -74,7 +73,7 @@ class Transcript(Account):
 
     _message_id: str | None = None
     _usage = 0
-    _text: Answer | None = None  # that of the last message
+    _text: Answer | None = None  # of the last message
     _command: tuple[str, float] | None = None  # typed, until the program or the model answers it
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
@@ -82,7 +81,7 @@ class Transcript(Account):
         self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()
         self._uses_tools = self._is_strange = False  # of the last message
-        self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
+        self._items: dict[str, tuple[str, str]] = {}  # by number; an item without a number by the call that makes it
 
     @property
     def title(self) -> str | None:  # type: ignore[override]
@@ -90,21 +89,21 @@ class Transcript(Account):
 
     @property
     def uses(self) -> list[Entry]:
-        """Those of tools in the last message that have no result yet; not of those that hand out work."""
+        """The open uses of tools in the last message, except those that hand out work."""
         return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
-        # `sdk-cli` for `claude -p`, and the like for programs that embed it.
+        # `sdk-cli` for `claude -p`, and similar for programs that embed it.
         if (started_as := text(fields, "entrypoint")) is not None:
             self.one_shot = started_as.startswith("sdk")
         match kind:
             case "user" | "assistant" if uuid is None:
-                # The program never writes one without; a forged one must not end, or begin again, what is sound.
+                # The program always writes a uuid; a forged record without it must not end or restart anything.
                 self.not_understood += 1
             case "user" | "assistant":
-                # Some records are written twice, when a session is gone on with; agents once stood in its file.
+                # Some records are written twice, when a session is resumed; agents once stood in its file.
                 if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
@@ -123,11 +122,11 @@ class Transcript(Account):
                 if written is not None:
                     self.touch(written)
             case _ if uuid is not None and inner(fields, "message").get("role") in ("user", "assistant"):
-                # Something was said, in a record of a kind that is not known.
+                # A message in a record of unknown kind.
                 self.not_understood += 1
 
     def last_text(self) -> Message | None:
-        """The text of the last message, where it is no preface to a use of tools."""
+        """Return the text of the last message, None if it only introduces a use of tools."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _user(self, fields: Fields, at: float) -> None:
@@ -142,14 +141,14 @@ class Transcript(Account):
         # The words of another agent, or of a stop hook, are marked like the program's own asides.
         is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not inner(fields, "origin")
         if said.startswith(INTERRUPTED):
-            # An answer that was whole by then stays one.
+            # An answer that was complete by then remains an answer.
             if self.state is not RunState.ENDED:
                 self.end(RunState.CANCELED, at, first_line(said))
         elif said.startswith(_LOCAL):
-            # The program itself answers what was typed.
+            # The program itself answers the typed command.
             self._command = None
         elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
-            # The program does not take the last answer, which was cut off, and asks for another in the same round.
+            # The program rejects the last answer, which was cut off, and asks for another in the same round.
             self._text = None
             if self.state is RunState.ENDED:
                 self.go_on(at)
@@ -161,13 +160,13 @@ class Transcript(Account):
                 self._prompted(said, at)
 
     def _prompted(self, said: str, at: float) -> None:
-        """The agent was given something to do."""
+        """Record a new prompt of the agent."""
         told = self.notify(said, at)
         asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         asker = asker if told is None else StartedBy.PROGRAM
         is_open = bool(self.open)
         self.forget_activity()
-        # The later words of a human in a session of his own are no attempt of anybody's.
+        # Later words of a human in their own session begin no attempt.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         is_later = self.prompt is not None and self.state is RunState.WORKING
         is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
@@ -178,12 +177,12 @@ class Transcript(Account):
         self._begin(at, prompt, asker, is_resumed=is_resumed)
 
     def _assistant(self, fields: Fields, at: float) -> None:
-        """A record of a message of the model, as a rule one block of it."""
+        """Fold in a record of a message of the model, usually one block of it."""
         message, told = inner(fields, "message"), answer_entries(fields, at)
         said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        # A text that is none is of a kind that is not known.
+        # A text block without a text is of an unknown kind.
         is_strange, kinds = False, set[str]()
         for block in map(mapping, blocks):
             kinds.add(kind := str(block.get("type")))
@@ -227,7 +226,7 @@ class Transcript(Account):
                     self.asked(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
 
     def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
-        """A call has its result. Returns the call, None where it is not open."""
+        """Record the result of a call; return the call, None if it is not open."""
         name = str(block.get("tool_use_id"))
         blocks = texts(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
@@ -254,7 +253,7 @@ class Transcript(Account):
         return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
-        """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
+        """End the turn, unless the last message calls a tool: older programs record the end beside the message."""
         if self._uses_tools or self._message_id is None:
             return
         if self.state is RunState.WORKING:
@@ -283,7 +282,7 @@ class Transcript(Account):
         self.open.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
-        """A tool of the checklist is used that gives one item."""
+        """Apply a use of a checklist tool that changes one item."""
         number, status = str(given.get("taskId")), text(given, "status")
         if tool == "TaskCreate":
             self._items[call] = string(given, "subject"), "pending"
@@ -295,7 +294,7 @@ class Transcript(Account):
         self.list(todos_of(self._items.values()) or None, at)
 
     def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
-        """A call has its result, and the program may write beside it who allowed it, or refused it."""
+        """Record who allowed or refused a call, if the program writes it beside the result."""
         decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
         source = string(decision, "source")
         if denial is None and source in _UNASKED:
@@ -309,12 +308,12 @@ class Transcript(Account):
 
 
 def words_of_use(use: Entry) -> str:
-    """The text of a question, else the use of a tool in a few words."""
+    """Return the text of a question, or else the use of a tool in a few words."""
     return words_of_question(use) if use.tool in QUESTIONS else f"{use.tool} {about(use.tool, use.given)}".strip()
 
 
 def _spell(value: object) -> tuple[str, str]:
-    """As `input_text`; both empty where there is none."""
+    """Return the result of `input_text`, or two empty texts if there is none."""
     try:
         return input_text(value) if isinstance(value, dict) else ("", "")
     except ValueError:
@@ -325,7 +324,7 @@ def _spell(value: object) -> tuple[str, str]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
+    """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
     at = moment(record) or at
     match record.get("type"):
         case "assistant":
@@ -339,7 +338,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def answer_entries(record: Fields, at: float) -> list[Entry]:
-    """Entries of a record of the model."""
+    """Return the entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in blocks_of(inner(record, "message").get("content")):
@@ -370,15 +369,15 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
 
 
 def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
-    """How a command came out, if this is the result of one: a code that is not 0 stands before what it printed."""
+    """Return how a command ended, if this is its result: an exit code other than 0 stands before the output."""
     if failed:
         told = _EXIT.match(words)
         output = words[told.end() :] if told else words
         return Ended(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
-    # Of some tools, such as grep, another code is no failure, and told in words.
-    # Looking for a word is a hundred times faster, and few have one of these.
+    # For some tools, such as grep, another exit code is no failure, and is reported in words. The search for a word is
+    # a hundred times faster than the pattern, and rarely succeeds.
     ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
     is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
@@ -386,13 +385,13 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
 
 
 def _came_back(blocks: list[str], result: Fields) -> str:
-    """The result of a tool; of an agent, its words without the program's frame."""
+    """Return the result of a tool; for an agent, its words without the program's frame."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
     return (handed_back(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
 
 
 def _prompt(record: Fields, words: str, at: float) -> Entry:
-    """A prompt of the agent, also one that the program wrote itself."""
+    """Return the entry of a prompt, a note if the program wrote it itself."""
     if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (told := read_notification(words)) is not None:
@@ -404,16 +403,16 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
 
 
 def blocks_of(content: object) -> list[Fields]:
-    """The blocks of a message's or a tool result's content, which may be one string."""
+    """Return the blocks of the content of a message or tool result, which may be one string."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def handed_back(blocks: list[str], result: Fields) -> tuple[str | None, str]:
-    """An agent's words out of the parent's copy, None where it has none, and the program's note above them where it did
-    not let it finish, else "". `blocks` are the texts of the tool result, `result` its structured form, which nested
-    agents' parents do not have."""
+    """Return the agent's report from the parent's transcript, and the program's note if it cut the agent off. The
+    report is None, or the note "", if there is none. `blocks` are the texts of the tool result, `result` its structured
+    form, which parents of nested agents do not have."""
     if isinstance(result.get("content"), list):
         parts, head = texts(result.get("content")), whole(result, "harnessNoteCount") or 0
         behind = len(parts) - (whole(result, "harnessTailCount") or 0)
@@ -427,7 +426,7 @@ def handed_back(blocks: list[str], result: Fields) -> tuple[str | None, str]:
 
 
 def typed(prompt: str) -> str:
-    """One line of what a human typed: a slash command is written into the transcript as tags."""
+    """Return a human's typed prompt in one line, with a slash command's tags resolved."""
     if prompt.startswith("<command-"):
         parts = dict(_COMMAND.findall(prompt))
         return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
@@ -444,6 +443,6 @@ def _unframed(text: str) -> str:
 
 
 def texts(content: object) -> list[str]:
-    """The texts in content."""
+    """Return the texts in content."""
     said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

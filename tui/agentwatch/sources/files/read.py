@@ -1,5 +1,4 @@
-"""Which files of a workspace are read, by their names, and how: bounded, never blocking, never outside, never half a
-change."""
+"""The files of a workspace that are read, by name, and bounded, non-blocking reading without leaving the workspace."""
 
 import errno
 import hashlib
@@ -17,12 +16,12 @@ from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
 from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Disk, Fingerprint, NotRegularError, fingerprint
 
-# Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator.
+# Handoffs and returns are a few KiB; a larger file was not written for an orchestrator.
 MAX_BYTES = 1024 * 1024
 
-# Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
-# mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
-# are not in it, nor other dot directories, nor what git ignores: agents write there.
+# Names of directories that are never entered: version stores, installed packages, environments, caches; and our own
+# mirror, so that a decision is never taken for a handoff. Common names of people's own directories (`build`, `out`),
+# other dot directories, and ignored directories are entered: agents write there.
 _PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
 DEFAULT_PRUNED = frozenset(_PRUNED.split())
@@ -38,56 +37,56 @@ _ESCAPED = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
 
 
 def is_candidate(name: str) -> bool:
-    """The file is worth reading, judged by its name alone. `name` may be a whole path."""
+    """Tell by a file's name, or whole path, whether it is worth reading."""
     return name.lower().endswith(_SUFFIXES)
 
 
 def looks_like_ours(path: str) -> bool:
-    """The name says handoff, return, report or todos: the operator must hear of it when it cannot be read."""
+    """Tell whether a file is named handoff, return, report or todos: if unreadable, the operator must hear of it."""
     is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
 def pruning(names: frozenset[str] | None) -> Callable[[str], bool]:
-    """A test for directory names: equal to one of `names`, or matched by one that is a pattern (`*`, `?`, `[`). None:
-    those that are never entered unless the operator has a list."""
+    """Return a test for directory names: equal to one of `names`, or matched by a pattern among them (`*`, `?`, `[`).
+    None: the default names."""
     names = DEFAULT_PRUNED if names is None else names
     patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def to_path(name: str) -> str:
-    r"""The path of an observation for a file name of the operating system.
+    r"""Return the path in an event for a file name of the operating system.
 
-    Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed
-    nor encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path."""
+    Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed nor
+    encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path."""
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
 def to_name(path: str) -> str:
-    """The file name of the operating system for the path of an observation: `to_path` undone."""
+    """Return the operating system's file name for the path in an event; the reverse of `to_path`."""
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
 def join(directory: str, name: str) -> str:
-    """The path of a name in a directory, both relative to the root."""
+    """Return the path of a name in a directory, both relative to the root."""
     return f"{directory}/{name}" if directory else name
 
 
 def place_in(root: str, path: str) -> str:
-    """The absolute path of one relative to the root, "" for the root: with a slash at its end that would be followed
-    where it is a link by now."""
+    """Return the absolute path for one relative to the root, "" for the root. There is no final slash: it would make
+    the system follow a link that has replaced the directory."""
     return f"{root.rstrip('/')}/{path}" if path else root
 
 
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
-    """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it,
-    with the names of the directories to enter and of the files worth reading (links and pipes, too).
+    """Yield every directory of a workspace from `below` on (path relative to `root`), parents first, with its content.
 
-    One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One below the root with a
-    `.git` file is empty where `is_another` says so of its absolute path."""
+    The content is the names of directories to enter and of files worth reading (links and pipes, too), or the error if
+    it cannot be listed; for a symbolic link that is NotADirectoryError. A directory below the root with a `.git` file
+    counts as empty if `is_another` is true for its absolute path."""
     pending = [below]
     while pending:
         path = pending.pop()
@@ -130,8 +129,8 @@ _KINDS = {
 
 
 class FileRefusedError(Exception):
-    """A file is not read, by a rule: `reason` says what is wrong, `message` also what to do, both in our own words.
-    `facts` are what the rule's message names. `lasting`: only a change of the file's attributes can help."""
+    """A rule forbids to read a file; `reason` is the fault, and `message` adds the remedy, in our own words. `facts`
+    fill the rule's message. `lasting`: only a change of the file's attributes can help."""
 
     def __init__(self, rule: str, *, lasting: bool = True, **facts: object):
         self.rule, self.lasting = rule, lasting
@@ -145,12 +144,12 @@ class FileRefusedError(Exception):
 
 
 class BehindLinkError(FileRefusedError):
-    """A directory on the path is a symbolic link: the file is not where its path says."""
+    """A directory on the path is a symbolic link, so the file is not at its path."""
 
 
 class FileText(NamedTuple):
-    """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
-    `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD."""
+    """A file as it was read: its bytes' sha256 (hex) as `digest`, and as `text` the bytes in UTF-8 without BOM.
+    `findings` has SRC006 if bytes are not UTF-8 and were replaced by U+FFFD."""
 
     text: str
     digest: str
@@ -159,8 +158,8 @@ class FileText(NamedTuple):
 
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk: Disk = DISK) -> FileText:
-    """Read one file of a workspace. `relative` is its name below `root`, with `/`; neither may contain a symbolic link.
-    Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none."""
+    """Read the file called `relative` (with `/`) below `root`; neither may contain a symbolic link. Raise
+    FileRefusedError if it must not or cannot be read, FileNotFoundError if there is none."""
     *directories, name = relative.split("/")
     if "\0" in relative or not {*directories, name}.isdisjoint({"", ".", ".."}):
         raise FileRefusedError(OUTSIDE)
@@ -179,7 +178,7 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk:
 
 
 def _enter(root: Path | str, directories: list[str], disk: Disk) -> Directory:
-    """The directory that holds the file; no component may be a link."""
+    """Return the directory that holds the file; no component may be a link."""
     directory = Directory(disk.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW), disk)
     for name in directories:
         with directory as parent:
@@ -194,7 +193,7 @@ def _enter(root: Path | str, directories: list[str], disk: Disk) -> Directory:
 
 
 def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, relative: str) -> FileText | None:
-    """One attempt; None where the file changed under it."""
+    """Try once to read a file; return None if it changed meanwhile."""
     try:
         data, before, after = directory.read_with_status(name, max_bytes)
     except NotRegularError as error:
@@ -202,9 +201,9 @@ def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, rel
         if error.errno == errno.EFBIG:
             raise FileRefusedError(TOO_LARGE, size=max(status.st_size, max_bytes + 1), limit=max_bytes) from None
         if stat.S_ISLNK(status.st_mode):
-            # Resolving looks at names only; nothing at the other end is opened.
+            # Resolving looks at names only, and opens nothing at the other end.
             base = os.path.realpath(root)
-            target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  names may be no text
+            target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  file names may not be valid UTF-8
             is_inside = os.path.commonpath([base, target]) == base
             raise FileRefusedError(SYMBOLIC_LINK if is_inside else OUTSIDE) from None
         if not stat.S_ISREG(status.st_mode):
@@ -224,5 +223,5 @@ def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, rel
 
 
 def kind_of(mode: int) -> str:
-    """The kind of something that is no regular file, in words."""
+    """Return in words the kind of something that is no regular file."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

@@ -44,22 +44,22 @@ from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
 
-Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
-# The name of a file and when it was written, to when the commit was made that it still holds; None: not known.
+Reader = Callable[[str, str], Document | None]  # the text and path of a file to the recognised document
+# The name of a file and the time of its writing, to the time when its content was first committed, or None.
 Committed = Callable[[str, float], float | None]
 
-# The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it was.
+# The kernel stamps times in steps of up to 10 ms: a change right after reading may leave every stamp as it was.
 _TICK_NS = 20_000_000
-_FIRST = 1_577_836_800.0  # 2020 began: before that no agent handed work to another
-_LATE_SECONDS = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
+_FIRST = 1_577_836_800.0  # the beginning of 2020: before that no agent handed work to another
+_LATE_SECONDS = 60.0  # a new change whose time is older than this was given that time, or kept it
 
 
 @dataclass(slots=True)
 class KnownFile:
-    """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion.
+    """The state of one file; without a `fingerprint` it is read again at every occasion.
 
-    `digest` is of what was read last, and `at` since when it holds that (epoch seconds). `shown` is the last event: the
-    digest of what was seen, `incomplete` if it broke off, or why it could not be read."""
+    `digest` is of the last content read, and `at` since when the file has it (epoch seconds). `shown` is the last
+    event: the digest of the seen content, `incomplete` if it broke off, or the reason why it could not be read."""
 
     digest: str | None = None
     shown: str | Finding | None = None
@@ -69,9 +69,9 @@ class KnownFile:
 
 
 class Recalled(NamedTuple):
-    """All that a history tells at one moment. `files` are by path: what is not `shown` was gone. `watched_at` is when
-    they were last looked at (epoch seconds). Of one task only, files outside the directories `elsewhere` need no look,
-    if they changed before a time."""
+    """The content of a history at one moment; `files` are by path, and a file that is not `shown` was gone.
+    `watched_at` is when they were last looked at (epoch seconds). If the history is of one task only, `elsewhere` has
+    (the directories to look at, the time since which other files must have changed to be looked at)."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -80,8 +80,8 @@ class Recalled(NamedTuple):
 
 
 class ParsedDocuments:
-    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
-    the tree and the evidence."""
+    """Reads the documents of a workspace and remembers the last `most` of them. So each is parsed once for the tree and
+    the evidence."""
 
     def __init__(self, most: int):
         self._most, self._lock = most, Lock()
@@ -102,37 +102,37 @@ class ParsedDocuments:
 
 
 class Documents:
-    """The files of one workspace by their names, and since when each holds what it does (epoch seconds). All but
-    `content` belongs to one thread."""
+    """The files of one workspace by name, and since when each has its content (epoch seconds). Everything but `content`
+    belongs to one thread."""
 
-    settle_seconds = 2.0  # How long a half-written file must rest before it is shown as broken
-    # Of the texts last read, until the history has recorded them: what a file still holds is read from it again.
+    settle_seconds = 2.0  # how long a half-written file must rest before it is shown as broken
+    # For the last texts read, until the history has recorded them: a file's current text is read from it again.
     most_text_bytes = 1024 * 1024
     disk = DISK
 
     _recalled = Recalled()
-    watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
-    is_watching = False  # All that was there has been read: from now on every change is seen as it happens
+    watched_until: float | None = None  # the end of the last watch; None if the workspace was not watched before
+    is_watching = False  # everything was read once: from now on every change is seen as it happens
     _text_bytes = 0
 
     def __init__(self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None):
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
-        self._places: dict[str, tuple[str, float]] = {}  # By digest: the file that held it last, and since when
-        # By file: the digest of what it held last, since when, and until when it was certainly not written again.
+        self._places: dict[str, tuple[str, float]] = {}  # by digest: the file that had it last, and since when
+        # By file: its last digest, since when, and until when it was certainly not written again.
         self._last: dict[str, tuple[str, float, float]] = {}
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}
         self.files: dict[str, KnownFile] = {}
-        # Files of which what was read last is told only if it stays so until then, on the monotonic clock.
+        # Files whose last content is shown only if it stays until this time, on the monotonic clock.
         self.withheld: dict[str, float] = {}
-        # Why files were wanted and could not be read, whatever they are called: what they hold is not known.
+        # Why wanted files could not be read, whatever their names: their content is unknown.
         self.unread: dict[str, str] = {}
 
     def remember(self, recalled: Recalled) -> None:
-        """Take over what was known of the files at the last look, before any is read. Without a file the first look is
-        perhaps still going on."""
+        """Take over the state of the files at the last look, before any is read. If no file is known, the first look
+        may still be going on."""
         self._recalled = recalled
         if recalled.files:
             self.watched_until = recalled.watched_at
@@ -146,7 +146,7 @@ class Documents:
                 self.files[name] = file
 
     def content(self, digest: str) -> str | None:
-        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file; any
+        """Return the text of a digest, None if it is neither kept nor in its file any more. It may read that file; any
         thread may call it."""
         text = self._texts.get(digest)
         if text is None and digest in self._places:
@@ -162,7 +162,7 @@ class Documents:
             return None
 
     def may_differ(self, path: str, status: os.stat_result | None) -> bool:
-        """Whether a file has perhaps changed since it was read; `status` is what lstat says now."""
+        """Tell whether a file may have changed since it was read; `status` is the current lstat."""
         file = self.files.get(path)
         if file is None or path in self.withheld or status is None:
             return True
@@ -172,7 +172,7 @@ class Documents:
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
-        """Read a file if it may have changed; it is gone where it is not where its path says."""
+        """Read a file if it may have changed; drop it if it is not at its path."""
         file, status = self.files.setdefault(path, KnownFile()), self.status(path)
         if not self.may_differ(path, status):
             return
@@ -180,7 +180,7 @@ class Documents:
         try:
             text = read_file(self._root, path, self._settings.max_bytes, self.disk)
             self.unread.pop(path, None)
-            # Changed so shortly before it was read that the next change may not show in its fingerprint.
+            # If it changed just before it was read, its fingerprint may not show the next change.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
             file.fingerprint = None if is_racy else text.fingerprint
             self._apply(path, file, text)
@@ -193,7 +193,7 @@ class Documents:
                 self._refuse(path, file, error, status)
 
     def drop(self, path: str) -> None:
-        """The file is not there any more."""
+        """Forget a file that is gone."""
         file = self.files.pop(path, None)
         if file:
             self.unread.pop(path, None)
@@ -201,9 +201,9 @@ class Documents:
             self._complain(path, file, None, time.time())
 
     def _apply(self, path: str, file: KnownFile, text: FileText) -> None:
-        """Decide what becomes of what was read."""
+        """Decide about the event for a content that was read."""
         written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
-        # Written since it was shown, and holding the same: perhaps a child has failed as before.
+        # Written since it was shown, with the same content: perhaps a child has failed as before.
         is_again = file.shown == text.digest and written > self._last.get(path, ("", 0.0, math.inf))[2]
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
@@ -217,7 +217,7 @@ class Documents:
             reading = self._read_document(text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-        # Half of a document, or something else where a document was: perhaps somebody is about to write the rest. A
+        # Half of a document, or another text in place of a document: perhaps somebody is about to write the rest. A
         # file first seen may have rested long before.
         is_half = isinstance(file.shown, str) if reading is None else not reading.complete
         rest = self.settle_seconds
@@ -233,7 +233,7 @@ class Documents:
             return
         is_return = isinstance(reading.document, Return)
         if not reading.document.recognised and not is_return:
-            # Nothing of a packet or a checklist is in it: that is all there is to say of it.
+            # It has no packet or checklist: nothing else is to be reported.
             self._complain(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
             if text.digest not in self._texts:
@@ -241,14 +241,14 @@ class Documents:
                 self._text_bytes += len(text.text)
                 while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
-            # The very string that the event carries: there is one for each document of the workspace.
+            # The same string object as in the event: there is one for each document of the workspace.
             file.shown, file.incomplete = text.digest, not reading.complete
             at = self._date(path, text.digest, written, reading.document, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
             self.events.append(Seen(seq, at, to_path(path), text.digest, reading.document, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
-        """The file is not read. Told of those that look like ours, or were."""
+        """Record that a file is not read; report it if it looks like ours, or was ours."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.digest = None
         self.withheld.pop(path, None)
@@ -263,22 +263,22 @@ class Documents:
             self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
     def _complain(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
-        """Tell why the file cannot be read; None: that it is gone."""
+        """Emit why the file cannot be read; None: that it is gone."""
         if file.shown != finding:
             file.shown, seq, path = finding, next(self._seq), to_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
     def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
-        """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
-        # At the first look it was perhaps copied: what the document says, or git, comes before the time of the file.
-        # Later that must fit: nobody puts a failure into the past. Being moved is no sign of life.
+        """Return since when a file has this content, `written` by the file's own time; `is_again`: written again."""
+        # At the first look the file may be a copy, so the document's own time, or git's, takes precedence. Later the
+        # file's time must be plausible: nobody puts a failure into the past. A move is no sign of life.
         now = time.time()
         written = min(written, now)
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
             there, _, kept_until = self._last.get(place, ("", 0.0, 0.0))
-            # The same checklist may be that of many tasks: only one that was moved kept its time.
+            # The same checklist may belong to many tasks: only a moved one kept its time.
             is_own = isinstance(document, TodoList) and (there != digest or written > kept_until)
             if place == name or held == digest or is_own:
                 since = now - _LATE_SECONDS if self.is_watching else self.watched_until
@@ -295,17 +295,17 @@ class Documents:
         return at
 
 
-# Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog.
+# How long to read between two batches, and two looks at the events, so that these do not pile up behind a backlog.
 _SLICE_SECONDS = 0.02
-_RECHECK_SECONDS = 0.1  # Between two reads of what is withheld, for who looks once
-_ROOT_SECONDS = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
+_RECHECK_SECONDS = 0.1  # between two reads of withheld files, if everything is read once
+_ROOT_SECONDS = 1.0  # between two looks at the root: no event reports the loss of a directory above it
 
-# Between two sweeps: the system says when it has lost events, and they find only what others write over a network.
+# Between two sweeps: the system reports lost events, and only writes over a network go unnoticed.
 _SWEEP_SECONDS = 300.0
 _POLL_SHARE = 0.02
-_LOSS_SHARE = 0.05  # The share of one core that sweeps may take where there are no events, and where events were lost
+_LOSS_SHARE = 0.05  # the share of one core for sweeps without events, and after lost events
 
-# Of texts, for who reads everything once and ends: then each is needed once more, for its evidence.
+# Of texts, if everything is read once: then each is needed once more, for its evidence.
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
 _MOST_PROBLEMS = 20
 _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -316,8 +316,9 @@ Emit = Callable[[Batch], None]
 class FilesSource(Background[Batch], Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    Events say what to read again; a sweep compares everything with the disk. `read_document` is by default that of the
-    contracts; `committed` tells when the first files were committed. Paths are relative to the root, which is ""."""
+    Events say which files to read again; a sweep compares everything with the disk. `read_document` is by default that
+    of the contracts; `committed` tells when the first files were committed. Paths are relative to the root, which is
+    ""."""
 
     thread_name = "agentwatch-files"
     join_seconds = 1.0
@@ -340,18 +341,18 @@ class FilesSource(Background[Batch], Documents, Source):
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
         self._directories: set[str] = set()
-        self._queue: dict[str, None] = {}  # Files to read, in this order
+        self._queue: dict[str, None] = {}  # files to read, in this order
         self._watcher: Watcher
-        # When to look at the root, when to sweep, and when to sweep at the earliest if events are lost.
+        # When to look at the root, when to sweep, and the earliest time to sweep if events are lost.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        # The share of one core that a storm of changes may take, with all that the process does because of them, the
-        # seconds of it that a burst has at once, and how long the rest between two turns is at most. A file that is
-        # written again meanwhile is read once, as it is then.
+        # The share of one core that a storm of changes may take, including all that the process does because of it; the
+        # seconds of that which a burst has at once; and the longest rest between two turns. A file that is written
+        # again meanwhile is read once, in its last state.
         self._pace, self._spent = Pace(0.18, 1.5, 0.4), 0.0
 
     def start(self, emit: Emit) -> None:
-        """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
-        Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
+        """Begin; `emit` gets every batch in the source's thread, the first one at once and empty. When it raises
+        RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
         self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.poll else "")
         super().start(emit)
 
@@ -362,8 +363,8 @@ class FilesSource(Background[Batch], Documents, Source):
             super().stop()
 
     def scan(self) -> Batch:
-        """The files of the workspace now, in the order in which they were written; half-written files are waited for.
-        Raises WorkspaceError where there is no workspace."""
+        """Return the current files of the workspace in the order of writing, after waiting for half-written ones. Raise
+        WorkspaceError if there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         self.most_text_bytes = _ONE_LOOK_BYTES
@@ -381,7 +382,7 @@ class FilesSource(Background[Batch], Documents, Source):
     # The thread
 
     def _run(self, emit: Emit) -> None:
-        """Watch until stopped. Whatever fails is told in the health, and watching begins again."""
+        """Watch until stopped; a failure is reported in the health, and watching begins again."""
         self._emit = emit
         while not self._stopped:
             try:
@@ -394,7 +395,7 @@ class FilesSource(Background[Batch], Documents, Source):
         self._watcher.close()
 
     def _turn(self) -> None:
-        """Wait for events, not longer than until something else is due, and do what there is to do."""
+        """Wait for events, at most until something else is due, and do the pending work."""
         if time.monotonic() >= self._root_at:
             self._check_root()
         if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
@@ -412,14 +413,14 @@ class FilesSource(Background[Batch], Documents, Source):
         self._tell()
         spent, self._spent = time.process_time() - self._spent, time.process_time()
         if changes.paths and not is_starting:
-            # All that the process does counts: in other threads it is because of this.
+            # The whole process counts: the work of other threads is caused by these changes.
             self._pace.spend(spent)
             self._rest(self._pace.rest)
 
     def _queue_changes(self, changes: Changes) -> None:
-        """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
-        changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
-        changed again stands back."""
+        """Sweep the directories in events, and queue the files: first those that are gone, then by time of change. In a
+        storm a return that is read before its handoff would be taken for an earlier one, so a file that changed again
+        goes to the end."""
         if changes.lost:
             self._sweep_at = min(self._sweep_at, self._lost_at)
         if "" in changes.paths:
@@ -462,7 +463,7 @@ class FilesSource(Background[Batch], Documents, Source):
             self._queue.clear()
             self._forget(self._directories, self.files)
         elif self._root_inode != inode or not self._directories or self._watcher.watch(""):
-            # A directory that is made anew may get the inode of the one before: its watch tells.
+            # A directory that is made anew may get the old one's inode, but it has no watch yet.
             self._sweep_all()
         self._root_inode = inode
 
@@ -475,8 +476,7 @@ class FilesSource(Background[Batch], Documents, Source):
         self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
-        """Walk from these directories on, and queue the files that may have changed since they were read, as they were
-        last written. Known files that are there no longer are gone."""
+        """Walk these directories, queue files that may have changed in order of writing, and drop missing files."""
         walked, found = set[str](), set[str]()
         for top in sorted(tops):
             if top in walked:
@@ -488,14 +488,14 @@ class FilesSource(Background[Batch], Documents, Source):
                 if not isinstance(listing, OSError):
                     self.unread.pop(path, None)
                     found.update(join(path, name) for name in listing[1])
-                    # Before the walk lists them: what appears in them from now on is an event or is listed.
+                    # Before the walk lists them: from now on, a new file in them is an event or is listed.
                     for name in listing[0]:
                         self._watcher.watch(join(path, name))
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
-                    # The files known in it may still be there: to read each says whether it can be reached.
+                    # The known files in it may still be there: reading each shows whether it can be reached.
                     found |= _below(self.files, {path})
                 walked.add(path)
         self._forget(_below(self._directories, tops) - walked, _below(self.files, tops) - found)
@@ -517,15 +517,15 @@ class FilesSource(Background[Batch], Documents, Source):
         for file in sorted(files):
             self.drop(file)
 
-    # Telling
+    # Events and health
 
     def _tell(self) -> None:
-        """Emit the events since the last batch, and the health, unless there is nothing new."""
+        """Emit the events since the last batch, and the health, unless nothing is new."""
         events, self.events = tuple(self.events), []
         health = self._health()
         if not events and health == self._emitted:
             return
-        # Also at the end: what was read counts as known.
+        # Also at the end: the content that was read counts as known.
         self._emitted = health
         try:
             self._emit(Batch(events, health))
@@ -541,7 +541,7 @@ class FilesSource(Background[Batch], Documents, Source):
         return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
-        """The first places that cannot be read: there may be as much as there is workspace."""
+        """Return the first unreadable places: there may be as many as the workspace has."""
         return [
             Problem(FILES, to_path(place_in(self._root, path)), f"{to_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
@@ -549,6 +549,6 @@ class FilesSource(Background[Batch], Documents, Source):
 
 
 def _below(paths: Iterable[str], tops: set[str]) -> set[str]:
-    """Those of the paths that are one of these directories, or lie below one."""
+    """Return those of the paths that are one of these directories, or lie below one."""
     prefixes = tuple(f"{top}/" if top else "" for top in tops)
     return {path for path in paths if path in tops or path.startswith(prefixes)}

@@ -1,4 +1,4 @@
-"""Waiting until something happens in a set of directories: by inotify, or by watchfiles, which tells less, or not."""
+"""Waits for events in a set of directories: by inotify, by watchfiles (with less detail), or not at all."""
 
 from __future__ import annotations
 
@@ -20,37 +20,36 @@ from agentwatch.text import words_of
 if TYPE_CHECKING:
     from inotify_simple import INotify
 
-# From <sys/inotify.h>: the library's names are imported only where something is watched.
-# A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
-# must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
-# more is no concern.
+# From <sys/inotify.h>, because the library is imported only when something is watched. The events: a file was written,
+# closed, moved, created, deleted or changed in its attributes (nothing that reading causes), or the directory itself
+# was deleted or moved. No link is followed, and unlinked files are excluded.
 _MASK = 0x0700_0FCE
-NAMES = 0x0700_0FC0  # The same of names alone: none for a file that is opened for a lock, and closed
+NAMES = 0x0700_0FC0  # only names: no event for a file that is opened for a lock, and closed
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
 _LIMITS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-# Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core.
+# Rest after irrelevant events: a log file that grows next to the handoffs must not cost a core.
 _NOISE_SECONDS = 0.005
 
 
 class Changes(NamedTuple):
-    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they tell."""
+    """Changes in watched directories; `paths` are relative to the root, and `lost` says that there were more."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
 
 
 class Watcher:
-    """Waits for changes right in the directories below `root` that it is given; "" is the root itself.
+    """Waits for changes directly inside given directories below `root`; "" is the root itself.
 
-    `concerns` tells of a file's name whether it is of interest. All but `wake` belong to one thread. Where the system
-    gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
+    `concerns` tells by a file's name whether it is relevant. All methods but `wake` belong to one thread. If the system
+    gives no events (any more), `polling` is the reason, in words for the operator, and `wait` only waits.
     """
 
     has_inotify = sys.platform == "linux"
     _inotify: INotify | None = None
-    _stop: threading.Event | None = None  # ends the watch of all that is below the root, where there is no inotify
+    _stop: threading.Event | None = None  # ends the watch of everything below the root, if there is no inotify
     _has_lost = False
 
     def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK):
@@ -64,8 +63,7 @@ class Watcher:
         self._poll.register(self._woken, select.POLLIN)
 
     def watch(self, path: str) -> bool:
-        """Tell what happens right in this directory from now on. Returns whether it was not told before: calling it
-        again renews a watch that died."""
+        """Watch this directory for events in it; return whether that is new; a repeated call renews a dead watch."""
         if self.polling:
             return False
         if not self.has_inotify:
@@ -77,19 +75,19 @@ class Watcher:
             if self._inotify is None:
                 import inotify_simple
 
-                # To find the C library it would start programs, by their names.
+                # Otherwise it would start programs, by their names, to find the C library.
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
             watch = self._inotify.add_watch(place_in(self._root, path), self._mask)
         except OSError as error:
-            # Else it is gone, no directory any more, or not ours to read: to list it says so.
+            # With other errors, the directory is gone, replaced, or not readable: listing it reports that.
             if error.errno in _LIMITS:
                 cure = "Raise fs.inotify.max_user_watches and max_user_instances, or prune directories"
                 self._give_up(f"the system gives no more file watches ({os.strerror(error.errno)}). {cure}")
                 self._close_watches()
             return False
-        # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
+        # The kernel knows directories, not names: a directory that was moved keeps its watch.
         if watch in self._paths:
             del self._watches[self._paths[watch]]
         is_new = self._paths.get(watch) != path
@@ -99,16 +97,16 @@ class Watcher:
         return is_new
 
     def unwatch(self, path: str) -> None:
-        """The directory is no longer of interest."""
+        """Stop watching a directory."""
         watch = self._watches.pop(path, None)
         if watch is not None and self._inotify is not None:
-            # It is unknown here, and fails there, where the directory is gone and its watch with it.
+            # If the directory is gone, so is its watch: then it is unknown here, and removing it fails.
             self._paths.pop(watch, None)
             with suppress(OSError):
                 self._inotify.rm_watch(watch)
 
     def wait(self, timeout: float) -> Changes:
-        """Changes since the last call, at once where there are some, else after at most `timeout` seconds."""
+        """Return the changes since the last call: at once if there are any, otherwise within `timeout` seconds."""
         if self._has_lost:
             self._has_lost = False
             return Changes(lost=True)
@@ -128,7 +126,7 @@ class Watcher:
         return Changes(frozenset(paths), lost)
 
     def _watch_below(self, stop: threading.Event) -> None:
-        """Tell that something has changed below the root, in a thread of its own."""
+        """Report that something has changed below the root, in a thread of its own."""
         import watchfiles
 
         def concerns(_: object, path: str) -> bool:
@@ -147,12 +145,12 @@ class Watcher:
         self._has_lost = True
 
     def wake(self) -> None:
-        """End the present wait, or the next one. Any thread may call it."""
+        """End the current wait, or the next one; any thread may call it."""
         with suppress(OSError):
             self._waker.send(b".")
 
     def close(self) -> None:
-        """Give back what the system gave; nothing is watched any more."""
+        """Close everything; nothing is watched any more."""
         self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()

@@ -1,4 +1,4 @@
-"""Entries, the parts of a record of any program, the actions that they come to, and the steps of a transcript."""
+"""Entries, the parts of any program's record; the acts that follow from them; and the steps of a transcript."""
 
 import errno
 import json
@@ -34,26 +34,26 @@ from agentwatch.text import within
 
 _MOST_TODOS = 1000
 _LONGEST_TODO = 500
-_STEP = ("content", "step", "description")  # the names of what is to be done
+_STEP = ("content", "step", "description")  # the names for the text of a step
 TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PROGRESS, "completed": TodoStatus.DONE}
 
-Place = tuple[int, int]  # where a record stands, and which entry of it this is
+Place = tuple[int, int]  # the place of a record, and the number of an entry in it
 
 _FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _SAYING = (
     *("command", "cmd", "pattern", "regex", *_FILES, "dir_path", "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
-)  # the arguments that tell most of a call, the best first
+)  # the arguments that describe a call, the best first
 _PLACES = ("workdir", "cwd", "directory", "dir_path")
-_SHARED = ("shellId", "session_id", "sessionId")  # A shell that goes on from call to call
+_SHARED = ("shellId", "session_id", "sessionId")  # a shell that goes on from call to call
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
 _BEGINNING = 2_000
-_BLIND = 100  # as long as this, a text without a space in it is encrypted, or no words
+_BLIND = 100  # a text of this length without a space is encrypted, or no words
 _SHELLS = ("-lc", "-c")
 
 
 class EntryKind(StrEnum):
-    """The kind of a part of a record. A note is the program's: that a turn was broken off, what it answered itself."""
+    """The kind of a part of a record; a note is the program's, such as an interrupted turn or its own answer."""
 
     WORDS = "words"
     CALL = "call"
@@ -64,9 +64,9 @@ class EntryKind(StrEnum):
 
 
 class Ended(NamedTuple):
-    """How a command came out by the program's own record. `exit_code` is None where it is not said: the command runs on
-    in the background, was killed, or is told of in words alone. `output` is foreign, and as much as is kept; `is_cut`:
-    the record says that this is not all of it."""
+    """How a command ended by the program's own record; `output` is foreign, and as much as is kept. `exit_code` is None
+    if not stated: the command runs on in the background, was killed, or is reported in words alone. `is_cut`: the
+    record says that the output is incomplete."""
 
     exit_code: int | None
     output: str
@@ -74,9 +74,9 @@ class Ended(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One thing that a record says, whole. Texts are foreign and unsanitised; `at` is in epoch seconds. `call` is the
-    id of a call, in its result, too; `given` are its arguments. `refused`: a human, or a rule or hook of theirs, did
-    not allow it; then it has `failed`, too. `cwd` is where a call was made, "" where that is not said."""
+    """One part of a record, uncut; texts are foreign and unsanitised, and `at` is in epoch seconds. `call` is the id of
+    a call, also in its result; `given` are its arguments. `refused`: a human, or their rule or hook, did not allow it;
+    then it has `failed`, too. `cwd` is where a call was made, "" if not stated."""
 
     at: float
     kind: EntryKind
@@ -91,7 +91,7 @@ class Entry(NamedTuple):
 
 
 def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
-    """The main argument of a call in one line; paths below one of the `places` stand from there on."""
+    """Return the main argument of a call in one line; paths below one of `places` are relative to it."""
 
     def first(value: str) -> str:
         return first_line(within(value[:_BEGINNING], places), LONGEST_DOING)
@@ -112,13 +112,13 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
 
 
 def command_in(given: Fields) -> str:
-    """The whole line that a shell was given, "" where there is none."""
+    """Return the whole line that a shell was given, "" if there is none."""
     value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
     return _words(value).strip(" \t\n")
 
 
 def _words(value: str | list[object]) -> str:
-    """A command may be a list: that of a shell holds the line in its last part."""
+    """Return a command in one line; a list for a shell holds the line in its last part."""
     if isinstance(value, str):
         return value
     parts = [part for part in value if isinstance(part, str)]
@@ -126,7 +126,7 @@ def _words(value: str | list[object]) -> str:
 
 
 class ActKind(StrEnum):
-    """The kind of a use of a tool. `strange`: its effect is not known, so it may have run or changed anything."""
+    """The kind of a use of a tool; `strange`: its effect is unknown, so it may have run or changed anything."""
 
     COMMAND = "command"
     WRITE = "write"
@@ -139,7 +139,7 @@ _TOOLS = {
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
         " str_replace insert"
     ),
-    # These show files or pages; or change nothing and run nothing; or have another agent do it, whose transcript tells.
+    # Tools that show files or pages; or change and run nothing; or hand on to an agent that has its own transcript.
     None: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
         " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
@@ -154,9 +154,9 @@ _KINDS = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()
 
 
 class Act(NamedTuple):
-    """One use of a tool by an agent. Texts are foreign; times are in epoch seconds. `what` is the command line, or the
-    path that was written, as it was given; of others the tool. `answered` is where its result stands, None without one,
-    as `ended_at`. `cwd` is "" where it is not told. `refused`: it never happened."""
+    """One use of a tool by an agent; texts are foreign, times are in epoch seconds. `what` is the command line, or the
+    written path, as given; for other kinds the tool. `answered` is the place of its result and `ended_at` its time,
+    None without one. `cwd` is "" if unknown. `refused`: it never happened."""
 
     kind: ActKind
     what: str
@@ -172,8 +172,8 @@ class Act(NamedTuple):
 
 
 def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """The acts in the records of a transcript, in the order of the results; those without one come last. Talk
-    and plans are left out. Raises what going through the records raises."""
+    """Yield the acts in the records of a transcript, in the order of the results; those without one come last. Talk and
+    plans are left out. Raise what reading the records raises."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
         for number, entry in enumerate(entries):
@@ -206,7 +206,7 @@ def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
 
 def _directory(call: Entry) -> str:
     if any(key in call.given for key in _SHARED):
-        # Where an earlier command has led that shell is not told.
+        # Earlier commands may have changed that shell's directory.
         return ""
     told = next((place for key in _PLACES if (place := text(call.given, key))), "")
     return posixpath.normpath(posixpath.join(call.cwd, told)) if call.cwd or told.startswith("/") else ""
@@ -220,7 +220,7 @@ def _written(given: Fields) -> Iterator[str]:
 
 
 def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
-    """The steps of a checklist: what is to be done, and `pending`, `in_progress` or `completed`."""
+    """Return a checklist of steps: (text, status), which is `pending`, `in_progress` or `completed`."""
     return tuple(
         Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
         for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
@@ -228,7 +228,7 @@ def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
 
 
 def todos_in(given: Fields) -> tuple[Todo, ...]:
-    """The checklist that a tool was given, without what was called off."""
+    """Return the checklist in a tool's arguments, without cancelled items."""
     steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
     told = (
         (next(filter(None, (text(item, key) for key in _STEP)), ""), status)
@@ -238,10 +238,10 @@ def todos_in(given: Fields) -> tuple[Todo, ...]:
     return todos_of((words, status) for words, status in told if words)
 
 
-EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # the entries in a record; never raises for its content
 place_of = attrgetter("place")
 
-_MOST = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
+_MOST = 20_000  # steps that are known at once, the last ones: they must not fill the memory
 _AGAIN_SECONDS = 5.0
 TELLS_NOTHING = "what it did cannot be told from here"
 _GONE = "Its file is gone"
@@ -249,12 +249,12 @@ _WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are followed
 _ONE_LOOK = 4 * 1024 * 1024
 
 _REST = 0.05
-_LONGEST_REST = 2.0  # seconds between two looks; of one that has not changed, a look asks for its status
-_SHARE = 4.0  # how often as long as a look took it rests before the next one
+_LONGEST_REST = 2.0  # seconds between two looks; for an unchanged file, a look only asks for its status
+_SHARE = 4.0  # rest before the next look, as a multiple of the last one's duration
 
 
 class Outcome(StrEnum):
-    """How a call came out. `refused`: a human, or a rule of theirs, did not allow it."""
+    """The outcome of a call; `refused`: a human, or a rule of theirs, did not allow it."""
 
     OPEN = "open"
     DONE = "done"
@@ -263,9 +263,9 @@ class Outcome(StrEnum):
 
 
 class Step(NamedTuple):
-    """A line of a transcript, as far as it is known by now. Texts are foreign, of one line and at most 200 characters.
-    `answered` is the place of the result. `about` is the main argument of the tool, the words, or how far a checklist
-    is; `handed` the digest of what a call hands to another agent, else "". Times are epoch seconds."""
+    """A line of a transcript as known so far; texts are foreign, on one line and at most 200 characters. `answered` is
+    the place of the result. `about` is the main argument of the tool, the words, or a checklist's progress; `handed` is
+    the digest of a prompt for another agent, else "". Times are epoch seconds."""
 
     place: Place
     kind: EntryKind
@@ -281,7 +281,7 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """The steps that are known, in their order; a result belongs to the step of its call."""
+    """The known steps, in their order; a result belongs to the step of its call."""
 
     def __init__(self) -> None:
         self._steps: dict[Place, Step] = {}
@@ -291,7 +291,7 @@ class Steps:
         return tuple(self._steps.values())[-_MOST:]
 
     def add(self, place: int, entries: Iterable[Entry]) -> None:
-        """Take in the record behind all others."""
+        """Add a record that follows all others."""
         for number, entry in enumerate(entries):
             at = place, number
             if entry.kind is EntryKind.RESULT:
@@ -308,12 +308,12 @@ class Steps:
 
 
 def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
-    """Whether these may be the same words twice: some programs write an answer again when the turn ends."""
+    """Tell whether these may be the same words twice: some programs repeat an answer when the turn ends."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
 def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
-    """A step by itself, as its records say it."""
+    """Return a step from its records."""
     step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
     if said.kind is EntryKind.CALL:
         checklist, handed = _checklist(said.given), text(said.given, "prompt")
@@ -333,7 +333,7 @@ def _answered(step: Step, place: Place, result: Entry) -> Step:
 
 
 def one_line(words: str) -> str:
-    """The beginning of a text in one line: the marks that Markdown sets before its lines say nothing here."""
+    """Return the beginning of a text in one line, without Markdown's marks at the beginnings of lines."""
     lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
     return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
 
@@ -343,7 +343,7 @@ def _outcome(entry: Entry) -> Outcome:
 
 
 def _checklist(given: Fields) -> str:
-    """A checklist in one line: how many are done, and which one is worked on, else was done last. "" for no list."""
+    """Return a checklist in one line: how many items are done, and the current or else last done one; "" if empty."""
     todos = todos_in(given)
     done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
     now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
@@ -351,7 +351,7 @@ def _checklist(given: Fields) -> str:
 
 
 def written(given: Fields) -> str:
-    """The arguments of a call as people read them: one below the other, long ones on lines of their own."""
+    """Return the arguments of a call for people: one below the other, long ones on lines of their own."""
     only = next(iter(given.values()), "")
     if len(given) == 1 and isinstance(only, str):
         return only
@@ -363,21 +363,21 @@ def written(given: Fields) -> str:
 
 
 class Look(NamedTuple):
-    """The end of a transcript. `trouble` says why it cannot be read any more; the steps are then the last ones."""
+    """The end of a transcript; `trouble` is the reason if it has become unreadable: the steps are the last then."""
 
     steps: Sequence[Step] = ()
     trouble: str = ""
 
 
 class WholeStep(NamedTuple):
-    """The whole text of a step, and its result, None as long as there is none."""
+    """The whole text of a step, and its result, None while there is none."""
 
     said: Entry
     result: Entry | None = None
 
 
 class RunTranscript(ABC):
-    """The transcript of one run. One thread calls `look`, any thread the rest. None of them raises."""
+    """The transcript of one run; one thread calls `look`, any thread the rest. Only `records` raises an error."""
 
     _trouble = ""
 
@@ -386,7 +386,7 @@ class RunTranscript(ABC):
         self._steps = Steps()
 
     def look(self) -> Look | None:
-        """Its end as it is now, None where nothing has changed since the look before."""
+        """Return its current end, None if nothing has changed since the last look."""
         before = self._trouble
         try:
             is_new, self._trouble = self._read(), ""
@@ -398,7 +398,7 @@ class RunTranscript(ABC):
         return Look(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
 
     def whole(self, step: Step) -> WholeStep | None:
-        """All that a step says, None where it is not there any more."""
+        """Return the whole text of a step, None if it is gone."""
         (place, number), answered = step.place, step.answered
         said = self._entries_at(place)
         if number >= len(said):
@@ -409,7 +409,7 @@ class RunTranscript(ABC):
         return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
 
     def entries(self) -> Iterator[Entry]:
-        """All there is, from the beginning, as far as it can be read."""
+        """Yield all entries, from the beginning, as far as they can be read."""
         last = None
         with suppress(OSError, ValueError):
             for _, said in self._load():
@@ -419,8 +419,7 @@ class RunTranscript(ABC):
                     last = entry
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """The same with the place of each record. Raises OSError where not all of it can be read: what is missing may
-        be what somebody looks for."""
+        """Yield (place, entries) of all records; raise OSError if one is unreadable, since it may be the wanted one."""
         for place, said in self._load():
             if said is None:
                 raise OSError(errno.EBADMSG, "a record of it cannot be read")
@@ -428,19 +427,19 @@ class RunTranscript(ABC):
 
     @abstractmethod
     def _read(self) -> bool:
-        """Take in what is new: whether there was any. Raises OSError, and ValueError where it cannot be told now."""
+        """Take in new records; return whether there were any; raise OSError, or ValueError if that is unknown now."""
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
-        """The place and the entries of all records, None for one that cannot be read. Raises as `_read` does."""
+        """Yield (place, entries) of all records, None for unreadable ones; raise as `_read` does."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        """The entries of the record at a place, none where it cannot be read any more."""
+        """Return the entries of the record at a place, () if it can no longer be read."""
 
 
 class WholeTranscript(RunTranscript):
-    """One that is read as a whole whenever its `stamp` has changed, which raises OSError."""
+    """A transcript that is read as a whole whenever its `stamp` (which raises OSError) has changed."""
 
     _stamp: object = None
 
@@ -465,8 +464,8 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, followed from near its end. `begin` gives what says of records, one after the
-    other, what stands in them; `once` the mark of a record that may stand in it twice."""
+    """A growing file of JSON lines, followed from near its end. `begin` makes a function that returns the entries of
+    records, called with one after the other; `once` returns the mark of a record that may occur twice."""
 
     _tail: Tail | None = None
 
@@ -509,7 +508,7 @@ class LinesTranscript(RunTranscript):
         return self._tail
 
     def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
-        """Says what a line says that stood in none before; None where it is no record."""
+        """Return a function that returns the new entries of a line, None if it is no record."""
         entries_in, marks, cwd = self._begin_entries(), set[int](), ""
 
         def entries_of(line: Line) -> Sequence[Entry] | None:
@@ -520,7 +519,7 @@ class LinesTranscript(RunTranscript):
             if mark in marks:
                 return ()
             marks.add(mark)
-            # A program that names it in each record, and does not in this one, does not tell it.
+            # If a record has the key but no value, the directory is unknown.
             cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
             said = entries_in(line.record)
             return [one._replace(cwd=one.cwd or cwd) for one in said]
@@ -532,15 +531,15 @@ class LinesTranscript(RunTranscript):
 
 
 class Follower:
-    """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other. `tell` gets
-    what is known of it after each change, in that thread."""
+    """Follows one transcript at a time, each in a thread of its own, so that one that hangs delays no other. `tell`
+    gets the known state after each change, in that thread."""
 
     def __init__(self, tell: Callable[[RunTranscript, Look], object]):
         self._tell = tell
         self._ended = threading.Event()
 
     def follow(self, transcript: RunTranscript | None) -> None:
-        """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
+        """Follow another transcript; None ends the thread, as soon as it has finished its current work."""
         self._ended.set()
         self._ended = threading.Event()
         if transcript:
@@ -552,7 +551,7 @@ class Follower:
         while not ended.wait(rest):
             began = time.monotonic()
             look = transcript.look()
-            # One that is read as a whole may take long, and be written all the time.
+            # A transcript that is read as a whole may take long, and be written all the time.
             rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
             if look is not None and not ended.is_set():
                 self._tell(transcript, look)

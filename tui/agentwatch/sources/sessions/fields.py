@@ -1,5 +1,4 @@
-"""Records that others wrote: the lines of a growing file, and typed access to what stands in one, where a field of the
-wrong type is one that is not there."""
+"""Records of other programs: the lines of a growing file, and typed access, to which a wrong type counts as missing."""
 
 from __future__ import annotations
 
@@ -27,18 +26,18 @@ _SAYS_NOTHING = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*
 
 
 def text(fields: Fields, key: str) -> str | None:
-    """A string that is not empty."""
+    """Return a string that is not empty, or None."""
     value = fields.get(key)
     return value if isinstance(value, str) and value else None
 
 
 def string(fields: Fields, key: str) -> str:
-    """A string, an empty one where there is none."""
+    """Return a string, "" if missing."""
     return text(fields, key) or ""
 
 
 def number(fields: Fields, key: str) -> float | None:
-    """A number that means something; True and False are none."""
+    """Return a number of a sensible size, or None; True and False are no numbers."""
     match fields.get(key):
         case bool():
             return None
@@ -48,23 +47,23 @@ def number(fields: Fields, key: str) -> float | None:
 
 
 def whole(fields: Fields, key: str) -> int | None:
-    """A number without its fraction."""
+    """Return a number without its fraction, or None."""
     value = number(fields, key)
     return None if value is None else int(value)
 
 
 def total(fields: Fields, *keys: str, without: str = "") -> int:
-    """The sum of some numbers, less another one."""
+    """Return the sum of the numbers at `keys`, less the number at `without`."""
     return sum(whole(fields, key) or 0 for key in keys) - (whole(fields, without) or 0)
 
 
 def mapping(value: object) -> Fields:
-    """An object, an empty one where there is none."""
+    """Return an object, an empty one if it is none."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def inner(fields: Fields, *keys: str) -> Fields:
-    """The object at the end of a path of keys, an empty one where the path ends before."""
+    """Return the object at the end of a path of keys, an empty one if the path ends before."""
     for key in keys:
         value = fields.get(key)
         fields = value if isinstance(value, dict) else _NOTHING
@@ -72,7 +71,7 @@ def inner(fields: Fields, *keys: str) -> Fields:
 
 
 def object_in(words: object) -> Fields:
-    """The object that a text holds as JSON, an empty one where it holds none."""
+    """Return the object that a text holds as JSON, an empty one if it holds none."""
     try:
         return mapping(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
@@ -80,18 +79,18 @@ def object_in(words: object) -> Fields:
 
 
 def listed(fields: Fields, key: str) -> Sequence[object]:
-    """A list, an empty one where there is none."""
+    """Return a list, an empty one if missing."""
     value = fields.get(key)
     return value if isinstance(value, list) else ()
 
 
 def objects(fields: Fields, key: str) -> Iterator[Fields]:
-    """The items of a list; one that is no object is an empty one."""
+    """Return the items of a list; an item that is no object becomes an empty one."""
     return map(mapping, listed(fields, key))
 
 
 def moment(fields: Fields, key: str = "timestamp") -> float | None:
-    """Seconds since the epoch of an ISO 8601 time; without an offset it is taken as UTC."""
+    """Return the epoch seconds of an ISO 8601 time, in UTC if it has no offset; None if there is none."""
     value = text(fields, key)
     try:
         time = datetime.fromisoformat(value or "")
@@ -101,7 +100,7 @@ def moment(fields: Fields, key: str = "timestamp") -> float | None:
 
 
 def directory_in(record: Fields) -> str | None:
-    """The working directory that a record of a program names, None where it names none, or several."""
+    """Return the working directory in a record of a program, None if it names none, or several."""
     payload = inner(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
     named = (text(place, "cwd") for place in (record, payload, inner(record, "data", "context")))
     places = listed(record, "directories")
@@ -109,30 +108,30 @@ def directory_in(record: Fields) -> str | None:
 
 
 def first_line(words: str, limit: int = 300) -> str:
-    """The first line that is not empty, of at most `limit` characters; where it is cut, the last one is `…`."""
+    """Return the first line that is not empty, cut to `limit` characters with `…` at the end."""
     line = next((line.strip() for line in words.splitlines() if line.strip()), "")
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def first_sentence(words: str, limit: int = 300) -> str:
-    """The first line that says something, no short heading, rule, fence or tag alone; else the first one."""
+    """Return the first line that is more than a short heading, rule, fence or tag; else the first line."""
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
 
 
 def digest_of(text: str) -> str:
-    """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
+    """Return the sha256 (hex) by which a text is known; lone surrogates are allowed."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def question_in(given: Fields) -> str:
-    """The questions of a tool to a human, from its `question` or `questions`."""
+    """Return the questions of a tool to a human, from its `question` or `questions`."""
     asked = (text(one, "question") for one in (given, *objects(given, "questions")))
     return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
 
 def parts_in(fields: Fields, key: str) -> list[str]:
-    """The texts of a list of objects that may have a `text`."""
+    """Return the texts of a list of objects that may have a `text`."""
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
@@ -141,7 +140,7 @@ _TAG = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL
 
 
 class Notification(NamedTuple):
-    """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
+    """A notification to a parent that a background agent ended; `said` is the agent's text, None if there is none."""
 
     task_id: str
     tool_use_id: str
@@ -151,12 +150,12 @@ class Notification(NamedTuple):
 
     @property
     def told(self) -> str:
-        """All that it says."""
+        """All of its text."""
         return f"{self.summary or self.status}\n\n{self.said or ''}"
 
 
 def read_notification(text: str) -> Notification | None:
-    """A `<task-notification>`, None for any other text."""
+    """Return a `<task-notification>`, None for any other text."""
     # The agent's own words stand last in it, so that tags inside them are never taken for the program's.
     head, _, rest = text.partition("<result>") if text.lstrip().startswith(_OPENING) else ("", "", "")
     said = rest.rpartition("</result>")[0]
@@ -167,7 +166,7 @@ def read_notification(text: str) -> Notification | None:
     return Notification(task_id, call, status, first_line(summary), said if said.strip() else None)
 
 
-LINE_LIMIT = 32 * 1024 * 1024  # a longer line is passed over: it must not fill the memory
+LINE_LIMIT = 32 * 1024 * 1024  # a longer line is skipped: it must not fill the memory
 
 _WITNESS = 64
 _BUFFER = 256 * 1024
@@ -178,28 +177,28 @@ Record = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """One line, which begins at `offset` of the file, with the JSON object that it holds; None where it holds none."""
+    """One line, which begins at `offset` of the file, with its JSON object, or None."""
 
     offset: int
     record: Record | None
 
 
 class Lines(NamedTuple):
-    """The lines that are new, but for blank ones. `restarted`: it is another file, and all read before is void."""
+    """The new lines without blank ones; `restarted`: it is another file, and all earlier lines are void."""
 
     lines: Sequence[Line] = ()
     restarted: bool = False
 
 
 class Tail:
-    """The lines of one file, in order and each once. A last line without its end waits for the rest. A file that was
+    """The lines of one file, in order and each once; a last line without its end waits for the rest. A file that was
     cut short or replaced is read from its beginning again. Lines that are too long are counted in `passed_over`."""
 
     line_limit = LINE_LIMIT
     passed_over = 0
     behind = False  # whether the last look left something unread, because its budget was used up
     _seen: Fingerprint | None = None
-    _witness = b""  # the bytes before the next line: others where the file was cut short and has grown
+    _witness = b""  # the bytes before the next line, which differ if the file was cut short and has grown
     _skips = False  # the next line is the rest of one that is too long
 
     def __init__(self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None):
@@ -208,8 +207,8 @@ class Tail:
         self.position = self._offset = position  # bytes read so far, with and without the beginning of a line
 
     def read(self, budget: int) -> Lines:
-        """The next lines, out of at most about `budget` bytes. Raises OSError where the file is not there, not readable
-        or no regular file. A file that has not changed costs one call of the system."""
+        """Return the next lines, from at most about `budget` bytes; a file that has not changed costs one system call.
+        Raise OSError if the file is missing, unreadable or no regular file."""
         if fingerprint(self.path.lstat()) == self._seen and not self.behind:
             return Lines()
         lines: list[Line] = []
@@ -241,7 +240,7 @@ class Tail:
 
 
 def open_regular(path: Path | str) -> int:
-    """A descriptor to read a regular file with; raises OSError for anything else, symbolic links included."""
+    """Return a descriptor for reading a regular file; raise OSError for anything else, including symbolic links."""
     descriptor = os.open(path, _OPEN)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -250,7 +249,7 @@ def open_regular(path: Path | str) -> int:
 
 
 def record_at(path: Path, offset: int) -> Record | None:
-    """The record in the line that begins at a byte offset; None where there is none to be had any more."""
+    """Return the record in the line that begins at a byte offset; None if it is no longer there."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
@@ -260,13 +259,13 @@ def record_at(path: Path, offset: int) -> Record | None:
 
 
 def parse(data: bytes) -> object:
-    """JSON in bytes; those that are not UTF-8 become U+FFFD. Raises ValueError where it is none."""
+    """Return the JSON value in bytes, with U+FFFD for bytes that are not UTF-8; raise ValueError if it is malformed."""
     from pydantic_core import from_json  # a hook that asks needs none of it
 
     try:
         return from_json(data)
     except ValueError:
-        # That one knows neither half a character nor more than 200 levels.
+        # That parser accepts neither lone surrogates nor more than 200 levels.
         try:
             value: object = json.loads(data.decode("utf-8", "replace"))
         except RecursionError as error:
@@ -275,7 +274,7 @@ def parse(data: bytes) -> object:
 
 
 def record(data: bytes) -> Record | None:
-    """A line as the JSON object it holds, None where it holds none."""
+    """Return the JSON object in a line, or None."""
     try:
         value = parse(data)
     except ValueError:
@@ -284,11 +283,11 @@ def record(data: bytes) -> Record | None:
 
 
 def read_small(path: Path | str, most: int) -> bytes:
-    """A whole file. Raises OSError, also for more than `most` bytes."""
+    """Return a whole file; raise OSError, also for more than `most` bytes."""
     with Directory.open(Path(path).parent) as directory:
         return directory.read(Path(path).name, most)
 
 
 def document(path: Path, most: int) -> object:
-    """The JSON document in a file. Raises OSError, also for more than `most` bytes, and ValueError where it is none."""
+    """Return the JSON value in a file; raise OSError (also for over `most` bytes), or ValueError if it is malformed."""
     return parse(read_small(path, most))

@@ -1,4 +1,4 @@
-"""Whether the program of a session is known to be gone, and what it waits for, by the files of running programs."""
+"""Tells whether a session's program is gone, and what it waits for, by the files in which running programs register."""
 
 import os
 import sys
@@ -15,25 +15,25 @@ from agentwatch.sources.sessions.fields import Fields, document, mapping, number
 
 _MAX_BYTES = 64 * 1024
 _MOST = 1000
-_START = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
+_START = 19  # index of a process's start time in `/proc/<pid>/stat`, counted after its name
 _PATIENCE = 0.5  # seconds that a wait has to last: hooks answer some at once
-_FIRST_NAMESPACE = 0xEFFFFFFC  # of the process namespaces of Linux: only from there all processes are seen
+_FIRST_NAMESPACE = 0xEFFFFFFC  # number of Linux's first process namespace: only from there all processes are seen
 _SHARED = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)  # how file systems begin that other machines may write to, of which neither processes nor locks are seen here
+)  # beginnings of names of file systems that other machines may write to, whose processes and locks are not seen here
 
 
 class Wait(NamedTuple):
-    """A program waits for something from the person at its terminal, since a time in seconds since the epoch."""
+    """A program waits for something from the person at its terminal, since a time in epoch seconds."""
 
     what: str
     since: float
 
 
 class Program(NamedTuple):
-    """The programs that have run a session: `gone` if they have ended or were killed, None where it is not known. The
-    one that runs `began` at a time in epoch seconds, and may wait for somebody."""
+    """The programs that have run a session: `gone` if they have ended or were killed, None if unknown. The running one
+    `began` at a time in epoch seconds, and may wait for somebody."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -44,8 +44,8 @@ UNKNOWN = Program()
 
 
 class Registered(NamedTuple):
-    """A process as a program notes it: its pid, and when it began, by our clock and by `/proc`. `domain` names where
-    its pid counts: the system, or with its number the namespace; None where nothing is said."""
+    """A process as a program registers it: its pid, and when it began, by our clock and by `/proc`. `domain` is where
+    its pid is valid: the system's name, or a text with the namespace's number; None if not stated."""
 
     pid: int
     began: float
@@ -55,18 +55,18 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. One
-    of a process of another machine or container says nothing; one that does not say where its number counts is believed
-    if the process was seen to run, or if all that can have written it are seen from here."""
+    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. The
+    file of another machine's or container's process shows nothing. A file without a domain counts if the process was
+    seen to run, or if all processes that can have written it are seen from here."""
 
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
         self._wait_in = wait_in
-        self._registered: dict[str, list[Registered]] = {}  # by session, those of the last files that named it
+        self._registered: dict[str, list[Registered]] = {}  # by session: the processes of the last files that named it
         self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
     def look(self) -> None:
-        """Read what the files say now."""
+        """Read the current files."""
         found = defaultdict(list)
         with suppress(OSError):
             for path in islice(self._directory.glob("*.json"), _MOST):
@@ -74,17 +74,17 @@ class Processes:
                     fields = mapping(document(path, _MAX_BYTES))
                     session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
                     if session is not None and pid is not None and pid > 1:
-                        # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
+                        # Qwen Code writes the id of the boot before it, and identifies a namespace by its number.
                         start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
                         found[session].append(Registered(pid, began, start, domain, self._wait_in(fields)))
-        # A process that is named no more has ended, or goes on with another session, and perhaps with agents of this.
+        # A process that is no longer named has ended, or runs another session, and perhaps still agents of this one.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
     def of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
-        """The program of a session, as of the last look, or of other processes that are known of it."""
+        """Return the program of a session, by the last look and by `others`, which are known otherwise."""
         answers = {one: self._gone(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
@@ -95,7 +95,7 @@ class Processes:
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
     def _gone(self, registered: Registered) -> bool | None:
-        """Whether no such process runs here, of any user."""
+        """Tell whether no such process, of any user, runs here; None if unknown."""
         pid, _, start, domain, _ = registered
         if domain is not None and not _is_ours(domain):
             return None
@@ -120,8 +120,7 @@ def _is_gone(pid: int, start: str | None) -> bool | None:
 
 
 def _is_ours(domain: str) -> bool:
-    """Whether process ids that count in a domain count here: it is the name of the system, or holds the number of a
-    process namespace of Linux."""
+    """Tell whether pids of a domain are valid here: it is the system's name, or holds our Linux namespace's number."""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
         if "".join(filter(str.isdigit, namespace)) in domain:
@@ -130,7 +129,7 @@ def _is_ours(domain: str) -> bool:
 
 
 def sees_all() -> bool:
-    """Whether all processes of this system are seen from here: from within a container they are not."""
+    """Tell whether all processes of this system are seen from here, which is not so inside a container."""
     try:
         return sys.platform != "linux" or Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
     except OSError:
@@ -139,7 +138,7 @@ def sees_all() -> bool:
 
 @cache
 def is_of_this_system(path: Path) -> bool:
-    """Whether only this system writes what lies there, as far as its file system says."""
+    """Tell whether only this system writes there, as far as its file system shows."""
     try:
         device = path.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines()

@@ -1,4 +1,4 @@
-"""The small protocol of every reader of a session store, and what these readers have in common."""
+"""The small protocol of every reader of a session store, and the common base of our readers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 
 _OPENING = 200
-_READ = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
+_READ = 500  # texts whose documents are remembered: most occur in two or three places, soon after each other
 
 _DECISION = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
 
-Broken = Callable[[str, BaseException], None]  # called with the name of a reader that cannot be used, and why
+Broken = Callable[[str, BaseException], None]  # called with the name of an unusable reader, and the reason
 
 
 class Change(NamedTuple):
-    """A run as it is now, None where the store no longer has it. `key` names the run in the store, for ever."""
+    """A run as it is now, None if the store no longer has it; `key` is the run's permanent name in the store."""
 
     key: str
     run: Run | None
 
 
 class Found(NamedTuple):
-    """A store, or a part of one: `sessions` are those that a human began, `children` those that another session asked
-    for, `skipped` says in one sentence why not all is read. Paths and texts are foreign."""
+    """A store, or a part of one; `sessions` counts those that a human began, `children` those that sessions asked for.
+    `skipped` says in one sentence why some are not read. Paths and texts are foreign."""
 
     source: str
     place: str
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the first look has come, in bytes; equal once all has been read."""
+    """The progress of the first look, in bytes; both are equal once everything was read."""
 
     done: int
     total: int
@@ -52,8 +52,8 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class SessionReader(Protocol):
-    """Reads the sessions of one workspace out of one program's store, and never writes there. One thread at a time
-    calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`."""
+    """Reads the sessions of one workspace from one program's store, never writing there; one thread at a time calls it.
+    No content of a store makes it raise: unreadable content is reported in `trouble`."""
 
     @property
     def name(self) -> str:
@@ -61,31 +61,31 @@ class SessionReader(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """One sentence for the health line, None where all that should be readable is read."""
+        """One sentence for the health line, None if everything that should be readable is read."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """The last states of the runs that have changed since the call before, after so many seconds at most; whether
-        there is more to read at once is told by `progress`."""
+        """Return the latest states of the runs that have changed since the last call, after at most `seconds`.
+        `progress` says whether there is more to read at once."""
 
     @property
     def progress(self) -> Progress:
-        """How far the reading has come."""
+        """The progress of reading."""
 
     def text(self, digest: str) -> str | None:
-        """A text handed over or back, by its digest; None where it is not to be had any more."""
+        """Return a text handed over or back, by its digest; None if it is no longer available."""
 
     def found(self) -> Sequence[Found]:
-        """Stores that were found or skipped, and why."""
+        """Return the stores that were found or skipped, with the reasons."""
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
 
 
 @lru_cache(_READ)
 def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
-    """The return in a text of a session, else its packet; of one that was handed over the packet alone."""
+    """Return the return in a session's text, else its packet; `handed_over`: the packet alone."""
     if "{" not in text and "#" not in text:
-        # It follows no contract. Most sessions need not wait until the contracts are loaded.
+        # It follows no contract, so most sessions need not wait until the contracts are loaded.
         return None
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
@@ -94,8 +94,8 @@ def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
 
 
 def message(text: str, at: float) -> Message:
-    """A text as it was handed over or back, judged by the contracts."""
-    # The caller knows whether it asks or answers.
+    """Return a text that was handed over or back, as a message judged by the contracts."""
+    # Whether the message is a prompt or an answer is not known here, so both are looked for.
     reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     packet = read_stored(text, handed_over=True) if both else None
@@ -106,18 +106,18 @@ def message(text: str, at: float) -> Message:
 
 
 class StoreReader:
-    """The base of our readers. Nothing is held open between two calls, and texts are kept compressed, by digest."""
+    """The base of our readers; nothing stays open between two calls, and texts are kept compressed, by digest."""
 
     name: str
     trouble: str | None
-    skipped: str = ""  # why not all that is there is read, where that is no trouble
+    skipped: str = ""  # the reason why some content is not read, if that is no trouble
 
     def __init__(self) -> None:
         self.given: Mapping[str, Run] = {}  # the runs as they were last given, by key
         self._texts: dict[str, bytes] = {}
 
     def message(self, text: str, at: float) -> Message:
-        """A text as a message, as the function does it."""
+        """Return a text as a message, as the function `message` does, and keep the text."""
         made = message(text, at)
         if made.digest not in self._texts:
             self._texts[made.digest] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
@@ -128,11 +128,11 @@ class StoreReader:
         return None if data is None else zlib.decompress(data).decode("utf-8", "surrogatepass")
 
     def stores(self) -> Sequence[str]:
-        """Where sessions of the workspace were looked for."""
+        """Return the places where sessions of the workspace were looked for."""
         raise NotImplementedError
 
     def found(self) -> Sequence[Found]:
-        """A row for each store that is there."""
+        """Return a row for each existing store."""
         stores, rows = self.stores(), []
         for store in stores:
             runs = [run for run in self.given.values() if len(stores) == 1 or run.place.startswith(store)]
@@ -142,10 +142,10 @@ class StoreReader:
         return rows
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def give(self, runs: Mapping[str, Run]) -> list[Change]:
-        """The changes, now that these are all runs there are."""
+        """Return the changes, given that these are now all runs."""
         before, self.given = self.given, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
@@ -153,12 +153,12 @@ class StoreReader:
 
 
 def several(count: int, noun: str) -> str:
-    """A number of things: `2 files`."""
+    """Return a number of things: `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def checked_run(fields: object) -> Run:
-    """A run as somebody else says it is, of its fields by name. Raises ValueError with the reason."""
+    """Return a run from foreign fields, by name; raise ValueError with the reason."""
     try:
         run: Run = shape_of(Run).validate_python(fields)
     except ValueError as error:
@@ -172,19 +172,19 @@ def checked_run(fields: object) -> Run:
 
 
 def messages(run: Run) -> list[Message]:
-    """All that was said to a run, and by it."""
+    """Return everything that was said to a run, and by it."""
     told = (message for one in run.rounds for message in (one.prompt, one.said))
     return [message for message in (run.prompt, run.said, *told) if message]
 
 
 @cache
 def shape_of(shape: type) -> TypeAdapter[Any]:
-    """A maker of a value from fields; it raises ValueError."""
-    from pydantic import TypeAdapter  # Files alone need not wait for it.
+    """Return a maker of values from fields, which raises ValueError."""
+    from pydantic import TypeAdapter  # not needed for files alone
 
     return TypeAdapter(shape)
 
 
 def is_time(value: object) -> TypeGuard[int | float]:
-    """Whether it is one in seconds since the epoch."""
+    """Tell whether a value is a time in seconds since the epoch."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST

@@ -1,6 +1,7 @@
-"""The readers of the session stores of one workspace, each loaded once its program has a store. An entry point of the
-group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`,
-or None where it has nothing to read."""
+"""The readers of the session stores of one workspace, each loaded once its program has a store.
+
+An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
+returns a `SessionReader`, or None if it has nothing to read."""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
 
 GROUP = "agentwatch.sources"
 CLAUDE_CODE = "claude-code"
-_NOT_READ = "saoudrizwan.claude-dev"  # Cline, of which Roo Code was made: its tasks hand nothing to each other
+_NOT_READ = "saoudrizwan.claude-dev"  # Cline, the origin of Roo Code: its tasks hand nothing to each other
 _COMMAND_LINE = ".vscode-mock/global-storage"
-_LINES = 20  # lines of a transcript up to which one says in which directory it was begun
+_LINES = 20  # lines of a transcript up to one that names the directory in which it was begun
 _MOST_BYTES = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
-    `is_home`, another home). Its transcripts fit `pattern` below `sessions`."""
+    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
+    `is_home`: the variable names another home. Its transcripts fit `pattern` below `sessions`."""
 
     reader: str
     variables: tuple[str, ...]
@@ -47,27 +48,27 @@ _HOMES = {
     "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
-# By program: the variable that names another database, and the stems of the names in the program's directory.
+# By program: the variable that names another database, and the stems of file names in the program's directory.
 _DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-    """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
+    """Yield the readers whose names are not `known` yet: stores may appear while agentwatch runs."""
     for name, (reader, *arguments) in _stores().items():
         if name not in known:
             yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
-    # Those of others are asked for once.
+    # Readers of other packages are asked for once.
     if not known and any(map(_may_name_one, sys.path)):
         yield from _shipped_by_others(workspace, broken)
 
 
 def has_stores() -> bool:
-    """Whether there may be something to open."""
+    """Tell whether there may be something to open."""
     return bool(_stores()) or any(map(_may_name_one, sys.path))
 
 
 def _stores() -> dict[str, tuple[object, ...]]:
-    """The reader of each program that has a store, and its arguments, by the reader's name."""
+    """Return the reader of each program with a store, and its arguments, by the reader's name."""
     stores: dict[str, tuple[object, ...]] = {
         name: (home.reader, home_of(name)) for name, home in _HOMES.items() if is_there(home_of(name))
     }
@@ -79,7 +80,7 @@ def _stores() -> dict[str, tuple[object, ...]]:
 
 
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
-    """Those whose names nobody else has."""
+    """Yield the readers of other packages that have a name of their own."""
     from importlib.metadata import entry_points
 
     from agentwatch.sources.sessions.reader import SessionReader
@@ -102,7 +103,7 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
 
 
 def _may_name_one(place: str) -> bool:
-    """Whether a package that is installed in a place names the group: it takes a twentieth of `entry_points`."""
+    """Tell whether a package installed in a place names the group, in a twentieth of the time of `entry_points`."""
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
             if GROUP.encode() in described.read_bytes():
@@ -111,7 +112,7 @@ def _may_name_one(place: str) -> bool:
 
 
 def home_of(name: str) -> Path:
-    """Where the program of a reader keeps its sessions, there or not."""
+    """Return the directory in which a reader's program keeps its sessions, existing or not."""
     home = _HOMES[name]
     named = next(filter(None, map(os.environ.get, home.variables)), None)
     if named is None or home.is_home:
@@ -120,7 +121,7 @@ def home_of(name: str) -> Path:
 
 
 def looked_in() -> dict[str, Sequence[Path]]:
-    """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
+    """Return the paths for the sessions of each supported program, existing or not, by the name of its reader."""
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
@@ -129,7 +130,7 @@ def looked_in() -> dict[str, Sequence[Path]]:
 
 
 def databases() -> dict[str, Path]:
-    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source:
+    """Return the existing databases of OpenCode and Kilo Code by source, the usual one of a program first. Sources are
     `opencode`, `kilo`, or `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
@@ -139,7 +140,7 @@ def databases() -> dict[str, Path]:
             with suppress(OSError):
                 paths += sorted(directory.glob(f"{stem}-*.db"))
         paths += [directory / chosen] if chosen not in ("", ":memory:") else []
-        # Also what is no file, or cannot be looked at: its reader says so.
+        # Also a path that is no file, or unreadable: its reader reports that.
         for path in filter(is_there, paths):
             if path not in stores.values():
                 name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
@@ -148,12 +149,12 @@ def databases() -> dict[str, Path]:
 
 
 def roo_storages(home: Path) -> list[Path]:
-    """The directories that hold `tasks/` of Roo Code or a relative, whichever editor and extension made them."""
-    # An editor keeps its own on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`.
+    """Return the directories that hold `tasks/` of Roo Code or a derived extension, in any editor."""
+    # A remote editor keeps its own on the machine that is worked on: `.vscode-server`, `.cursor-server`.
     patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
     found: list[Path] = []
     for above, pattern in ((_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
-        # A broken mount beside them must hide none but those behind it.
+        # A broken mount must only hide the directories listed after it.
         with suppress(OSError):
             found += above.glob(pattern)
     return sorted(path for path in found if path.name != _NOT_READ and is_there(path / "tasks"))
@@ -170,18 +171,18 @@ def _share() -> Path:
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
 
 
-# Directories in which sessions were alive of late
+# Directories with recent sessions
 
 
 def sessions_alive(since: float) -> dict[str, float]:
-    """The directories, as the stores spell them, in which sessions were begun that were alive then (epoch seconds) or
-    later, and when one of each was last alive."""
+    """Return the directories, as the stores spell them, with sessions alive at `since` (epoch seconds) or later. Each
+    has the time of the last sign of life."""
     import sqlite3
 
     from agentwatch.sources.opencode import ForeignDatabase, directories_in
 
     places = [(home_of(name) / home.sessions, home.pattern) for name, home in _HOMES.items()]
-    # The files of a task are replaced, so the time of its directory is that of the last one.
+    # The files of a task are replaced, so the time of its directory is that of the last change.
     places += [(storage, "tasks/*") for storage in roo_storages(user_home())]
     found: list[tuple[str, float]] = []
     for path in (path for place, pattern in places for path in place.glob(pattern)):
@@ -190,18 +191,18 @@ def sessions_alive(since: float) -> dict[str, float]:
             if at >= since and (directory := _begun_in(path)) is not None:
                 found.append((directory, at))
     for path in databases().values():
-        # Its reader tells what cannot be read, in the workspaces that it is about.
+        # Its reader reports unreadable databases, in the workspaces concerned.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
             found += [one for one in directories_in(connection) if one[1] >= since]
     return dict(sorted(found, key=itemgetter(1)))
 
 
 def workspaces_in(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
-    """The directories that are there, by their real paths, and when something was last alive in each. One that
-    `is_part` of another (that one, and this) is seen there."""
+    """Return the existing directories, by their real paths, with the last sign of life in each. A directory that
+    `is_part(other, directory)` says is part of another is left out."""
     places: dict[str, float] = {}
     for directory, at in alive.items():
-        # As it was written, a relative one is relative to something that nobody knows.
+        # A relative path has an unknown base.
         if os.path.isabs(directory) and "\0" not in directory and os.path.isdir(directory):  # noqa: PTH117
             place = os.path.realpath(directory)
             places[place] = max(places.get(place, 0.0), at)
@@ -210,8 +211,8 @@ def workspaces_in(alive: Mapping[str, float], is_part: Callable[[str, str], bool
 
 
 def _begun_in(path: Path) -> str | None:
-    """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project, for Roo
-    Code one of the task."""
+    """Return the directory in one of the first records of a transcript. For Gemini CLI, a file of the project names it,
+    for Roo Code a file of the task."""
     from agentwatch.sources.gemini import root_of
     from agentwatch.sources.sessions.fields import Tail, directory_in, document, mapping, text
 

@@ -1,4 +1,4 @@
-"""From the entries of agents to runs, for all programs: an account of each agent, and who ends with whom."""
+"""From the entries of agents to runs, for all programs: an account of each agent, and the links between agents."""
 
 import re
 from collections import deque
@@ -34,7 +34,7 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.reader import message
 
-SESSION = ""  # stands for the session itself where agents are named by id
+SESSION = ""  # stands for the session itself in names of agents
 OPEN = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS = "ended without a word"
 UNREAD = "ended, but what it said cannot be read"
@@ -44,7 +44,7 @@ CUT_OFF = "cut off before it answered"
 Keep = Callable[[str, float], Message]  # makes a message of a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS = 100  # rounds before the last one that are kept of a session: people talk to one for days
+_KEPT_ROUNDS = 100  # rounds before the last one that are kept for a session: people talk to one for days
 _CHECKLISTS = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
@@ -57,13 +57,13 @@ ENDINGS = {
     "stopped": RunState.CANCELED,
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
-}  # by the words of the programs; an agent is paused that a program before left behind
+}  # by the words of the programs; a paused agent was left behind by an earlier program
 _LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST = ("[tool call did not complete", "no completion record")
 
 
 class Standing(NamedTuple):
-    """How a run stands: `said` and `ended_at` are for one that has ended."""
+    """The state of a run; `said` and `ended_at` are for one that has ended."""
 
     state: RunState
     reason: str = ""
@@ -73,7 +73,7 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names."""
+    """One use of a tool that hands out work; `asked_at` orders the runs of a parent, `child` is the agent named."""
 
     id: str
     at: float | None = None
@@ -84,21 +84,21 @@ class AgentCall:
     background: bool = False
     child: str | None = None
     prompt_missing: str = ""
-    waits_in: str = ""  # the message that it is a part of, as long as it has no answer
+    waits_in: str = ""  # the message that contains it, while it has no answer
 
 
 NO_CALL = AgentCall("")
 
 
 class Account:
-    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds. A
-    round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
-    it, oldest first. `places` are the spellings of the workspace."""
+    """The state of one agent by its records: its rounds, its activity and its use of tokens; times are epoch seconds. A
+    round begins with a prompt and ends with an answer. `begun` is the beginning of the last one, `earlier` are those
+    before it, oldest first. `places` are the spellings of the workspace."""
 
     asking: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
     last: Answer | None = None  # its last words
-    prompt_missing = ""  # why its prompt is not known, where that can be told
+    prompt_missing = ""  # the reason why its prompt is unknown, if that is known
 
     not_understood = 0
     state = RunState.SUBMITTED
@@ -108,8 +108,8 @@ class Account:
     started_at: float | None = None
     updated_at = 0.0
     ended_at: float | None = None
-    round_at = float("-inf")  # when the last round began: what its parent heard before is of others
-    prompted_at = 0.0  # when a human, or a parent, has told it something
+    round_at = float("-inf")  # the beginning of the last round: earlier reports to its parent are about other rounds
+    prompted_at = 0.0  # the last time that a human, or a parent, has told it something
     model: str | None = None
     one_shot = False
     tokens = 0
@@ -123,7 +123,7 @@ class Account:
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
-        self.news: dict[str, Standing] = {}  # how agents ended by what it was told, by the agent's id or the call's
+        self.news: dict[str, Standing] = {}  # ends of agents that were reported to it, by the agent's id or the call's
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.open: dict[str, Entry] = {}  # by id
@@ -132,7 +132,7 @@ class Account:
         self._told: dict[str, Notification] = {}
 
     def add(self, fields: Record) -> None:
-        """Fold in a record. Never raises for what it holds."""
+        """Fold in a record; never raise for its content."""
 
     @property
     def said(self) -> Message | None:
@@ -146,21 +146,21 @@ class Account:
 
     @property
     def doing(self) -> Activity | None:
-        """Its present or last activity; None where it has reported nothing since its last prompt."""
+        """Its present or last activity; None if it has reported nothing since its last prompt."""
         last = self._latest
         if last is None or isinstance(last, Activity):
             return last
         if last.kind is EntryKind.WORDS:
             return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
         is_over = last.call not in self.open
-        # A call that still runs says more than one that is over.
+        # A call that still runs is more informative than one that is over.
         call = next(reversed(self.open.values())) if is_over and self.open else last
         given = about(call.tool, call.given, self._places)
         repeats = self._repeats if call is last else 1
         return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over and call is last, repeats)
 
     def all_rounds(self) -> list[Turn]:
-        """The rounds until now, the last one as it stands."""
+        """Return the rounds until now, including the current one."""
         if self.begun is None:
             return []
         # The answers in a human's own session are nobody's returns.
@@ -173,22 +173,22 @@ class Account:
         self.begun = Turn(at, prompt, asker)
 
     def touch(self, at: float) -> None:
-        """There is a sign of life."""
+        """Record a sign of life."""
         if self.started_at is None:
             self.started_at = at
         self.updated_at = max(self.updated_at, at)
 
     def go_on(self, at: float) -> None:
-        """It works, and what it said before was not its last word."""
+        """Record that it works, so that its earlier words were not its last."""
         self.touch(at)
         self.state, self.reason, self.ended_at, self.answer = RunState.WORKING, "", None, None
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
-        """It has ended, or was ended."""
+        """Record that it has ended, or was ended."""
         self.state, self.reason, self.ended_at, self.updated_at = state, reason, at, max(self.updated_at, at)
 
     def add_entry(self, entry: Entry) -> None:
-        """Something was said or done."""
+        """Add an entry to the activity, the open calls and the checklist."""
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
@@ -207,25 +207,25 @@ class Account:
                 self.forget_activity()
 
     def forget_activity(self) -> None:
-        """The agent was told something."""
+        """Forget its activity and open calls, because it was told something."""
         self._latest, self._repeats = None, 0
         self.open.clear()
 
     def list(self, todos: tuple[Todo, ...] | None, at: float) -> None:
-        """The checklist is this one now: what has moved in it says more than the call that changed it."""
+        """Set the checklist; a changed item describes the activity better than the call that changed it."""
         self._latest = todo_moved(self.todos, todos, at) or self._latest
         self.todos = todos
 
     def later(self, text: str, at: float) -> Answer:
-        """A message that is made when somebody asks for it: most answers are followed by another one."""
+        """Return a function that makes a message on demand: most answers are followed by another one."""
         return cache(partial(self.keep, text, at))
 
     def asked(
         self, entry: Entry, words: str | None, kind: str = "subagent_type", title: str = "description"
     ) -> AgentCall:
-        """A call that hands out work; `kind` and `title` are the names of its arguments."""
-        # Each is later than the one before: a clock that is set back does not change the order. The times in the stores
-        # are no finer than a millisecond.
+        """Record a call that hands out work; `kind` and `title` are the names of its arguments."""
+        # Each time is later than the one before, so that a clock set back does not change the order. Times in the
+        # stores are no finer than a millisecond.
         self._asked_at, given = max(entry.at, self._asked_at + 0.001), entry.given
         background, names = given.get("run_in_background") is True, (text(given, kind), text(given, title))
         prompt = self.keep(words, entry.at) if words is not None else None
@@ -233,7 +233,7 @@ class Account:
         return call
 
     def tell(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
-        """An agent has ended, as the program says in a word of its own."""
+        """Record that an agent has ended, with a status in the program's words."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
         state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
@@ -243,9 +243,9 @@ class Account:
             self.news[call.child] = self.news[name]
 
     def notify(self, content: object, at: float) -> Notification | None:
-        """The program's notification in a text of its own, None where it is none."""
+        """Record the program's notification in a text; return it, None if it is none."""
         told = read_notification(content) if isinstance(content, str) else None
-        # The same words stand in up to three records; only the first of them tells when it happened.
+        # The same words stand in up to three records; only the first of them has the right time.
         if told and self._told.get(told.task_id) != told:
             self._told[told.task_id] = told
             for name in (told.task_id, told.tool_use_id):
@@ -254,7 +254,7 @@ class Account:
 
 
 def words_of_question(call: Entry) -> str:
-    """The need of a call that asks a human."""
+    """Return in words what a call needs from a human."""
     return "an approval of its plan" if call.tool == "ExitPlanMode" else question_in(call.given)
 
 
@@ -262,9 +262,9 @@ NO_ACCOUNT = Account(message)
 
 
 class Bond(NamedTuple):
-    """How an agent belongs to others: `parent` is the id, or SESSION, of the `asker`, `call` its first call for it,
-    `heard` how it stood by what others were told, the oldest first. `claim` is the id of the call that began it, which
-    may not have been read yet; None where none is known. `meta` describes it."""
+    """The links of an agent: `parent` is the id (or SESSION) of the `asker`, `call` its first call for the agent.
+    `heard` is its standing by reports to others, oldest first. `claim` is the id of the call that began it, which may
+    not have been read yet; None if unknown. `meta` describes it."""
 
     parent: str = SESSION
     asker: Account = NO_ACCOUNT
@@ -275,10 +275,10 @@ class Bond(NamedTuple):
 
 
 def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) -> dict[str, Bond]:
-    """The bonds of all agents of which anything is known, by id, and of calls that none is known of. `accounts` are by
-    agent id, the session's own under SESSION; `metas` describe agents."""
+    """Return the bonds of all known agents, by id, and of calls without a known agent. `accounts` are by agent id, the
+    session's own under SESSION; `metas` describe agents."""
     asked: dict[str, tuple[str, AgentCall]] = {}
-    # The session first: what a forked agent's transcript repeats of it is not the agent's own.
+    # The session first: a forked agent's transcript repeats calls of the session, which are not its own.
     for owner, account in sorted(accounts.items()):
         for call in account.calls.values():
             asked.setdefault(call.id, (owner, call))
@@ -303,7 +303,7 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
         parent = text(meta, "parentAgentId") or owner
         is_background = call.background or meta.get("requestShape") == "background"
         told = [one.news[name] for one in accounts.values() for name in (agent, call.id) if name in one.news]
-        # The end of an earlier round says nothing of one that began later.
+        # The end of an earlier round says nothing about a later one.
         since = accounts.get(agent, NO_ACCOUNT).round_at
         bonds[agent] = Bond(
             parent,
@@ -332,8 +332,8 @@ def run_of(
     model: str | None = None,
     prompt: Message | None = None,
 ) -> Run:
-    """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
-    `seen_at` is when else there was a sign of life; `name` is its own, `agent` that of its kind."""
+    """Return the run of an agent (its account and its call may be empty), or, without `parent`, of a session. `seen_at`
+    is the time of another sign of life; `name` is the agent's own, `agent` its kind."""
     state, said = standing.state, standing.said if standing.state is RunState.ENDED else None
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
     ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)

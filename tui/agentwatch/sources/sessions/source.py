@@ -1,4 +1,4 @@
-"""The source of all session stores of one workspace: a thread that asks their readers what has changed."""
+"""The source of all session stores of one workspace: a thread that asks their readers for changes."""
 
 import math
 import threading
@@ -18,14 +18,14 @@ from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
 from agentwatch.text import words_of
 
-_SLICE_SECONDS = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
-_PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after something has changed, and later
+_SLICE_SECONDS = 0.05  # at a stretch for one reader, so that the others' changes do not wait
+_PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after a change, and later
 _LIVELY_SECONDS = 10.0
-_GLANCE_SECONDS = 0.04  # between two glances at the files of the sessions that work
-_COST = 4.0  # how often as long as a look took it rests before the next glance
+_GLANCE_SECONDS = 0.04  # between two looks at the files of working sessions
+_COST = 4.0  # rest before the next look, as a multiple of the last one's duration
 _AT_WORK_SECONDS = 900.0
-_MOST_AT_WORK = 256  # sessions with a sign of life in so many seconds, the last ones
-_SEARCH_SECONDS = 10.0  # between two searches for stores that were not there before
+_MOST_AT_WORK = 256  # sessions with a sign of life in the last `_AT_WORK_SECONDS`
+_SEARCH_SECONDS = 10.0  # between two searches for new stores
 _FUTURE_SECONDS = 60.0
 
 _Answer = TypeVar("_Answer")
@@ -34,9 +34,9 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(Background[Batch], Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. With a
-    `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any reader
-    anything. One that raises is a problem until it does not."""
+    """Reads the stores of `open_readers`, which is called in the source's thread with the known readers' names. If
+    `session` is given, it emits only the session whose id begins so, with all that came from it. One thread at a time
+    calls the readers. A reader that raises is a problem until it succeeds."""
 
     thread_name = "agentwatch-sessions"
 
@@ -53,11 +53,11 @@ class SessionsSource(Background[Batch], Source):
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
-        self._runs: dict[str, Run] = {}  # all that the readers have told of, by path; and those of them that were told
+        self._runs: dict[str, Run] = {}  # all runs of the readers by path; and below, those that were emitted
         self._told: dict[str, Run] = {}
 
     def scan(self) -> Batch:
-        """All runs that the stores hold now. Any thread may call it."""
+        """Return all runs that the stores hold now; any thread may call it."""
         with self._lock:
             self._search()
             for name in self._readers:
@@ -68,19 +68,19 @@ class SessionsSource(Background[Batch], Source):
             return Batch(self._changes(), self._health())
 
     def content(self, digest: str) -> str | None:
-        """A text handed over or back. Any thread may call it."""
+        """Return a text handed over or back; any thread may call it."""
         texts = (self._ask(name, lambda reader: reader.text(digest)) for name in list(self._readers))
         return next((text for text in texts if text is not None), None)
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """The transcript of a run. Any thread may call it."""
+        """Return the transcript of a run; any thread may call it."""
         if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
             return None
         return self._ask(run.source, lambda _: of(run))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Unread places, and why: one for each reader that says so."""
+        """Unread places, and the reasons: one for each reader with trouble."""
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
@@ -89,11 +89,11 @@ class SessionsSource(Background[Batch], Source):
         return tuple(problems)
 
     def found(self) -> list[Found]:
-        """Stores that the last look found, reader by reader."""
+        """Return the stores that the last look found, reader by reader."""
         return [row for name in list(self._readers) for row in self._found(name)]
 
     def close(self) -> None:
-        """Give the stores back, after a `scan`."""
+        """Close the stores, after a `scan`."""
         for name in self._readers:
             self._ask(name, lambda reader: reader.close())
 
@@ -113,7 +113,7 @@ class SessionsSource(Background[Batch], Source):
         self.close()
 
     def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
-        """Until a session at work has written something, or it is time to look at all stores again."""
+        """Rest until a working session has written something, or all stores are due."""
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
         while not self._stopped and (left := until - time.monotonic()) > 0:
@@ -122,7 +122,7 @@ class SessionsSource(Background[Batch], Source):
                 return
 
     def _files_at_work(self) -> Sequence[str]:
-        """The files that change when a working session writes."""
+        """Return the files that change when a working session writes."""
         since = self._clock() - _AT_WORK_SECONDS
         working = [run for run in self._runs.values() if run.state is RunState.WORKING and not run.process_gone]
         latest = nlargest(_MOST_AT_WORK, working, key=attrgetter("updated_at"))
@@ -138,7 +138,7 @@ class SessionsSource(Background[Batch], Source):
                 self._stopped = True
 
     def _changes(self) -> tuple[Event, ...]:
-        """The runs that came of the session that is asked for, where they are not what was told last."""
+        """Return the events for runs that differ from the emitted ones, of the requested session only."""
         before, session, runs = self._told, self._session or "", {run.session: run for run in self._runs.values()}
         self._told = {
             path: run for path, run in self._runs.items() if not session or _root(run, runs).startswith(session)
@@ -149,7 +149,7 @@ class SessionsSource(Background[Batch], Source):
         return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate([*changed, *gone], first))
 
     def _read(self, name: str, seconds: float) -> bool:
-        """Take in what a reader has to tell. Returns whether that is anything."""
+        """Take in the changes of a reader; return whether there were any."""
 
         def look(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
             is_ours = type(reader).__module__.startswith("agentwatch.")
@@ -165,14 +165,14 @@ class SessionsSource(Background[Batch], Source):
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
             self._runs.pop(path, None)
             if run:
-                # A time that is still to come would keep a dead run from going stale.
+                # A time in the future would keep a dead run from going stale.
                 is_to_come = run.updated_at > now + _FUTURE_SECONDS
                 self._runs[path] = replace(run, updated_at=now) if is_to_come else run
             let_others_work()
         return bool(changes)
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
-        """The answer of a reader, None where it raises: it must not hide the sessions of the others."""
+        """Return the answer of a reader, None if it raises: that must not hide the sessions of the others."""
         try:
             with self._lock:
                 return question(self._readers[name])
@@ -205,7 +205,7 @@ class SessionsSource(Background[Batch], Source):
 
 
 def _checked(change: Change, name: str) -> Change:
-    """A change of somebody else's reader: each field of a run has its type. Raises ValueError or TypeError."""
+    """Check a foreign reader's change: each field of a run has its type; raise ValueError or TypeError."""
     key, run = change
     run = None if run is None else checked_run(asdict(run))
     if run and run.source != name:
@@ -214,7 +214,7 @@ def _checked(change: Change, name: str) -> Change:
 
 
 def _root(run: Run, runs: dict[Session, Run]) -> str:
-    """The session from which a run came; a circle ends where it closes."""
+    """Return the id of the session from which a run came; a cycle ends where it closes."""
     seen = {run.session}
     while (above := runs.get((run.source, run.parent_session or ""))) is not None and above.session not in seen:
         run = above
@@ -223,7 +223,7 @@ def _root(run: Run, runs: dict[Session, Run]) -> str:
 
 
 def _files_of(place: str) -> tuple[str, ...]:
-    """Files to look at for a run: beside a transcript, or below its name, lie those of the agents that it asks."""
+    """Return the files to watch for a run; its agents' files lie beside the transcript, or below its name."""
     above, _, name = place.rpartition("/")
     if name.endswith(".db"):
         return place, f"{place}-wal"

@@ -1,4 +1,4 @@
-"""The reader of programs that keep files of JSON lines: find those of a workspace, read on, fold, tell what changed."""
+"""The reader of programs that keep files of JSON lines: find a workspace's files, read on, fold, return changes."""
 
 import os
 import re
@@ -34,16 +34,16 @@ from agentwatch.sources.sessions.runs import (
 from agentwatch.sources.worktrees import lies_in_another
 
 _CHUNK = 1024 * 1024
-_HEAD = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
+_HEAD = 64 * 1024  # bytes read at a stretch while it is unknown whether the session is of the workspace
 _META = ".meta.json"  # the ending of files that describe an agent
 _LARGEST_META = 256 * 1024
-_QUIET = 15.0  # seconds without a change after which a missing process is believed to be gone
+_QUIET = 15.0  # seconds without a change after which a missing process counts as gone
 _CUT = 200
 _OTHER = re.compile(r"[^a-zA-Z0-9]")
 
 
 class FoundFile(NamedTuple):
-    """One file of the store. `agent` is SESSION for a session's own."""
+    """One file of the store; `agent` is SESSION for a session's own."""
 
     path: str
     project: str
@@ -54,8 +54,8 @@ class FoundFile(NamedTuple):
 
 @dataclass(slots=True)
 class StoredFile:
-    """A file of lines with what these come to: the fold of one agent's records, or of those of a session, as the
-    program's reader makes it. It depends on the records alone, however they came."""
+    """A file of lines with the fold of its records, which the program's reader makes for one agent or a whole session.
+    The fold depends on the records alone, however they came."""
 
     agent: str
     tail: Tail
@@ -75,8 +75,8 @@ class Description(NamedTuple):
 
 @dataclass(slots=True)
 class Session:
-    """One session of a project directory. `files` and `metas` are by path. `belongs` is whether it was begun in the
-    workspace, None until it is known: what is another's is read only as far as the record that says so."""
+    """One session of a project directory; `files` and `metas` are by path. `belongs` tells whether it was begun in the
+    workspace, None if not known yet: another workspace's session is read only up to the record that says so."""
 
     id: str
     project: str
@@ -90,32 +90,32 @@ class Session:
 
     @property
     def newest(self) -> float:
-        """When a file of it last changed, in seconds since the epoch."""
+        """When one of its files last changed, in seconds since the epoch."""
         return max((file.status.st_mtime for file in self.files.values()), default=0.0)
 
     @property
     def folds(self) -> dict[str, Any]:
-        """By agent."""
+        """The folds by agent."""
         return {file.agent: file.fold for file in self.files.values()}
 
     def place(self, agent: str) -> str:
-        """The file that shows an agent, else the session, else any of its agents."""
+        """Return the file of an agent, else of the session, else of any of its agents."""
         places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
     @property
     def unread(self) -> list[StoredFile]:
-        """Those to be read on."""
+        """The files that are not read to their end."""
         return [file for file in self.files.values() if file.unread and self.belongs is not False]
 
 
 def slug(directory: str) -> str:
-    """The name of the directory in which the sessions of a working directory lie, whole: longer ones are cut."""
+    """Return the uncut name of the directory for a working directory's sessions; programs cut long names."""
     return _OTHER.sub("-", unicodedata.normalize("NFC", directory))
 
 
 def holds(workspace: str, directory: str) -> bool:
-    """Whether a working directory is the workspace or lies below it, and in no worktree below it."""
+    """Tell whether a working directory is the workspace or below it, but in no other work tree below it."""
     above, below = unicodedata.normalize("NFC", workspace), unicodedata.normalize("NFC", directory)
     if below == above:
         return True
@@ -123,16 +123,16 @@ def holds(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC):
-    """The sessions that were begun in `workspace` or below it, out of `home`. Implements SessionReader."""
+    """The sessions begun in `workspace` or below it, from the store in `home`; implements SessionReader."""
 
-    # Pattern of paths in a project's directory, with the groups `own`, a session's id, for its own file, or `session`
-    # (missing where only the records say it), and `agent`.
+    # Pattern of paths in a project's directory: group `own` is a session's id in its own file; otherwise `session`
+    # (missing if only the records have it) and `agent`.
     files: ClassVar[str]
-    directories: ClassVar[str]  # pattern of those to enter
+    directories: ClassVar[str]  # pattern of directories to enter
     projects_in: ClassVar[str] = "projects"  # directory of the program in which all projects lie
     fold: Callable[..., Any]
     entries: EntriesIn
-    all_belong: ClassVar[bool] = False  # all sessions that are found are the workspace's
+    all_belong: ClassVar[bool] = False  # all sessions that are found belong to the workspace
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
     trouble: str | None = None
@@ -151,49 +151,49 @@ class FilesReader(StoreReader, ABC):
         self._owners: dict[tuple[str, int], str] = {}
         self._projects: list[str] = []
 
-    # A program says all this of itself.
+    # Parts that differ between programs
 
     def begin(self, agent: str, path: str) -> Any:  # noqa: ARG002
-        """The fold of no record: at first, and once the file is another one."""
+        """Return an empty fold: for a new file, and when the file was replaced."""
         return self.fold(self.message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session) -> dict[str, Run]:
-        """All runs of a session by key, by what its files hold."""
+        """Return all runs of a session by key, from the content of its files."""
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        """Says of all records of a run's file, one after the other, what the agent itself did in them. Never raises."""
+        """Return a function that gives the agent's own entries in each record of a run's file; it never raises."""
         return self.entries
 
     def program_of(self, session: Session) -> Program:
-        """Other facts that the runs of a session depend on: what is known of the program that runs it."""
+        """Return the facts about a session's program, on which its runs depend, too."""
         return self.processes.of(session.id)
 
     def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Let the runs be told by each other and by what is known of the program."""
+        """Adjust the runs to each other and to the facts about the program."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
             run = runs[key]
             if run.state is RunState.ENDED and run.parent_session is None:
-                # Whether anybody still sits at it.
+                # Whether anybody still uses it.
                 runs[key] = replace(run, process_gone=program.gone)
             if run.state not in OPEN:
                 continue
             above = runs.get(keys.get(run.parent_session or "", ""))
             cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
             if above and (cut_off or above.reason == LEFT_BEHIND):
-                # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
+                # A foreground agent ends with the one that waits for it; a killed program ends all of them.
                 at = max(run.started_at, above.ended_at or above.updated_at)
                 runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
                 continue
-            # Those of before the program began are among those that no process runs any more: nobody can answer them.
+            # Runs older than the program belong to a process that is gone: nobody can answer them.
             gone = True if run.updated_at < program.began else program.gone
             waiting = "" if gone else run.waiting
             if (gone, waiting) != (run.process_gone, run.waiting):
                 runs[key] = replace(run, process_gone=gone, waiting=waiting)
         if program.wait:
             self.ask(session, runs, program.wait)
-        # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
+        # A session that waits for an agent writes nothing meanwhile, so the agent's signs of life count for it, too.
         for run in list(runs.values()):
             parent = run.parent_session
             while parent in keys:
@@ -204,17 +204,17 @@ class FilesReader(StoreReader, ABC):
                 parent = above.parent_session
 
     def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """The program waits for a human."""
+        """Set which run waits for a human."""
 
     def projects(self) -> list[str]:
-        """Directories that may be those of the workspace or of a directory below it."""
+        """Return directories that may belong to the workspace or a directory below it."""
         return [one.path for one, _ in self.scan(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)]
 
     def mark(self, fields: Fields) -> str | None:
-        """The mark of a record that may stand in a file twice."""
+        """Return the mark of a record that may occur in a file twice."""
         return text(fields, "uuid")
 
-    # The rest is the same for all.
+    # Common parts
 
     def read(self, seconds: float) -> Sequence[Change]:
         moved = self._find_changes()
@@ -240,11 +240,11 @@ class FilesReader(StoreReader, ABC):
         return f"{several(other, 'session')} of other directories" if other else ""
 
     def stores(self) -> Sequence[str]:
-        """The only directory in which something was looked for, else the one that holds all."""
+        """Return the project's directory if only one was searched, else the root of all projects."""
         return [*(self._projects if len(self._projects) == 1 else filter(os.path.isdir, [self.root]))]
 
     def scan(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-        """The names in a directory, none where it cannot be listed."""
+        """Return the names in a directory, [] if it cannot be listed."""
         found: list[tuple[os.DirEntry[str], os.stat_result]] = []
         try:
             with os.scandir(directory) as entries:
@@ -258,7 +258,7 @@ class FilesReader(StoreReader, ABC):
         return found
 
     def find(self) -> Iterable[FoundFile]:
-        """The files that are there now and may be of the workspace."""
+        """Yield the existing files that may belong to the workspace."""
         self._projects = self.projects()
         pending = [(project, project, "") for project in self._projects]
         while pending:
@@ -275,7 +275,7 @@ class FilesReader(StoreReader, ABC):
                         yield FoundFile(entry.path, project, owner, its.get("agent") or SESSION, status)
 
     def _owner(self, path: str, status: os.stat_result) -> str | None:
-        """The session of a transcript whose name does not say it; it may be that of an agent, among the sessions'."""
+        """Return the session of a transcript whose name does not have it: perhaps an agent's, among the sessions'."""
         key = path, status.st_ino
         if key not in self._owners:
             try:
@@ -291,7 +291,7 @@ class FilesReader(StoreReader, ABC):
         return self._owners[key]
 
     def _find_changes(self) -> bool:
-        """Take notice of the files that are there now; True where something of them has changed."""
+        """Register the existing files; return True if something about them has changed."""
         self.processes.look()
         refused, self.refused = self.refused, set()
         found = {(one.project, one.session, one.path): one for one in sorted(self.find())}
@@ -321,7 +321,7 @@ class FilesReader(StoreReader, ABC):
     def _describe(self, session: Session, found: FoundFile) -> None:
         known = session.metas.get(found.path)
         fields = before = known.fields if known is not None else {}
-        # A half-written one says nothing: what the file said before still holds.
+        # A half-written file changes nothing: its earlier content still holds.
         with suppress(OSError, ValueError):
             fields = mapping(document(Path(found.path), _LARGEST_META)) or before
         session.is_changed |= known is None or before != fields
@@ -358,7 +358,7 @@ class FilesReader(StoreReader, ABC):
         session.is_changed |= restarted or bool(lines)
 
     def _refold(self, session: Session) -> bool:
-        """Make the runs of a session anew where something has changed, once all of it was read."""
+        """Make the runs of a session again if something has changed, once all of it was read."""
         if not session.is_whole and session.unread:
             return False
         session.is_whole = True
@@ -373,7 +373,7 @@ class FilesReader(StoreReader, ABC):
         return True
 
     def _take_stock(self) -> None:
-        """Say how far the reading has come, and what is not read."""
+        """Set the progress of reading, and the trouble."""
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
         total = sum(file.status.st_size for file in files)
@@ -393,22 +393,22 @@ class AgentsReader(FilesReader):
 
     @abstractmethod
     def standing(self, account: Account, bond: Bond) -> Standing | Account:
-        """How an agent, or the session, stands by its own records, and by what others were told."""
+        """Return the standing of an agent, or the session, by its own records and by reports to others."""
 
     def key_of(self, session: Session, agent: str, bond: Bond) -> str:
-        """The key of the run of an agent."""
+        """Return the key of the run of an agent."""
         return bond.claim or f"{session.id}/{agent}"
 
     def runs_of(self, session: Session) -> dict[str, Run]:
         accounts = session.folds
         runs: dict[str, Run] = {}
         metas = {meta.agent: meta.fields for meta in session.metas.values() if meta.fields}
-        # The session first: hundreds of agents that are there already would move all at once.
+        # The session first: otherwise hundreds of agents that are there already would move all at once.
         for agent, bond in {SESSION: Bond(), **link_agents(accounts, metas)}.items():
             account = accounts.get(agent, NO_ACCOUNT)
             times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.heard))
             seen_at = next((at for at in times if at is not None), None)
-            # Without any, it has only a description yet; without a prompt, the session only a title.
+            # Without a time, it has only a description yet; without a prompt, the session has only a title.
             if seen_at is None or (agent == SESSION and account.state is RunState.SUBMITTED):
                 continue
             runs[self.key_of(session, agent, bond) if agent else session.id] = run_of(

@@ -1,16 +1,18 @@
-"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before."""
+"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before; and the
+words that ssh is given, and says."""
 
 import os
+import shlex
 import struct
 import threading
 from contextlib import suppress
-from queue import Queue
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentwatch.remote.pipe import GREETING, LinkState, StdioEnd, Writer, messages
+from agentwatch.remote.address import parse
+from agentwatch.remote.pipe import GREETING, Writer, command, messages, reason
 
 
 def framed(message: bytes) -> bytes:
@@ -55,22 +57,6 @@ def test_what_is_no_relay_is_not_listened_to_for_long(data, why):
     assert arrived(data) == ([], why)
 
 
-def test_the_end_of_a_relay_ends_with_its_screen():
-    (there_in, here_out), (here_in, there_out) = os.pipe(), os.pipe()
-    states = Queue[LinkState]()
-    end = StdioEnd(there_in, there_out)
-    end.start(lambda _: None, states.put)
-    for _ in range(200):
-        end.send(bytes(1_000_000), "")
-    Writer(here_out).stop()
-    os.close(here_out)
-    assert states.get(timeout=60) == LinkState(up=False, words="the connection has ended", fatal=True)
-    os.close(here_in)
-    end.stop()
-    for one in (there_in, there_out):
-        os.close(one)
-
-
 def test_what_waits_at_the_end_gets_into_no_other_file():
     here, there = os.pipe()
     writer = Writer(there)
@@ -87,3 +73,30 @@ def test_what_waits_at_the_end_gets_into_no_other_file():
         pytest.fail(f"{os.read(other, 1)!r} was written")
     for one in (other, again):
         os.close(one)
+
+
+def test_the_shell_gets_paths_quoted_and_ssh_no_option():
+    hostile = "/srv/-rf '; touch pwned; '$(x)\n"
+    made = command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
+    assert made[-3:-1] == ["--", "::1"]
+    assert made[made.index("-p") + 1 : made.index("-p") + 4] == ["2222", "-l", "kim"]
+    assert shlex.split(made[-1])[-2:] == [hostile, "~/shop"]
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "words"),
+    [
+        (127, ["sh: 1: exec: agentwatch: not found"], "agentwatch is not installed on build1"),
+        (255, ["ssh: Could not resolve hostname build1"], "Could not resolve hostname build1: `ssh build1` in a"),
+        (255, ["kim@build1: Permission denied (publickey)."], "(publickey): `ssh build1` in a terminal says more"),
+        (255, ["", ""], "ssh could not connect"),
+        (1, ["agentwatch: the key is locked"], "the key is locked"),
+        (1, ["\x1b]0;owned\x07\u202e" + "y" * 4_000], "yyy"),
+        (0, [], "the connection has ended"),
+    ],
+)
+def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code, lines, words):
+    said = reason(code, lines, "build1", "the connection has ended")
+    assert words in said
+    assert len(said) < 500
+    assert said.isprintable()
