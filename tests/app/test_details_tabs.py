@@ -23,7 +23,7 @@ from agentwatch.delegation.events import Message, RunState
 from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
 from tests.app.details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
 from tests.app.scenes import HOSTILE
-from tests.goldens.golden import Golden
+from tests.goldens.conftest import Golden
 from tests.unit.contracts import documents
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, decided

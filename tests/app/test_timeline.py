@@ -17,7 +17,7 @@ from agentwatch.app.screens.timeline import (
     View,
     fit,
     frame_of,
-    last_of,
+    latest_span,
     spans_of,
     stretches_of,
     ticks,
@@ -222,4 +222,4 @@ def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer():
         ("WORK", 1_130.0, 1_200.0, "◐"),
         ("SILENT", 1_200.0, None, "◌"),
     ]
-    assert last_of(spans_of(answered.tasks["s1"])[:-1])[:2] == (1_000.0, 1_200.0)  # fmt: skip
+    assert latest_span(spans_of(answered.tasks["s1"])[:-1])[:2] == (1_000.0, 1_200.0)  # fmt: skip

@@ -9,8 +9,7 @@ import pytest
 from agentwatch.cli import COMMANDS, run
 from agentwatch.manual import page, topics, unwrapped
 from agentwatch.view.words import LOOKS
-from tests.generate import MANUAL, PAGES
-from tests.schemas import SCHEMAS
+from tests.generate import MANUAL, PAGES, SCHEMAS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(MANUAL.glob("*.md"))]

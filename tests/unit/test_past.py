@@ -19,8 +19,8 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
+from tests.unit.claude_code.building import report
 from tests.unit.history.recorded import META, meta, packet
-from tests.unit.sessions.store import report
 from tests.unit.test_workspaces import NO_PROGRAMS, watching
 from tests.unit.test_worktrees import git
 

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import read_document
-from tests.goldens.documents import adapter
-from tests.goldens.documents.table import THEMES, cases_of
+from tests.goldens.documents import test_documents as adapter
+from tests.goldens.documents.test_documents import THEMES, cases_of
 from tests.goldens.trees.test_trees import topics
 from tests.unit.contracts.cases import CASES, TABLES
 

@@ -8,7 +8,7 @@ from agentwatch.delegation.events import Claim
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.goldens.verdicts.claude import returned
-from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
+from tests.unit.claude_code.building import Log, Store, meta, packet
 from tests.unit.evidence.repository import HANDED_OFF, Repository
 
 GREEN = "412 passed in 3.21s"
@@ -114,10 +114,10 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
 def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     store, main = store_of(tmp_path)
     # git knows nothing of what was before its repository was made.
-    store.set_back(BEGIN - datetime.fromtimestamp(HANDED_OFF, UTC))
+    store.time = datetime.fromtimestamp(HANDED_OFF, UTC)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
-    changed = datetime.fromisoformat(store.now()).timestamp() - HANDED_OFF
+    changed = store.time.timestamp() + 0.5 - HANDED_OFF
     agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
     repository = Repository(store.workspace, tmp_path / "home")
     repository.init()
