@@ -10,8 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from agentwatch.report.html import html
-from tests.unit.report.hostile import PIECES
-from tests.unit.report.sessions import retold, told_everywhere
+from tests.unit.report.sessions import PIECES, retold, told_everywhere
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOST = "agentwatch-report.invalid"

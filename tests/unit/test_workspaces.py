@@ -13,6 +13,7 @@ import pytest
 
 from agentwatch.composition import watched
 from agentwatch.config import Settings
+from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
 from agentwatch.state import is_shown, state_directory
@@ -43,7 +44,7 @@ def workspace(home: Path, name: str) -> Path:
 
 
 @asynccontextmanager
-async def watching(monitor: Workspaces) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
+async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
     """Runs it; what comes is waited for with the function given."""
 
     async def run_on():

@@ -1,12 +1,12 @@
 """The tabs of the details: goldens for each contract, and for any document or hostile text no line that does harm."""
 
 import copy
+import hashlib
 import json
-import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields, replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -16,17 +16,115 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
 from agentwatch.app.widgets.details.pane import head_lines, titles_of
-from agentwatch.app.widgets.details.tabs import TABS
-from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
+from agentwatch.app.widgets.details.tabs import TABS, View
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Message, RunState
-from agentwatch.delegation.task import Attempt, Below, Counted, Retry, Shown, State
-from tests.app.details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
+from agentwatch.delegation.events import Message, RunState, Seen
+from agentwatch.delegation.task import Attempt, Basis, Below, Counted, Retry, Shown, State, Task
+from agentwatch.delegation.tree import Tree
 from tests.app.scenes import HOSTILE
 from tests.goldens.conftest import Golden
 from tests.unit.contracts import documents
+from tests.unit.contracts import documents as valid
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, decided
+
+NOW = 1_700_000_600.0
+STARTED = NOW - 180
+PACKET = f"```json\n{valid.text_of(valid.PACKET)}```\n\n{valid.TODOS}"
+FINDINGS = valid.REPORT["findings"] | {
+    "overview": "# Soil\n\nIt holds **two** layers:\n\n- `sand`\n- `clay`",
+    "numbers": {"samples": 4, "dry": [True, False, None]},
+}
+REPORT = valid.REPORT | {"findings": FINDINGS, "blockers": ["Which bed is in scope?"]}
+TEXTS: dict[Contract, tuple[str, str, State]] = {
+    Contract.RETURN_FORMAT: ("work/api.return.md", valid.FAILURE, State.FAILED),
+    Contract.SUBAGENT_RETURN: ("specs/246_x/return.json", valid.text_of(valid.SUBAGENT_FAILED), State.PARTIAL),
+    Contract.RETURN_META: ("specs/246_x/.return-meta.json", valid.text_of(valid.META), State.WORKING),
+    Contract.REPORT_CONTRACT: ("reports/auth.json", valid.text_of(REPORT), State.BLOCKED),
+}
+BROKEN = (
+    Finding("RET011", Severity.WARNING, "Write the header as ## Deliverables", 8),
+    Finding("RET004", Severity.ERROR, "Say retry_recommended: yes or no when state is ERROR", 2),
+    Finding("RET020", Severity.ERROR, "Add the section ## Evidence"),
+)
+
+
+@dataclass
+class Case:
+    """A task and what the pane is given with it."""
+
+    task: Task
+    texts: dict[str, str] = field(default_factory=dict)
+    tree: Tree = field(default_factory=Tree)
+
+    checks = True
+
+    def content(self, version: Seen) -> str | None:
+        return self.texts.get(version.digest)
+
+
+class AtOnce(View):
+    """Reads at once, without a thread."""
+
+    def later(self, key: Hashable, make: Callable[[], object]) -> object:
+        return make()
+
+
+def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...] = (), seq: int = 1) -> Seen:
+    digest = hashlib.sha256(path.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Seen(seq, STARTED, path, digest, document, findings)
+
+
+def read(path: str, text: str) -> Any:
+    """The document that the contracts read in a text."""
+    reading = read_document(text, path)
+    assert reading is not None
+    return reading.document
+
+
+PACKET_SUMMARY: Handoff = read("work/api.handoff.md", PACKET)
+SUMMARIES: dict[Contract, Return] = {contract: read(*TEXTS[contract][:2]) for contract in TEXTS}
+
+
+def case(
+    contract: Contract | None = Contract.RETURN_FORMAT,
+    *,
+    findings: tuple[Finding, ...] = (),
+    text: str | None = None,
+    summary: Return | None = None,
+    packet: Handoff = PACKET_SUMMARY,
+    packet_text: str = PACKET,
+) -> Case:
+    """A task of one attempt: a handoff, and a return under `contract` (none for None)."""
+    attempt = Attempt(1, started_at=STARTED)
+    attempt.handoff = version("work/api.handoff.md", packet_text, packet)
+    task = Task("shop.checkout.api", "api", parent_id="shop.checkout", parent_basis=Basis.DOTTED_PREFIX)
+    task.attempts, task.todos, task.updated_at = [attempt], packet.todos, STARTED
+    one = Case(task, {attempt.handoff.digest: packet_text})
+    if contract is None:
+        task.why = "handed off; no sign of life yet"
+        return one
+    path, own_text, state = TEXTS[contract]
+    result = summary or SUMMARIES[contract]
+    attempt.returned = version(path, own_text if text is None else text, result, findings, 2)._replace(at=NOW - 120)
+    one.texts[attempt.returned.digest] = own_text if text is None else text
+    task.agent, task.why, task.updated_at = (
+        result.agent or "code",
+        f"the return says {result.reported_state}",
+        NOW - 120,
+    )
+    task.state, attempt.state, task.shown = state, state, Shown(state)
+    task.ended_at = None if state.is_open else NOW - 120
+    task.findings = [replace(finding, path=path) for finding in findings]
+    task.retry = Retry(recommended=result.retry_recommended, hint=result.retry_hint)
+    attempt.session_id = result.session_id
+    return one
+
+
+UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Categories of characters that move, hide or reverse."""
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
@@ -36,8 +134,12 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
     for tab_id, write in TABS.items():
         lines = lay_out(write(view), width)
         assert lines
-        assert all(line.content.cell_length <= width for line in lines)
-        assert all("click" not in str(span.style) for line in lines for span in line.content.spans)
+        for content in (line.content for line in lines):
+            assert content.cell_length <= width
+            assert not set(map(unicodedata.category, content.plain)) & UNSAFE
+            for span in content.spans:
+                assert "click" not in str(span.style)
+                assert 0 <= span.start <= span.end <= len(content.plain)
         tabs[tab_id] = [line.content.plain for line in lines]
     return tabs
 
@@ -127,16 +229,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.fixture
-def _utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.usefixtures("_utc")
+@pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("name", CASES)
 def test_each_tab_says_what_it_said(name, request):
     tabs = tabs_of(CASES[name](), 90)
@@ -224,25 +317,19 @@ def test_any_document_is_written(data, contract, packet, width):
 # Hostile text
 
 
+def with_every_text(document: Any, payload: str) -> Any:
+    """The document with this in every field that holds text."""
+    kinds = {field.name: str(field.type) for field in fields(document)}
+    words = {name: payload for name, kind in kinds.items() if kind.startswith("str")}
+    return replace(document, **words, **{name: (payload,) for name, kind in kinds.items() if kind == "tuple[str, ...]"})
+
+
 def poisoned(contract: Contract, payload: str) -> Case:
     """A task with the payload in every text that it has."""
-    words = (
-        "reported_state task_id session_id agent summary error_code error_message retry_hint review_reason next_steps"
-    )
-    lists = "delegation_path blockers files_created files_modified limitations artifacts"
-    fields: dict[str, Any] = dict.fromkeys(f"{words} review_reason model mode".split(), payload)
-    summary = replace(SUMMARIES[contract], **fields, **dict.fromkeys(lists.split(), (payload,)))
-    todos = (Todo(payload, TodoStatus.PENDING, payload, 1),)
-    packet = dict.fromkeys(("task_id", "objective", "parent_task_id", "mode"), payload)
+    summary, packet = (with_every_text(one, payload) for one in (SUMMARIES[contract], PACKET_SUMMARY))
     findings = (Finding(payload, Severity.ERROR, payload, 1),)
-    one = case(
-        contract,
-        summary=summary,
-        packet=replace(PACKET_SUMMARY, todos=todos, **packet),  # type: ignore[arg-type]
-        findings=findings,
-        text=payload,
-        packet_text=payload,
-    )
+    packet = replace(packet, todos=(Todo(payload, TodoStatus.PENDING, payload, 1),))
+    one = case(contract, summary=summary, packet=packet, findings=findings, text=payload, packet_text=payload)
     task = one.task
     task.task_id = task.title = task.parent_id = task.agent = task.ask = task.why = payload
     task.findings.append(replace(findings[0], path=payload))
@@ -252,10 +339,9 @@ def poisoned(contract: Contract, payload: str) -> Case:
 @pytest.mark.parametrize(("name", "contract"), zip(HOSTILE, cycle(SUMMARIES), strict=False))
 def test_a_poisoned_task_is_shown_safely(name, contract):
     one = poisoned(contract, HOSTILE[name])
-    head = [line.plain for line in head_lines(one.task, NOW, 80, 40)]
-    for tab_id, lines in {"head": head, **tabs_of(one, 80)}.items():
-        categories = {unicodedata.category(character) for line in lines for character in line}
-        assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}, tab_id
+    tabs_of(one, 80)
+    head = "".join(line.plain for line in head_lines(one.task, NOW, 80, 40))
+    assert not set(map(unicodedata.category, head)) & UNSAFE
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,15 @@
-"""Foreign text in the details: the Markdown that is understood, the colours of source lines, and differences."""
+"""Foreign text on the screen: the Markdown that is understood, colours, differences, and that none of it does harm."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.content import Content
+from textual.widgets import Static
 
+from agentwatch.app.terminal import TerminalGuard
 from agentwatch.app.widgets.details.blocks import (
     Difference,
     compare,
@@ -14,6 +20,12 @@ from agentwatch.app.widgets.details.blocks import (
     markdown,
     read_git,
 )
+from agentwatch.app.widgets.line import clip_sentence
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.sources import Health
+from agentwatch.text import LINE_LIMIT, summary
+from tests.app.scenes import HOSTILE, Scene
+from tests.app.stage import Stage, stage
 
 
 @pytest.mark.parametrize(
@@ -60,18 +72,6 @@ def test_work_grows_with_the_length_only(unit):
     paragraphs = list(markdown(unit * (200_000 // len(unit))))
     assert sum(len(paragraph.content) for paragraph in paragraphs) <= 2 * 4_000
     assert sum(len(paragraph.content.spans) for paragraph in paragraphs) <= 2 * 4_000
-
-
-@settings(max_examples=300, deadline=None)
-@example("` `")
-@example("[a]()")
-@given(st.text(alphabet="ab *_`~[]()!\\#->|\n.1x\x1b\u202e", max_size=200))
-def test_any_text_gives_safe_spans_inside_it(text):
-    for paragraph in markdown(text):
-        plain = paragraph.content.plain
-        assert not set("\x1b\u202e\n") & set(plain)
-        assert all(0 <= span.start < span.end <= len(plain) for span in paragraph.content.spans)
-        assert all("click" not in str(span.style) for span in paragraph.content.spans)
 
 
 @pytest.mark.parametrize(
@@ -158,3 +158,103 @@ def test_the_words_of_git_are_read():
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))
 def test_nothing_that_looks_like_a_difference_is_an_error(text):
     lay_out(read_git(text).noted + read_git("@@ -1,3 +1,3 @@\n" + text).noted, 60)
+
+
+QUESTION = "Which flow: the **redirect** or the `embedded` one?"
+PLAIN = "Which flow: the redirect or the embedded one?"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (QUESTION, PLAIN),
+        ("## Blocked\nBy *one* thing.", "Blocked By one thing."),
+        ("**Fix `api.py` now**: ***all*** of it.", "Fix api.py now: all of it."),
+        ('"**no**", he said. **Scope.** これは**日本語**です', '"no", he said. Scope. これは日本語です'),
+        ("[bold]x[/] **[@click=app.quit]y[/]**", "[bold]x[/] [@click=app.quit]y[/]"),
+        ("**\x1b[31m**", "**␛[31m**"),
+        # A mark that may mean something else is left as it is.
+        *((same, same) for same in ("src/**/*.py and tests/**/*.py", "**/*.md or **", "(*.py, *.md)", "(*a.*, *b.*)")),
+        *((same, same) for same in ("2 * 3 * 4, 2*3*4", "pkg/__init__.py and _private_", "~~not this~~", "a\\*b\\*")),
+        *((same, same) for same in ("issue #12, C# too", "**never closed, `nor this")),
+    ],
+)
+def test_the_marks_are_left_out(source, said):
+    assert summary(source) == said
+
+
+@pytest.mark.parametrize("part", ["*a", "**a ", "`", "*", "(*a ", "*a`", "# ", " *a", "**`a"])
+def test_a_hostile_line_is_read_once(part):
+    assert len(summary(part * LINE_LIMIT, LINE_LIMIT)) <= LINE_LIMIT
+
+
+def test_a_sentence_is_cut_between_words_where_most_is_left():
+    assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
+    assert clip_sentence("look at it, then accept", 14) == "look at it…"
+    assert clip_sentence("look at it, then accept", 17) == "look at it, then…"
+    assert clip_sentence("missing: docs/payment.md", 20) == "missing: docs/payme…"
+    assert clip_sentence("missing: docs/runbooks/payment.md", 24) == "missing: …/payment.md"
+    assert clip_sentence("日本語 の文章です", 9) == "日本語…"
+    assert [clip_sentence("look", width) for width in (0, 1, 2)] == ["", "…", "l…"]
+
+
+def poisoned(*texts: str) -> Scene:
+    """Each text in every field that a document has."""
+    scene = Scene()
+    for text in texts:
+        scene.handoff(f"root {text}", text, done="x- ")
+        for state in ("failed", "blocked"):
+            scene.handoff(f"{state} {text}", text, parent_task_id=f"root {text}")
+        said = {"agent": text, "summary": text, "retry_hint": text, "error_code": text, "files_created": (text,)}
+        scene.returned(f"failed {text}", Outcome.FAILED, **said)
+        scene.returned(f"blocked {text}", Outcome.BLOCKED, agent=text, blockers=(text, text))
+        scene.unreadable(f"returns/{text}.return.md", text)
+    return scene
+
+
+def check(s: Stage):
+    for strip in s.strips():
+        for segment in strip:
+            assert segment.text.isprintable(), segment
+            if segment.style:
+                assert (segment.style.link, "@click" in segment.style.meta) == (None, False)
+
+
+async def test_hostile_text_is_only_text():
+    texts = list(HOSTILE.values())
+    health = Health("degraded", f"cannot watch {texts[0]} {texts[2]}")
+    async with stage(scene=poisoned(*texts), health=health, workspace=f"/home/kim/{texts[0]}") as s:
+        for size, some in (((80, 24), texts[::2]), ((140, 40), texts[1::2])):
+            await s.resize(*size)
+            for text in some:
+                s.tree.select(f"failed {text}")
+                assert s.cursor == f"failed {text}"
+                for key in ("enter", *"23456", "escape", "c"):
+                    s.press_ahead(key)
+                    await s.pilot.pause()
+                    check(s)
+        for keys in (["!"], ["escape", "C"], ["/", "r", "o"], ["enter", "s"]):
+            await s.press(*keys)
+            check(s)
+        assert s.app.is_running
+
+
+def test_the_guard_replaces_the_unprintable_and_takes_links_away():
+    segments = [
+        Segment("plain ✓ 日本"),
+        Segment("a\x1b[31mb\u202e\n"),
+        Segment("link", Style(link="https://evil.example", bold=True)),
+    ]
+    kept, replaced, unlinked = TerminalGuard().apply(segments, Color(0, 0, 0))
+    assert kept is segments[0]
+    assert replaced.text == "a�[31mb� "
+    assert unlinked.style is not None
+    assert unlinked.style.link is None
+    assert unlinked.style.bold
+
+
+async def test_the_guard_stands_behind_every_widget():
+    async with stage(size=(80, 24)) as s:
+        await s.main.mount(Static(Content("\x1b]0;x\x07")))
+        await s.shows("�]0;x")
+        check(s)
