@@ -52,7 +52,7 @@ def _option(action: Action) -> Argument:
     " was recorded before, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )
 def decide(options: Namespace) -> int:
-    """Decide about the latest attempt of a task. Asks you once more before it records."""
+    """Decide about the latest attempt of a task, after you have confirmed it."""
     with deciding_in(options) as look:
         action, note = _action(options), options.note
         value, takes = getattr(options, action), SPECS[action].takes
@@ -202,7 +202,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     " answer any more, 6 another answer was recorded before, 2 wrong usage, or the key or the disk refused",
 )
 def answer(options: Namespace) -> int:
-    """Answer a request of a program that waits: a permission or a question. Asks you once more before it records."""
+    """Answer a permission or a question for which a program waits, after you have confirmed the answer."""
     if options.rule and not options.allow:
         raise UsageError("--rule belongs to --allow: it allows other calls, too")
     with deciding_in(options) as look:
