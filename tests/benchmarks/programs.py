@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 from agentwatch.sources.files.read import DEFAULT_PRUNED
-from tests.journeys.made import handoff, returned
+from tests.journeys.made import returned
 from tests.terminal.emulator import Terminal, agentwatch
+from tests.unit.agents.documents import packet
 
 _EMPTY_APP = """
 from textual.app import App
@@ -110,8 +111,9 @@ def write(root: Path, tasks: int, *, age: float = 0.0):
     for number in range(tasks):
         directory = place(root, number)
         directory.mkdir(parents=True)
-        packet = handoff(f"t{number}", f"Do part {number}.")
-        for name, text in (("handoff.json", packet), ("return.md", result(number))):
+        # It names no agent: a row calls it as the return does.
+        given = packet(f"t{number}", objective=f"Do part {number}.")
+        for name, text in (("handoff.json", given), ("return.md", result(number))):
             (directory / name).write_text(text, "utf-8")
             os.utime(directory / name, (at, at))
 
