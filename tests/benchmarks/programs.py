@@ -94,7 +94,9 @@ def result(number: int, mode: str = "code") -> str:
     """The return of a task of `write`; `mode` is what a row calls its agent."""
     state = "ERROR" if number % 300 == 0 else "SUCCESS"
     made = f"- group{number // 100}/t{number}/return.md"  # a claim that is true
-    text = returned(state, f"t{number}", f"Did what was asked for in t{number}.", "", created=made)
+    text = returned(
+        state, f"t{number}", f"Did what was asked for in t{number}.", "retry_recommended: no\n", created=made
+    )
     return text.replace("mode_reported: code", f"mode_reported: {mode}")
 
 
@@ -115,7 +117,8 @@ def write(root: Path, tasks: int, *, age: float = 0.0):
         given = packet(f"t{number}", objective=f"Do part {number}.")
         for name, text in (("handoff.json", given), ("return.md", result(number))):
             (directory / name).write_text(text, "utf-8")
-            os.utime(directory / name, (at, at))
+            if age:
+                os.utime(directory / name, (at, at))
 
 
 def walk_and_load(root: Path):
