@@ -32,8 +32,7 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import state_directory
 from agentwatch.workspaces import Place, Workspaces
 from tests.terminal.emulator import Terminal, agentwatch
-from tests.unit.claude_code.building import Store, meta
-from tests.unit.sessions.store import report
+from tests.unit.claude_code.building import Store, meta, returned
 
 HERE = Path(__file__).parent
 BEGIN, WIDE = 1_790_000_000.0, (140, 40)
@@ -106,7 +105,8 @@ CALLS = (  # Tool, its parameters, result, whether it failed
 
 def aged(root: Path, settings: Settings) -> Scene:
     """A repository with two years of work behind it, in which a session of Claude Code is at work now."""
-    workspace, store = root / "shop", Store(root, root / "shop")
+    store, workspace = Store(root), root / "shop"
+    store.workspace = workspace
     for number in range(60):
         days = 0.4 if number == 0 else 1.2 if number < 3 else 5 + number * 11
         (directory := workspace / "specs" / f"{number + 11:03d}_{WORK[number % len(WORK)]}").mkdir(parents=True)
@@ -129,8 +129,9 @@ def aged(root: Path, settings: Settings) -> Scene:
         logs[name] = store.agent(name, meta(f"call_{name}", description=f"the {name}"))
         logs[name].asked(prompt)
     for name, state, summary in (("schema", "SUCCESS", "schema.json says it."), ("docs", "ERROR", "No sphinx.")):
-        logs[name].said(report(state, summary))
-        main.returned(f"call_{name}", name, report(state, summary))
+        told = returned(["README.md"], summary, state=state)
+        logs[name].said(told)
+        main.returned(f"call_{name}", name, told)
     for tool, given, result, is_wrong in CALLS:
         logs["api"].used(tool, tool, **given)
         logs["api"].got(tool, result, error=is_wrong)

@@ -1,24 +1,16 @@
 """Scenes for the tests of the screen: observations by hand, and a monitor whose source is told what to see."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Severity, Todo, TodoStatus
-from agentwatch.delegation.events import (
-    Activity,
-    ActivityKind,
-    Event,
-    Gone,
-    Message,
-    Ran,
-    Run,
-    RunState,
-    Seen,
-    Unreadable,
-)
+from agentwatch.delegation.events import Activity, ActivityKind, Event, Message, Ran, Run, RunState, Seen, Unreadable
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source
@@ -55,110 +47,61 @@ HOSTILE = {
 """Foreign texts that would do harm, or break the screen, if they were shown as they are."""
 
 
+def _todos(done: str) -> tuple[Todo, ...] | None:
+    """A checklist in the letters x, - and a blank: `xx- `."""
+    marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
+    return tuple(Todo(f"step {n}", marks[mark], None, n) for n, mark in enumerate(done)) or None
+
+
 class Scene:
     """Collects observations; each call is one file of a task."""
 
     def __init__(self):
         self.events: list[Event] = []
-        self.digests: dict[str, str] = {}
-        """The digest of each file's last content."""
-        self._seq = 0
+        self._numbers = count(1)
 
-    def _next(self) -> int:
-        self._seq += 1
-        return self._seq
-
-    def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()):
+    def see(self, path: str, document: Handoff | Return, ago: float, *findings: Finding):
+        """A file."""
         digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
-        self.digests[path] = digest
-        self.events.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
+        self.events.append(Seen(next(self._numbers), NOW - ago, path, digest, document, findings))
 
     def handoff(
-        self,
-        task_id: str,
-        objective: str = "Do it",
-        *,
-        ago: float = 60.0,
-        attempt: int | None = None,
-        done: str = "",
-        parent: str | None = None,
-        mode: str | None = None,
-    ):
-        """A packet. `done` is the checklist in the letters x, - and a blank: `xx- `."""
-        marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
-        todos = tuple(Todo(f"step {n}", marks[mark], None, 20 + n) for n, mark in enumerate(done)) if done else None
-        packet = Handoff(task_id, objective, parent_task_id=parent, attempt=attempt, todos=todos, mode=mode)
-        self._see(f"handoffs/{task_id}{attempt or ''}.handoff.md", packet, ago)
+        self, task_id: str, objective: str = "Do it", *, ago: float = 60.0, attempt: int | None = None, done: str = "",
+        **more: Any,
+    ):  # fmt: skip
+        """A packet, with a checklist of what is `done`."""
+        packet = Handoff(task_id, objective, attempt=attempt, todos=_todos(done), **more)
+        self.see(f"handoffs/{task_id}{attempt or ''}.handoff.md", packet, ago)
 
     def returned(
-        self,
-        task_id: str,
-        outcome: Outcome | None = Outcome.COMPLETED,
-        *,
-        ago: float = 30.0,
-        agent: str | None = None,
-        attempt: int | None = None,
-        summary: str | None = None,
-        blockers: tuple[str, ...] = (),
-        retry: bool | None = None,
-        hint: str | None = None,
-        code: str | None = None,
-        invalid: bool = False,
-        created: tuple[str, ...] = (),
-    ):
+        self, task_id: str, outcome: Outcome = Outcome.COMPLETED, *, ago: float = 30.0, attempt: int | None = None,
+        invalid: bool = False, **more: Any,
+    ):  # fmt: skip
         """A return."""
-        words = {
-            Outcome.COMPLETED: "SUCCESS", Outcome.PARTIAL: "PARTIAL", Outcome.FAILED: "ERROR",
-            Outcome.BLOCKED: "BLOCKED", Outcome.WORKING: "in_progress", None: None,
-        }  # fmt: skip
-        document = Return(
-            Contract.RETURN_FORMAT, words[outcome], outcome, task_id=task_id, attempt=attempt, agent=agent,
-            summary=summary, blockers=blockers, retry_recommended=retry, retry_hint=hint, error_code=code,
-            model="openai/gpt-5.2", mode="code", files_created=created,
-        )  # fmt: skip
-        findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
-        self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
-
-    def gone(self, path: str):
-        """A file that is no longer there."""
-        self.events.append(Gone(self._next(), NOW, path))
+        document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, task_id, attempt, **more)
+        finding = Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)
+        self.see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, *[finding] * invalid)
 
     def unreadable(self, path: str, message: str):
         """A file that could not be read."""
         finding = Finding("SRC002", Severity.ERROR, message)
-        self.events.append(Unreadable(self._next(), NOW, path, finding))
+        self.events.append(Unreadable(next(self._numbers), NOW, path, finding))
 
     def ran(
-        self,
-        session: str,
-        title: str | None = None,
-        state: RunState = RunState.WORKING,
-        *,
-        below: str | None = None,
-        agent: str | None = None,
-        source: str = "claude-code",
-        ago: float = 60.0,
-        heard: float = 5.0,
-        doing: Activity | None = None,
-        said: str | None = None,
-        reason: str = "",
-        gone: bool | None = None,
-        done: str = "",
-        tokens: int | None = None,
-    ):
-        """A session of an agent program, `below` another one; `done` is as in `handoff`."""
-        marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
+        self, session: str, title: str | None = None, state: RunState = RunState.WORKING, *,
+        source: str = "claude-code", ago: float = 60.0, heard: float = 5.0, done: str = "",
+        parent_session: str | None = None, **more: Any,
+    ):  # fmt: skip
+        """A session of an agent program, with a checklist of what is `done`."""
         run = Run(
-            source=source, session_id=session, parent_session=below, state=state, place=f"/home/kim/{session}.jsonl",
-            started_at=NOW - ago, updated_at=NOW - heard, title=title, agent=agent, doing=doing, reason=reason,
-            ended_at=None if state is RunState.WORKING else NOW - heard, process_gone=gone, tokens=tokens,
-            todos=tuple(Todo(f"step {n}", marks[mark], None, n) for n, mark in enumerate(done)) or None,
-            said=None if said is None else Message(NOW - heard, "0" * 64, said),
+            source=source, session_id=session, state=state, place=f"/home/kim/{session}.jsonl", title=title,
+            started_at=NOW - ago, updated_at=NOW - heard, ended_at=None if state is RunState.WORKING else NOW - heard,
+            todos=_todos(done), parent_session=parent_session, **more,
         )  # fmt: skip
-        self.events.append(Ran(self._next(), NOW - heard, f"{source}:{session}", run))
+        self.events.append(Ran(next(self._numbers), NOW - heard, f"{source}:{session}", run))
 
     def take(self) -> tuple[Event, ...]:
-        """What was collected since the last call."""
+        """All that was collected since the last call."""
         taken = tuple(self.events)
         self.events.clear()
         return taken
@@ -169,8 +112,8 @@ class ToldSource(Source):
 
     def __init__(self, first: Iterable[Event] = (), health: Health = LIVE):
         self.health = health
-        self.transcripts: dict[str, Callable[[], RunTranscript]] = {}
-        """By session."""
+        self.read: Callable[[Run], RunTranscript | None] = lambda _: None
+        """Gives the transcript of a session."""
         self._first = tuple(first)
         self._emit: Callable[[Batch], None] | None = None
 
@@ -185,8 +128,7 @@ class ToldSource(Source):
         return f"# Text of {digest[:8]}\n"
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        begin = self.transcripts.get(run.session_id)
-        return begin() if begin is not None else None
+        return self.read(run)
 
     def push(self, events: Iterable[Event] = (), health: Health | None = None):
         """See more."""
@@ -226,9 +168,9 @@ def shop() -> Scene:
     scene.returned("checkout.implement.schema", agent="architect", summary="Schema v3 is written.", ago=480)
     scene.handoff("checkout.implement.api", "Build the checkout API against schema v3", ago=300)
     scene.returned(
-        "checkout.implement.api", Outcome.FAILED, agent="code", ago=120, code="E_TOOL_FAILURE", retry=True,
-        summary="Migration tool timed out before the schema was applied.",
-        hint="Raise the tool time-out and pass the schema path.", created=("api/checkout.py",),
+        "checkout.implement.api", Outcome.FAILED, agent="code", ago=120, error_code="E_TOOL_FAILURE",
+        summary="Migration tool timed out before the schema was applied.", retry_recommended=True,
+        retry_hint="Raise the tool time-out and pass the schema path.", files_created=("api/checkout.py",),
     )  # fmt: skip
     scene.handoff("checkout.implement.ui", "Build the payment form", ago=190, done="xxxx- ")
     scene.returned("checkout.implement.ui", Outcome.WORKING, agent="code", ago=20)
@@ -244,7 +186,7 @@ def shop() -> Scene:
     scene.handoff("checkout.metrics", "Count conversions", ago=200)
     scene.returned("checkout.metrics", Outcome.COMPLETED, agent="analyst", ago=170, invalid=True)
     scene.handoff("checkout.release", "Prepare the release", ago=250)
-    scene.returned("checkout.release", Outcome.FAILED, agent="code", ago=200, attempt=1, retry=True)
+    scene.returned("checkout.release", Outcome.FAILED, agent="code", ago=200, attempt=1, retry_recommended=True)
     scene.handoff("checkout.release", "Prepare the release", ago=100, attempt=2, done="x-   ")
     scene.returned("checkout.release", Outcome.WORKING, agent="code", ago=10, attempt=2)
     return scene
@@ -260,15 +202,16 @@ def busy() -> Scene:
     scene = Scene()
     handed = call("Task", "build the table", 700)
     scene.ran("s1", "export the invoices", ago=720, heard=5, doing=handed, done="xx- ")
-    scene.ran("c1", "api", RunState.FAILED, below="s1", agent="general", ago=300, heard=20, reason="API Error: 529")
+    below = partial(scene.ran, parent_session="s1")
+    below("c1", "api", RunState.FAILED, agent="general", ago=300, heard=20, reason="API Error: 529")
     edit = call("Edit", "src/billing/export/form.tsx", 4)
-    scene.ran("c2", "form", below="s1", agent="general", ago=200, heard=4, doing=edit, done="xxx- ")
+    below("c2", "form", agent="general", ago=200, heard=4, doing=edit, done="xxx- ")
     tests = call("Bash", "npm test -- --watch=false --reporter=verbose", 41, repeats=3)
-    scene.ran("c3", "tests", below="s1", agent="tester", ago=190, heard=41, doing=tests)
+    below("c3", "tests", agent="tester", ago=190, heard=41, doing=tests)
     read = call("Read", "docs/a.md", 540)
-    scene.ran("c4", "docs", below="s1", agent="writer", ago=600, heard=540, doing=read, gone=True)
-    scene.ran("c5", "a plan of the work, written for whoever comes after", RunState.ENDED, below="s1", said="Done.",
-              agent="planner", ago=700, heard=650)  # fmt: skip
+    below("c4", "docs", agent="writer", ago=600, heard=540, doing=read, process_gone=True)
+    done, plan = Message(NOW - 650, "0" * 64, "Done."), "a plan of the work, written for whoever comes after"
+    below("c5", plan, RunState.ENDED, said=done, agent="planner", ago=700, heard=650)
     words = Activity(NOW - 9, ActivityKind.WORDS, about="The totals differ by one cent; I look at the rounding first.")
     scene.ran("s2", "round the totals", source="opencode", ago=90, heard=9, doing=words)
     return scene

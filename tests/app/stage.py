@@ -1,34 +1,53 @@
-"""Drives the app in a test by what an operator sees and presses."""
+"""The screen on scenes, or on a workspace with a desk, driven by what an operator sees and presses."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-
-from textual.pilot import Pilot
-from textual.strip import Strip
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details.pane import DetailsPane
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event
+from agentwatch.decisions.ledger import ChainEntry
+from agentwatch.decisions.service import DecisionService
+from agentwatch.monitor import Monitor
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources import Health
+from agentwatch.sources.files.source import FilesSource
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
+from tests.journeys.driver import Screen, running, write
+from tests.journeys.made import handoff, returned
+from tests.unit.decisions.made import QUICK
 
-_DEADLINE = 30.0
-"""Seconds until a condition that does not come true fails the test."""
+FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}
+"""A task that failed."""
 
 
-@dataclass
-class Stage:
+class LendingApp(AgentwatchApp):
+    """The app on a terminal that it can lend to an editor."""
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        yield
+
+
+@dataclass(kw_only=True)
+class Stage(Screen):
     """A running app, and what tests ask of it."""
 
-    app: AgentwatchApp
-    pilot: Pilot[None]
-    source: ToldSource
-    scene: Scene
+    source: ToldSource = field(default_factory=ToldSource)
+    scene: Scene = field(default_factory=Scene)
+
+    @property
+    def app(self) -> AgentwatchApp:
+        app = self.pilot.app
+        assert isinstance(app, AgentwatchApp)
+        return app
 
     @property
     def main(self) -> MainScreen:
@@ -48,112 +67,143 @@ class Stage:
         """The task ids of the rows in order; headings have none."""
         return [row.task_id for row in self.tree.rows if row.task_id is not None]
 
+    def row(self, name: str) -> str:
+        """The first line of the tree with this part, without the details beside it."""
+        region = self.tree.region
+        lines = [line[: region.width].rstrip() for line in self.text().splitlines()[region.y :]]
+        return next((line for line in lines if name in line), "")
+
+    async def press(self, *keys: str):
+        await super().press(*keys)
+        await self.pilot.pause()
+
     @property
     def details(self) -> DetailsPane:
         assert self.main.details is not None
         return self.main.details
 
-    @property
-    def in_details(self) -> bool:
-        return self.details.has_focus_within
-
-    def settle(self):
-        """The first scan is over, without the time in which more might come."""
-        self.app.settle()
-
-    async def until(self, holds: Callable[[], object]):
-        """Wait for a condition."""
-        end = time.monotonic() + _DEADLINE
-        while not holds():
-            assert time.monotonic() < end, f"did not come true: {self.text()}"
-            await self.pilot.pause(0.01)
-
-    async def resize(self, width: int, height: int):
-        """Give the terminal another size, and wait until the screen has it: on a busy machine a key may overtake it."""
-        await self.pilot.resize_terminal(width, height)
-        await self.until(lambda: self.app.screen.size == (width, height))
-        await self.pilot.pause()
-
-    async def press(self, *keys: str):
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def choose(self, key: str, answer: str = "enter"):
-        """Open a question of ours with a key, and answer it."""
-        await self.press(key)
-        await self.answer(answer)
-
-    async def answer(self, key: str = "enter"):
-        """Answer a question of ours once that counts."""
-        await self.until(lambda: "· esc leave" in self.text() and "in a moment" not in self.text())
-        await self.press(key)
-
     async def see(self, *ids: str):
-        """Let the source see what the scene has collected, and wait until these tasks are in the tree."""
+        """Let the source see what the scene has collected, and wait until these tasks, and all rows, are there."""
         self.source.push(self.scene.take())
-        await self.until(lambda: all(task_id in self.app.monitor.tree.tasks for task_id in ids))
-        await self.shown()
-
-    async def shown(self):
-        """Wait until the rows are those of the tree."""
         tree = self.app.monitor.tree
-        await self.until(lambda: all(task_id in tree.tasks for task_id in self.row_ids()))
+        await self.until(lambda: all(task_id in tree.tasks for task_id in (*ids, *self.row_ids())))
         await self.until(lambda: not tree.roots or tree.roots[-1] in self.row_ids() or self.main.filter_bar.sought)
         await self.pilot.pause()
 
-    @property
-    def is_told(self) -> bool:
-        """Whether the tree has all that the source has seen, and the screens were told of it."""
-        monitor = self.app.monitor
-        return monitor.health is self.source.health and not monitor._pending and self.app.is_idle
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the tree is on the screen."""
-        return bool(self.tree.row_count and self.tree.size and self.tree.render_line(0).text.strip())
-
-    def strips(self) -> list[Strip]:
-        """What the compositor would write, line by line."""
-        return self.app.screen._compositor.render_strips()
-
-    def text(self) -> str:
-        """The screen as text."""
-        return "\n".join(strip.text.rstrip() for strip in self.strips())
-
-    def line(self, part: str) -> str:
-        """The first screen line that holds the part."""
-        lines = [line for line in self.text().splitlines() if part in line]
-        assert lines, f"{part!r} is not on screen: {self.text()}"
-        return lines[0]
+    async def drawn(self):
+        """Wait until the tree is on the screen."""
+        await self.until(lambda: self.main.details and self.tree.row_count and self.tree.size and self.row(" ").strip())
+        await self.pilot.pause()
 
 
 @asynccontextmanager
 async def stage(
-    events: Iterable[Event] | None = None,
-    size: tuple[int, int] = (140, 40),
     *,
     scene: Scene | None = None,
+    size: tuple[int, int] = (140, 40),
     health: Health = LIVE,
     settings: Settings | None = None,
     clock: Callable[[], float] = lambda: NOW,
+    steady: Callable[[], float] = time.monotonic,
     workspace: str = "/home/kim/shop",
-    settled: bool = True,
 ) -> AsyncIterator[Stage]:
-    """The app on the sketch's session, or on other observations: all of them are in the tree and in its rows.
-
-    Unless `settled` is False, the first scan is over: nothing folds by itself while the test goes on.
-    """
+    """The app on the sketch's session, or on another scene: all of it is in the tree and in its rows, and the first
+    scan is over, so that nothing folds by itself while the test goes on."""
     scene = scene or shop()
-    first = scene.take() if events is None else tuple(events)
+    first = scene.take()
     monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
-    app = AgentwatchApp(monitor, clock)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        stage = Stage(app, pilot, source, scene)
-        await stage.until(lambda: stage.main.details and stage.is_told)
+    async with running(LendingApp(monitor, clock, steady=steady), size) as (pilot, told):
+        stage = Stage(pilot, Path(), Path(workspace), told, source=source, scene=scene)
+        await stage.until(lambda: stage.main.details and monitor.health is source.health and stage.app.is_idle)
         if first:
             # What folds depends on the room that there is.
-            await stage.until(lambda: stage.is_drawn)
-        if settled and health.mode != "starting":
-            stage.settle()
+            await stage.drawn()
+        stage.app.settle()
         await pilot.pause()
         yield stage
+
+
+@dataclass(kw_only=True)
+class Office(Stage):
+    """A stage with a workspace and a desk behind it, and the clock by which the key that decides counts."""
+
+    desk: DecisionService
+    clock: list[float]
+
+    @property
+    def dialog(self) -> DecisionScreen:
+        screen = self.app.screen
+        assert isinstance(screen, DecisionScreen)
+        return screen
+
+    @property
+    def in_dialog(self) -> bool:
+        return isinstance(self.app.screen, DecisionScreen)
+
+    def entries(self) -> tuple[ChainEntry, ...]:
+        """The entries of the ledger, as somebody else reads it."""
+        return desk_of(self.home).read().entries
+
+    async def open(self, key: str, task_id: str = "shop.api"):
+        """Go to a task and press the key of an action; the key that decides counts as soon as nothing is missing."""
+        self.tree.select(task_id)
+        await self.press(key)
+        await self.until(lambda: self.in_dialog)
+        signs = ("◌ read it first", "not yet:", "◆ ctrl+s", "✗ ")
+        await self.until(lambda: any(sign in self.text() for sign in signs))
+        self.wait_for_arming()
+
+    def wait_for_arming(self):
+        self.clock[0] += ARMING_SECONDS
+        self.dialog.look()
+
+    async def ready(self):
+        """Let the time pass after which the key counts, and wait until nothing is missing."""
+        self.wait_for_arming()
+        await self.until(lambda: "◆ ctrl+s" in self.text())
+
+    async def record(self):
+        """Press the key that records, twice as one may, and wait until the dialog has closed."""
+        dialog = self.dialog
+        await self.ready()
+        await self.press("ctrl+s", "ctrl+s")
+        await self.until(lambda: self.app.screen is not dialog)
+
+
+def desk_of(root: Path) -> DecisionService:
+    """A desk on the workspace below `root`."""
+    state, configuration = root / "state" / "shop", root / "configuration"
+    return DecisionService(root / "shop", state=state, configuration=configuration, disk=QUICK)
+
+
+def box_of(root: Path) -> RequestStore:
+    """The requests of the workspace below `root`."""
+    return RequestStore(root / "shop", state=root / "state" / "shop", disk=QUICK)
+
+
+@asynccontextmanager
+async def office(
+    root: Path,
+    files: Mapping[str, str] = FAILED,
+    size: tuple[int, int] = (140, 40),
+    *,
+    settings: Settings | None = None,
+    source: FilesSource | None = None,
+) -> AsyncIterator[Office]:
+    """The app on a workspace with these files."""
+    workspace, desk, box, clock = root / "shop", desk_of(root), box_of(root), [0.0]
+    for name, text in files.items():
+        write(workspace / name, text)
+    monitor = Monitor(
+        workspace,
+        settings or Settings(),
+        source or FilesSource(workspace),
+        time.time,
+        open_desk=lambda: desk,
+        open_inbox=lambda: Inbox(box),
+    )
+    async with running(LendingApp(monitor, steady=lambda: clock[0]), size) as (pilot, told):
+        office = Office(pilot, root, workspace, told, desk=desk, clock=clock)
+        await office.until(lambda: monitor.clerk is not None)
+        await office.drawn()
+        yield office

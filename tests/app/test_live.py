@@ -1,23 +1,17 @@
 """The live tab: it stays where one scrolls to, keeps what was there, and lends all of it to a pager."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from agentwatch.app import editor
-from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.widgets.details.pane import LiveLog, line_of
-from agentwatch.delegation.events import Message, Ran, Run, RunState
+from agentwatch.app.widgets.details.pane import line_of
 from agentwatch.sources.sessions.entries import EntryKind, LinesTranscript, Outcome, Step
-from agentwatch.sources.sessions.fields import digest_of
-from tests.app.scenes import NOW
+from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 from tests.unit.sessions.test_transcripts import entries_in as words_in
-
-ROOT = "session"
 
 
 def entries_in(fields: object) -> list[object]:
@@ -25,113 +19,86 @@ def entries_in(fields: object) -> list[object]:
     return [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(fields)]
 
 
-def run(session: str, parent: str | None = None, prompt: str = "Build it.") -> Run:
-    return Run(
-        source="claude-code",
-        session_id=session,
-        parent_session=parent,
-        state=RunState.WORKING,
-        place=f"/store/{session}.jsonl",
-        started_at=NOW - 60,
-        updated_at=NOW - 1,
-        title=f"the {session}",
-        prompt=Message(NOW - 60, digest_of(prompt), prompt),
-    )
+def add(path: Path, *records: dict[str, object]):
+    with path.open("a") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
 
 
-class Live:
-    """A session on the stage whose transcript is a file of the test."""
+def words(first: int, last: int) -> list[dict[str, object]]:
+    return [{"words": f"word {number}"} for number in range(first, last)]
 
-    def __init__(self, s: Stage, path: Path):
-        self.s = s
-        self.path = path
 
-    @property
-    def log(self) -> LiveLog:
-        return self.s.details.log_page
-
-    def add(self, *records: dict[str, object]):
-        with self.path.open("a") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records)
-
-    def words(self, first: int, last: int):
-        self.add(*({"words": f"word {number}"} for number in range(first, last)))
-
-    async def until_shown(self, words: str):
-        await self.s.until(lambda: words in self.s.text())
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "session.jsonl"
 
 
 @asynccontextmanager
-async def live(
-    tmp_path: Path, before: Callable[[Live], None] = lambda _: None, size: tuple[int, int] = (140, 40)
-) -> AsyncIterator[Live]:
-    path = tmp_path / "session.jsonl"
-    path.touch()
-    child = run("child", ROOT, "Look at it.")
-    seen = [Ran(1, NOW - 60, f"claude-code:{ROOT}", run(ROOT)), Ran(2, NOW - 50, "claude-code:child", child)]
-    async with stage(seen, size) as s:
-        one = Live(s, path)
-        before(one)
-        s.source.transcripts[ROOT] = lambda: LinesTranscript(path, lambda: entries_in)
-        s.tree.select(ROOT) if ROOT in s.row_ids() else None
+async def live(path: Path, *records: dict[str, object]) -> AsyncIterator[Stage]:
+    """The live tab of a session whose transcript lies there, with another one below."""
+    add(path, *records)
+    scene = Scene()
+    scene.ran("session", "the session")
+    scene.ran("child", "the child", parent_session="session")
+    async with stage(scene=scene) as s:
+        s.source.read = lambda run: LinesTranscript(path, lambda: entries_in) if run.title == "the session" else None
+        s.tree.select("session")
         await s.press("2")
-        yield one
+        yield s
 
 
-async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path):
-    async with live(tmp_path, lambda one: one.words(0, 90)) as one:
-        await one.until_shown("word 89")
-        await one.s.press("tab", "pageup", "pageup")
-        await one.until_shown("not following")
-        top = one.s.text().splitlines()[10]
-        one.words(90, 95)
-        await one.s.until(lambda: len(one.log.steps) == 95)
-        assert one.s.text().splitlines()[10] == top
-        assert "word 94" not in one.s.text()
-        await one.s.press("end")
-        await one.until_shown("word 94")
-        assert "not following" not in one.s.text()
-        one.words(95, 96)
-        await one.until_shown("word 95")
+async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(path):
+    async with live(path, *words(0, 90)) as s:
+        await s.shows("word 89")
+        await s.press("tab", "pageup", "pageup")
+        await s.shows("not following")
+        top = s.text().splitlines()[10]
+        add(path, *words(90, 95))
+        await s.until(lambda: len(s.details.log_page.steps) == 95)
+        assert s.text().splitlines()[10] == top
+        assert "word 94" not in s.text()
+        await s.press("end")
+        await s.shows("word 94")
+        assert "not following" not in s.text()
+        add(path, *words(95, 96))
+        await s.shows("word 95")
 
 
-async def test_the_pager_gets_all_of_it(tmp_path, monkeypatch):
-    read: list[object] = []
-
-    def run(command: list[str], lines: Iterable[str]) -> int:
-        read.extend([command, "\n".join(lines)])
-        return 0
-
-    monkeypatch.setenv("PAGER", "view -R")
-    monkeypatch.setattr(editor, "run", run)
-    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _: nullcontext())
-    async with live(tmp_path) as one:
-        one.add({"call": "a", "given": "make\nit"}, {"result": "a", "text": "\x1b[2Jmade"}, {"words": "Done."})
-        await one.until_shown("Done.")
-        await one.s.press("tab", "p")
-        await one.s.until(lambda: read)
-    assert read[0] == ["view", "-R"]
-    assert "calls Bash\n    make\n    it\n" in read[1]
-    assert "came back\n    ␛[2Jmade\n" in read[1]
-    assert "words\n    Done.\n" in read[1]
+async def test_the_pager_gets_all_of_it(path, tmp_path, monkeypatch):
+    (pager := tmp_path / "pager").write_text('#!/bin/sh\n(echo "$@"; cat) > "$0.log"\n')
+    pager.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(tmp_path / "none"))
+    async with live(path, {"call": "a", "given": "make\nit"}, {"result": "a", "text": "\x1b[2Jmade"}) as s:
+        add(path, {"words": "Done."})
+        await s.shows("Done.")
+        await s.press("tab", "p")
+        await s.until(lambda: any("none could not be started: No such file" in one for one in s.told))
+        monkeypatch.setenv("PAGER", f"{pager} -R")
+        await s.press("p")
+        log = tmp_path / "pager.log"
+        await s.until(lambda: log.exists() and "words\n    Done.\n" in log.read_text("utf-8"))
+    read = log.read_text("utf-8")
+    assert read.startswith("-R\n")
+    assert "calls Bash\n    make\n    it\n" in read
+    assert "came back\n    ␛[2Jmade\n" in read
 
 
-async def test_at_its_end_it_says_why_it_cannot_be_read(tmp_path):
-    async with live(tmp_path, lambda one: one.words(0, 3)) as one:
-        await one.until_shown("following")
-        one.path.unlink()
-        await one.s.until(lambda: "following" not in one.s.text() and "gone" in one.s.text())
-        assert "word 2" in one.s.text()
+async def test_at_its_end_it_says_why_it_cannot_be_read(path):
+    async with live(path, *words(0, 3)) as s:
+        await s.shows("following")
+        path.unlink()
+        await s.hides("following")
+        await s.shows("gone", "word 2")
 
 
-async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path):
-    async with live(tmp_path, lambda one: one.words(0, 20)) as one:
-        await one.until_shown("word 19")
-        await one.s.press("tab", "/", *"word", "space", "1", "enter")
-        await one.until_shown("11 of 20 match")
-        await one.s.press("tab", "j")
-        await one.s.until(lambda: "match" not in one.s.text())
-        assert one.s.tree.has_focus
+async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(path):
+    async with live(path, *words(0, 20)) as s:
+        await s.shows("word 19")
+        await s.press("tab", "/", *"word", "space", "1", "enter")
+        await s.shows("11 of 20 match")
+        await s.press("tab", "j")
+        await s.hides("match")
+        assert s.tree.has_focus
 
 
 @pytest.mark.parametrize("width", [20, 40, 56, 120])

@@ -8,7 +8,6 @@ from pathlib import Path
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost, Reached
-from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health, Problem
 from agentwatch.view.rows import Group
@@ -16,35 +15,28 @@ from agentwatch.workspaces import Place, Workspaces
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, busy
 from tests.app.scenes import shop as shop_scene
 from tests.app.stage import Stage
+from tests.journeys.driver import running
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
 DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Fleet(Stage):
     """A stage with a source for each workspace, by the name of its row."""
 
     sources: dict[str, ToldSource]
 
-    def told(self, name: str) -> ToldSource:
-        return self.sources[name]
-
-    @property
-    def monitors(self) -> Workspaces:
-        assert isinstance(self.app.monitor, Workspaces)
-        return self.app.monitor
-
-    def top(self, name: str) -> Task:
-        return next(one for one in self.monitors.tree.tasks.values() if one.workspace and one.title == name)
-
-    def row(self, part: str) -> str:
-        width = self.tree.region.width
-        return next(line[:width] for line in self.text().splitlines()[self.tree.region.y :] if part in line[:width])
+    def select(self, title: str) -> str:
+        """Go to the row of a workspace, or to another task; its id."""
+        tasks = self.app.monitor.tree.tasks.values()
+        task_id = next(one.task_id for one in tasks if title in (one.title if one.workspace else one.own_id))
+        self.tree.select(task_id)
+        return task_id
 
 
 @asynccontextmanager
-async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> AsyncIterator[Fleet]:
+async def fleet(**scenes: Scene | Health) -> AsyncIterator[Fleet]:
     """`build1`, `build2`: the scene that its one workspace begins with, or the health of one that does not answer."""
     sources: dict[str, ToldSource] = {}
     places = []
@@ -60,48 +52,44 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
         return Monitor(place.workspace, Settings(), sources[place.name or ""], lambda: NOW, host=place.host)
 
     app = AgentwatchApp(Workspaces(places, Settings(), open_one), lambda: NOW)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        stage = Fleet(app, pilot, ToldSource(), Scene(), sources)
-        await stage.until(lambda: stage.main.details)
+    async with running(app) as (pilot, told):
+        stage = Fleet(pilot, Path(), Path(), told, sources=sources)
         await stage.until(lambda: app.is_settled)
-        await stage.until(lambda: stage.is_drawn)
-        await pilot.pause()
+        await stage.drawn()
         yield stage
 
 
 async def test_a_host_that_never_answered_says_why_in_its_row():
     async with fleet(build1=busy(), build2=DOWN) as s:
         assert " ◐ " in s.row("build1: shop") or " ✗ " in s.row("build1: shop")
-        row, top = s.row("build2: shop"), s.top("build2: shop").task_id
+        row = s.row("build2: shop")
         assert all(words in row for words in ("? build2: shop", "build2 cannot be re", "unknown"))
         assert "1 of 2 hosts" in s.text().splitlines()[0]
         # That it does not answer is news, however long it does not.
-        assert top in s.tree.order.groups[Group.NOW]
-        s.tree.select(top)
-        await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
-        await s.press("r", "c")
-        said = "Retry “build2: shop”: its workspace is not being watched yet.", "No file speaks of this row."
-        await s.until(lambda: {one.message for one in s.app._notifications} >= {*said})
+        assert s.select("build2: shop") in s.tree.order.groups[Group.NOW]
+        await s.shows("Connection refused")
+        await s.press("r", "c", "O")
+        said = {"Retry “build2: shop”: its workspace is not being watched yet.", "No file speaks of this row."}
+        await s.until(lambda: {*s.told} >= said | {"Connecting again: build2"})
 
 
 async def test_hosts_that_were_not_read_yet_are_no_verdict():
-    asking = Health("starting", "connecting to build2")
-    async with fleet(build1=busy(), build2=asking) as s:
+    async with fleet(build1=busy(), build2=Health("starting", "connecting to build2")) as s:
         await s.until(lambda: "1 of 2 hosts   ○ connecting to 1 host" in s.line("agentwatch"))
         assert all(words in s.row("build2: shop") for words in ("connecting to build2", "unknown"))
-        s.told("build2: shop").push([], LIVE)
+        s.sources["build2: shop"].push([], LIVE)
         await s.until(lambda: "2 hosts   ● live" in s.line("agentwatch"))
 
 
 async def test_a_lost_host_is_counted_and_says_since_when_and_why():
     async with fleet(build1=busy(), build2=busy()) as s:
         rows = s.row_ids()
-        s.told("build2: shop").push([Lost(0, NOW - 180)], DOWN)
+        s.sources["build2: shop"].push([Lost(0, NOW - 180)], DOWN)
         await s.until(lambda: "1 of 2 hosts" in s.line("agentwatch"))
         await s.until(lambda: "unknown" in s.row("build2: shop") and "cannot be re" in s.row("build2: shop"))
-        assert s.row("build2: shop").rstrip().endswith(" 3m")
+        assert s.row("build2: shop").endswith(" 3m")
         assert s.row_ids() == rows
-        s.told("build2: shop").push([Reached(0, NOW)], LIVE)
+        s.sources["build2: shop"].push([Reached(0, NOW)], LIVE)
         await s.until(lambda: "2 hosts" in s.line("agentwatch") and "of 2" not in s.line("agentwatch"))
         await s.until(lambda: "cannot" not in s.row("build2: shop"))
         assert s.row_ids() == rows
@@ -109,17 +97,9 @@ async def test_a_lost_host_is_counted_and_says_since_when_and_why():
 
 async def test_a_file_on_another_machine_is_only_copied_by_its_place():
     async with fleet(here=busy(), build1=shop_scene()) as s:
-        task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
-        s.tree.select(task.task_id)
+        s.select("checkout.implement.api")
         await s.press("o")
         said = "returns/checkout.implement.api.return.md on build1 is no file that can be opened"
-        await s.until(lambda: any(said in one.message for one in s.app._notifications))
+        await s.until(lambda: any(said in one for one in s.told))
         await s.press("c")
         await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")
-
-
-async def test_a_key_connects_again_to_the_hosts_that_are_off():
-    async with fleet(build1=busy(), build2=DOWN) as s:
-        s.tree.select(s.top("build2: shop").task_id)
-        await s.press("O")
-        await s.until(lambda: any(one.message == "Connecting again: build2" for one in s.app._notifications))

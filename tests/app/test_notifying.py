@@ -1,4 +1,4 @@
-"""What an operator who looks elsewhere is told: once, together, in harmless words; and by which route."""
+"""An operator who looks elsewhere is told once, together, in harmless words, and by one route."""
 
 import re
 import sys
@@ -10,8 +10,8 @@ from unicodedata import category
 
 import pytest
 from textual import events
+from textual.message import Message
 
-from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.notifying import (
     PAUSE,
     STANDS,
@@ -30,7 +30,7 @@ from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.sources import Batch
 from tests.app.scenes import NOW, Scene, monitor_of
-from tests.app.stage import Stage
+from tests.app.stage import stage
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, ran
 
@@ -55,7 +55,7 @@ class Screen:
         return task
 
     def after(self, seconds: float) -> list[str]:
-        """Who is told when so much time has passed."""
+        """Those who are told of when so much time has passed."""
         self.at += seconds
         return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
 
@@ -110,7 +110,7 @@ def test_who_types_is_not_told_where_no_focus_is_known():
     assert screen.after(1) == ["api"]
 
 
-def test_gone_again_and_another_turn_are_news_and_false_claims_once():
+def test_gone_again_and_another_turn_are_news():
     screen = Screen()
     one = screen.ask("api")
     changes: list[tuple[dict[str, object], list[str]]] = [
@@ -214,14 +214,9 @@ class Operator:
         self.at = 100.0
         self.written: list[str] = []
         self.monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
-        self.notifier = Notifier(
-            self.monitor,
-            self.written.append,
-            lambda: self.written.append("bell"),
-            clock=lambda: NOW,
-            steady=lambda: self.at,
-            environment={},
-        )
+        clocks: dict[str, Callable[[], float]] = {"clock": lambda: NOW, "steady": lambda: self.at}
+        write = self.written.append
+        self.notifier = Notifier(self.monitor, write, lambda: write("bell"), environment={}, **clocks)
         self.notifier.queue.focus(here=False)
         self.notifier.notify()
 
@@ -255,10 +250,18 @@ TITLES = ["\x1b]0;agentwatch: my,shop\x1b\\", "\x1b]0;(1) agentwatch: my,shop\x1
 ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 retry left\x1b\\"
 
 
-def test_by_default_title_bell_and_terminal_tell():
-    operator = Operator(Settings())
+@pytest.mark.parametrize(
+    ("settings", "written"),
+    [
+        (Settings(), [*TITLES, "bell", ASKED]),
+        (Settings(notify_terminal=True, notify_command=("true",), notify_title=False), ["bell", ASKED]),
+        (Settings(notify_terminal=False, notify_title=False), ["bell"]),
+    ],
+)
+def test_title_bell_and_terminal_tell_as_they_are_set(settings, written):
+    operator = Operator(settings)
     operator.fail("api")
-    assert operator.written == [*TITLES, "bell", ASKED]
+    assert operator.written == written
 
 
 def test_a_command_takes_the_place_of_the_terminal(tmp_path):
@@ -268,14 +271,6 @@ def test_a_command_takes_the_place_of_the_terminal(tmp_path):
     until(lambda: log.exists() and log.read_text())
     assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: api, $(touch owned) `x 'y'"]) + "\n"
     assert operator.written == operator.monitor.notices == []
-
-
-@pytest.mark.parametrize(("terminal", "written"), [(True, ["bell", ASKED]), (False, ["bell"])])
-def test_the_terminal_tells_besides_a_command_or_never(terminal, written):
-    command = ("true",) if terminal else ()
-    operator = Operator(Settings(notify_terminal=terminal, notify_command=command, notify_title=False))
-    operator.fail("api")
-    assert operator.written == written
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])
@@ -290,44 +285,33 @@ def test_the_terminal_takes_the_place_of_a_command_that_fails(command):
 
 
 async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
-    at, log, scene = [100.0], tmp_path / "log", Scene()
+    at, log = [100.0], tmp_path / "log"
     log.touch()
-    monitor, source = monitor_of(settings=Settings(notify_command=ringing(log)), clock=lambda: NOW)
-    app = AgentwatchApp(monitor, lambda: NOW, steady=lambda: at[0])
-    async with app.run_test() as pilot:
-        stage = Stage(app, pilot, source, scene)
-
-        async def fail(task_id: str):
-            scene.handoff(task_id, ago=1)
-            scene.returned(task_id, Outcome.FAILED, ago=0)
-            await stage.see(task_id)
+    async with stage(scene=Scene(), settings=Settings(notify_command=ringing(log)), steady=lambda: at[0]) as s:
+        told = []
+        steps: list[tuple[Message | str, str, bool]] = [
+            (events.AppBlur(), "away", True),
+            (events.AppFocus(), "here", False),
+            (events.AppBlur(), "left", True),
+            ("j", "typing", False),
+            (events.AppBlur(), "gone", True),
+        ]
+        for step, task_id, is_told in steps:
+            await s.press(step) if isinstance(step, str) else s.app.post_message(step)
+            s.scene.handoff(task_id, ago=1)
+            s.scene.returned(task_id, Outcome.FAILED, ago=0)
+            await s.see(task_id)
             for _ in range(2):
-                assert app.notifier is not None
-                app.notifier.notify()
+                assert s.app.notifier is not None
+                s.app.notifier.notify()
                 at[0] += PAUSE
-
-        async def told(*tasks: str):
-            """Wait until these are all notifications so far, each of one task."""
-            await stage.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == [*tasks])
-
-        await stage.until(lambda: app.is_settled)
-        app.post_message(events.AppBlur())
-        await fail("away")
-        await told("away")
-        app.post_message(events.AppFocus())
-        await fail("here")
-        app.post_message(events.AppBlur())
-        await fail("left")
-        await told("away", "left")
-        await pilot.press("j")
-        await fail("typing")
-        app.post_message(events.AppBlur())
-        await fail("gone")
-        await told("away", "left", "gone")
+            told.extend([task_id] * is_told)
+            # These are all so far, each of one task.
+            await s.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == told)
 
 
 @pytest.mark.parametrize("turns", [True, False])
-def test_a_session_that_has_ended_its_turn_rings_where_it_is_asked_for(turns):
+def test_a_session_that_ended_its_turn_rings_where_asked_for(turns):
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
     ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
     operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))

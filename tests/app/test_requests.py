@@ -1,143 +1,107 @@
-"""What a program asks is answered where it is seen: that request and no other, once, and nothing beforehand."""
+"""A question of a program is answered where it is seen: that request and no other, once, and nothing beforehand."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from agentwatch.app.dialogs.dialog import DecisionScreen, RequestCase
 from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Given, Option, Query, Request, RequestKind
-from agentwatch.requests.store import Offer
-from tests.app.deciding import Office, box_of, office
+from tests.app.stage import Office, box_of, office
 from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
-ASKED: dict[str, object] = {"source": "claude-code", "session_id": "shop.api"}
 WORKING = {"api.handoff.json": handoff()}
 """A task that is at work."""
 
 
-def permission(root: Path, command: str = "touch x", **changes: object) -> Request:
+def permission(root: Path, *command: str, ask: Callable[..., Request] = asked.request, **changes: object) -> Request:
     (root / "shop").mkdir(exist_ok=True)
-    return asked.request(root / "shop", command, **(ASKED | {"asked_at": time.time()} | changes))
+    now = {"source": "claude-code", "session_id": "shop.api", "asked_at": time.time()}
+    return ask(root / "shop", *command, **(now | changes))
 
 
 def question(root: Path, **changes: object) -> Request:
-    (root / "shop").mkdir(exist_ok=True)
-    return asked.question(root / "shop", **(ASKED | {"asked_at": time.time()} | changes))
-
-
-@contextmanager
-def offered(root: Path, *requests: Request) -> Iterator[list[Offer]]:
-    with ExitStack() as stack:
-        yield [stack.enter_context(box_of(root).offer(one)) for one in requests]
+    return permission(root, ask=asked.question, **changes)
 
 
 @asynccontextmanager
 async def asking(
     root: Path, *requests: Request, files: dict[str, str] = WORKING, size: tuple[int, int] = (140, 40)
-) -> AsyncIterator[tuple[Office, list[Offer]]]:
-    with offered(root, *requests) as offers:
+) -> AsyncIterator[Office]:
+    """The app on a workspace whose programs ask this."""
+    with ExitStack() as offers:
+        for one in requests:
+            offers.enter_context(box_of(root).offer(one))
         async with office(root, files, size) as s:
             await s.until(lambda: len(s.app.monitor.tree.requests) == len(requests))
             await s.pilot.pause()
-            yield s, offers
-
-
-def opened(s: Office) -> DecisionScreen | None:
-    screen = s.app.screen
-    return screen if isinstance(screen, DecisionScreen) and isinstance(screen.case, RequestCase) else None
-
-
-async def open_it(s: Office, key: str = "a") -> DecisionScreen:
-    await s.press(key)
-    await s.until(lambda: opened(s) is not None)
-    await s.until(lambda: any(words in s.words for words in ("not yet:", "◌ read it first", "◆ ctrl+s", "✗ ")))
-    s.wait_for_arming()
-    dialog = opened(s)
-    assert dialog is not None
-    return dialog
-
-
-async def record(s: Office):
-    dialog = s.app.screen
-    await s.press("ctrl+s")
-    await s.until(lambda: s.app.screen is not dialog)
+            yield s
 
 
 async def test_every_question_is_answered_before_the_key_counts(tmp_path):
-    async with asking(tmp_path, question(tmp_path)) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, question(tmp_path)) as s:
+        await s.open("a")
         await s.press("down", "ctrl+s")
-        assert "all of its questions have to be answered; this one is not:" in s.words
+        assert "all of its questions have to be answered; this one is not:" in s.words()
         assert s.entries() == ()
         # The key went where it is missing.
         await s.press("down", "space", "down", "space", "space", "tab", *"x")
-        await record(s)
+        await s.record()
         (entry,) = s.entries()
         assert entry.record.params.answers == asked.ANSWERED.answers
 
 
 async def test_a_question_for_one_answer_takes_no_two(tmp_path):
     query = Query("Which?", options=(Option("A"), Option("B")))
-    async with asking(tmp_path, question(tmp_path, queries=(query,))) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, question(tmp_path, queries=(query,))) as s:
+        await s.open("a")
         await s.press("down", "tab", *"mine", "ctrl+s")
-        assert "one answer can be given to “Which?”" in s.words
+        assert "one answer can be given to “Which?”" in s.words()
         await s.press(*["backspace"] * 4)
-        await record(s)
+        await s.record()
         assert s.entries()[0].record.params.answers == (Answer("Which?", "A"),)
 
 
 async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path):
     asked = permission(tmp_path, ends_others=2, ends_turn=True, why_not="It has no terminal.")
-    async with asking(tmp_path, asked) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, asked) as s:
+        await s.open("a")
         assert "a denial ends 2 other open requests of its session, too" in s.text()
         assert "It has no terminal." in s.text()
         await s.press("space")
-        await s.until(lambda: "ctrl+s allows it, this once (“always”: only in its program)" in s.words)
+        await s.shows("ctrl+s allows it, this once (“always”: only in its program)")
 
 
 async def test_another_request_never_takes_its_place(tmp_path):
     first = permission(tmp_path, "touch first")
-    async with asking(tmp_path, first) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, first) as s:
+        await s.open("a")
         now = time.time()
-        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=now + 1, until=now + 3_600)):
-            await s.until(lambda: "■ 1 other request: " in s.text())
+        with box_of(tmp_path).offer(permission(tmp_path, "touch second", asked_at=now + 1, until=now + 3_600)):
+            await s.shows("■ 1 other request: ")
             await s.press("space")
-            await record(s)
+            await s.record()
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
 
 
 async def test_the_first_that_can_be_answered_here_is_answered(tmp_path):
     now = time.time()
     newest = permission(tmp_path, "touch y", session_id="other", asked_at=now, actions=(), why_not="only there")
-    async with asking(tmp_path, newest, permission(tmp_path, asked_at=now - 5, until=now + 500)) as (s, _):
-        tree = s.app.monitor.tree
-        # It runs out, however late.
-        assert tree.queue[0] == "shop.api"
-        s.tree.select(tree.queue[1])
-        await open_it(s)
-    (root := tmp_path / "two").mkdir()
-    newest = permission(root, "touch y", session_id="other", asked_at=now, actions=(), why_not="only there")
-    async with asking(root, newest, permission(root, asked_at=now - 5)) as (s, _):
-        assert s.app.monitor.tree.queue[1] == "shop.api"
-        s.tree.select(s.app.monitor.tree.queue[0])
-        await open_it(s)
+    async with asking(tmp_path, newest, permission(tmp_path, asked_at=now - 5)) as s:
+        first, second = s.app.monitor.tree.queue
+        assert second == "shop.api"
+        await s.open("a", first)
 
 
 async def test_the_keys_of_attempts_answer_no_request(tmp_path):
-    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+    async with asking(tmp_path, permission(tmp_path)) as s:
         for key in ("y", "x"):
             await s.press(key)
-            await s.pilot.pause()
-            assert opened(s) is None
+            assert "Allow?" not in s.text()
             await s.press("escape")
         assert s.entries() == ()
 
@@ -149,86 +113,67 @@ async def test_one_that_cannot_be_answered_here_says_where(tmp_path, why):
     asks = permission(tmp_path, actions=(), why_not=why)
     if "long" in why:
         asks = question(tmp_path, queries=(Query("Which?", options=(Option("A"), Option("B" * 2_001))),))
-    async with asking(tmp_path, asks) as (s, _):
+    async with asking(tmp_path, asks) as s:
         await s.press("a")
         await s.pilot.pause()
-        assert opened(s) is None
-        await s.until(lambda: f"Answer “shop.api”: {why}." in s.toasts)
+        assert not s.in_dialog
+        await s.until(lambda: f"Answer “shop.api”: {why}." in s.told)
         assert ("its program" in why) or why in s.text()
 
 
 async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
     command = "touch a \x1b[2J[bold]b[/]\n╔═ ◆ Allow ═╗\n" + "y" * 9_000 + "END"
     call = permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”", beside=(Given("cwd", '"/x"'),))
-    async with asking(tmp_path, call) as (s, _):
-        dialog = await open_it(s)
-        assert "besides the call it is given “cwd”" in s.words
-        lines = dialog.query_one(Page).lines
+    async with asking(tmp_path, call) as s:
+        await s.open("a")
+        assert "besides the call it is given “cwd”" in s.words()
+        lines = s.dialog.query_one(Page).lines
         assert all("┊" in line for line in lines)
         assert "[bold]b[/]" in lines[0]
+        assert 'besides      ┊ cwd: "/x"' in lines
         text = "".join(line.split("┊", 1)[1][1:] for line in lines)
         assert "y" * 9_000 + "END" in text
         assert '“Ba[red]sh"”' in s.text()
         assert "\x1b" not in s.text()
 
 
-async def test_in_a_low_window_a_call_is_read_before_it_is_allowed(tmp_path):
-    beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
-    async with asking(tmp_path, permission(tmp_path, beside=beside), size=(40, 12)) as (s, _):
-        dialog = await open_it(s)
-        assert "allow? Bash + cwd, env0" in (s.app.monitor.tree.tasks["shop.api"].ask or "")
-        await s.press("space")
-        await s.until(lambda: "read to the end first" in s.words)
-        lines = dialog.query_one(Page).lines
-        assert " ".join(" ".join(lines[:2]).split()) == 'the call ┊ touch x besides ┊ cwd: "/x"'
-        await s.press("ctrl+s")
-        assert s.app.screen is dialog
-        for _ in range(61):
-            if 'env59: "a"' in s.text():
-                break
-            assert "ctrl+s allows" not in s.words
-            await s.press("pagedown")
-            await s.pilot.pause()
-        await s.until(lambda: "ctrl+s allows it" in s.words)
-
-
 @pytest.mark.parametrize("between", ["", "\n" * 60, " " * 3_000], ids=["nothing", "lines", "blanks"])
 async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between, tmp_path):
-    async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~")) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~")) as s:
+        await s.open("a")
         await s.press("space")
-        await s.until(lambda: "ctrl+s allows it" in s.words)
+        await s.shows("ctrl+s allows it")
         assert "ls" in s.text()
         assert "rm -rf ~" in s.text()
-        await record(s)
+        await s.record()
         assert len(s.entries()) == 1
 
 
 async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path):
-    async with asking(tmp_path, permission(tmp_path, "echo\n" * 60 + "rm"), size=(80, 24)) as (s, _):
-        dialog = await open_it(s)
-        page = dialog.query_one(Page)
+    async with asking(tmp_path, permission(tmp_path, "echo\n" * 60 + "rm"), size=(80, 24)) as s:
+        await s.open("a")
+        page = s.dialog.query_one(Page)
         page.scroll_end(animate=False)
         await s.pilot.pause()
         page.scroll_home(animate=False)
         await s.press("space")
-        await s.until(lambda: "ctrl+s allows it" in s.words)
+        await s.shows("ctrl+s allows it")
 
 
 async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path):
-    async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as (s, _):
-        await open_it(s)
+    async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as s:
+        await s.open("a")
         await s.press("space")
-        await s.until(lambda: "too long to be read here" in s.words)
+        await s.shows("too long to be read here")
         await s.press("down")
-        await s.until(lambda: "ctrl+s denies it" in s.words)
+        await s.shows("ctrl+s denies it")
 
 
 async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
     now = time.time()
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
-    async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as (s, _):
+    async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as s:
         # The other one is newer, and waits for as long as it takes; so, too, where the cursor is on it.
         await s.until(lambda: "■ shop.ui  allow? Bash  git push" in s.text() and "1m left" in s.text())
         s.tree.select("shop.api")
@@ -238,8 +183,8 @@ async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
 
 async def test_a_form_asks_and_is_no_permission(tmp_path):
     form = permission(tmp_path, "Which colour?", kind=RequestKind.FORM, actions=(), why_not="it is filled in there")
-    async with asking(tmp_path, form) as (s, _):
-        await s.until(lambda: "its program has a form" in s.text())
+    async with asking(tmp_path, form) as s:
+        await s.shows("its program has a form")
         assert "NEEDS YOU  asks" in s.text()
-        assert "fill in? Bash" in s.words
+        assert "fill in? Bash" in s.words()
         assert "allow?" not in s.text()

@@ -1,6 +1,5 @@
 """The timeline without a screen: the axis, its folds and ticks, the window over it, and the spans of a bar."""
 
-import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
@@ -17,7 +16,7 @@ from agentwatch.app.screens.timeline import (
     View,
     fit,
     frame_of,
-    last_of,
+    latest_span,
     spans_of,
     stretches_of,
     ticks,
@@ -29,7 +28,7 @@ from agentwatch.delegation.tree import Tree
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.asking import decided, permit, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
-from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
+from tests.unit.delegation.test_attempts import DONE, FAILED, child, decision, ran
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""
@@ -37,13 +36,7 @@ HOUR = 3_600.0
 END = MONDAY + HOUR
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def _stretches(parts: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -129,24 +122,32 @@ def test_new_time_scrolls_in_while_the_present_is_followed():
     assert later.x(END + HOUR) == here.x(END) == 83
 
 
-def tree_of(events: Iterable[Event]) -> Tree:
+def tree_of(*events: Event) -> Tree:
     tree = Tree()
-    for event in events:
-        tree.apply(event)
-    tree.apply(Tick(10_000, NOW))
+    tree.apply(*events, Tick(10_000, NOW))
     return tree
 
 
-def handed(ago: float, **more: Any) -> Callable[[Scene], None]:
-    return lambda scene: scene.handoff("a", ago=ago, **more)
+Step = Callable[[Scene], None]
 
 
-def back(ago: float, outcome: Outcome = Outcome.COMPLETED, **more: Any) -> Callable[[Scene], None]:
-    return lambda scene: scene.returned("a", outcome, ago=ago, **more)
+def seen(steps: Iterable[Step]) -> Tree:
+    scene = Scene()
+    for step in steps:
+        step(scene)
+    return tree_of(*scene.take())
+
+
+def handed(ago: float, task_id: str = "a", **more: Any) -> Step:
+    return lambda scene: scene.handoff(task_id, ago=ago, **more)
+
+
+def back(ago: float, outcome: Outcome = Outcome.COMPLETED, task_id: str = "a", **more: Any) -> Step:
+    return lambda scene: scene.returned(task_id, outcome, ago=ago, **more)
 
 
 ATTEMPTS = [handed(90), back(60, Outcome.FAILED, attempt=1), handed(40, attempt=2), back(10, attempt=2)]
-SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float, float | None]]]] = {
+SPANS: dict[str, tuple[list[Step], list[tuple[str, str, float, float | None]]]] = {
     "returned": ([handed(90), back(30)], [("WORK", "completed", 90, 30)]),
     "two attempts": (ATTEMPTS, [("WORK", "failed", 90, 60), ("WAIT", "failed", 60, 40), ("WORK", "completed", 40, 10)]),
     "needs the operator": (
@@ -160,12 +161,7 @@ SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float
         [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)],
     ),
     "waits for one below": (
-        [
-            handed(90),
-            lambda scene: scene.handoff("a.b", ago=60),
-            lambda scene: scene.returned("a.b", ago=20),
-            lambda scene: scene.handoff("a.c", ago=10),
-        ],
+        [handed(90), handed(60, "a.b"), back(20, task_id="a.b"), handed(10, "a.c")],
         [("WORK", "working", 90, 10), ("WAIT", "waiting", 10, None)],
     ),
     "a return alone": ([back(30)], [("WORK", "completed", 30, 30)]),
@@ -174,47 +170,33 @@ SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float
 
 @pytest.mark.parametrize("name", SPANS)
 def test_a_bar_is_made_of_what_was_seen(name):
-    seen, expected = SPANS[name]
-    scene = Scene()
-    for one in seen:
-        one(scene)
-    found = spans_of(tree_of(scene.take()).tasks["a"])
+    steps, expected = SPANS[name]
+    found = spans_of(seen(steps).tasks["a"])
     ends = [(NOW - one.start, None if one.end is None else NOW - one.end) for one in found]
     assert [(one.kind.name, one.look.word, *both) for one, both in zip(found, ends, strict=True)] == expected
 
 
-def test_idle_time_is_where_nobody_gave_a_sign():
-    scene = Scene()
-    scene.handoff("a", ago=9_000)
-    scene.returned("a", ago=8_000)
-    scene.handoff("b", ago=8_000 - IDLE)
-    scene.returned("b", ago=7_000)
-    scene.handoff("c", ago=100)
-    assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
-    # A task that waits for those below it does not make their idle time busy.
-    scene = Scene()
-    scene.handoff("a", ago=9_000)
-    scene.handoff("a.b", ago=8_900)
-    scene.returned("a.b", Outcome.BLOCKED, ago=8_500, blockers=("?",))
-    scene.returned("a", ago=100)
-    assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
+APART = [handed(9_000), back(8_000), handed(8_000 - IDLE, "b"), back(7_000, task_id="b"), handed(100, "c")]
+# A task that waits for those below it does not make their idle time busy.
+WAITS = [handed(9_000), handed(8_900, "a.b"), back(8_500, Outcome.BLOCKED, "a.b", blockers=("?",)), back(100)]
+
+
+@pytest.mark.parametrize(("steps", "until"), [(APART, 7_000), (WAITS, 8_500)])
+def test_idle_time_is_where_nobody_gave_a_sign(steps, until):
+    assert stretches_of(seen(steps)) == [(NOW - 9_000, NOW - until), (NOW - 100, NOW - 100)]
 
 
 def test_a_retry_in_the_same_session_is_a_span_of_its_own():
     told = ran(child((StartedBy.PARENT, FAILED), (StartedBy.HOOK, DONE)))
-    task = tree_of([*told, decision(FAILED, 117.0)]).tasks["a"]
+    task = tree_of(*told, decision(FAILED, 117.0)).tasks["a"]
     told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]
 
 
 def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer():
-    run = session(updated_at=1_200.0, process_gone=False)
-    task = tree_of([ran_session(run), requested(request())]).tasks["s1"]
-    told = [(span.kind.name, span.start, span.end) for span in spans_of(task)]
-    assert told == [("WORK", 1_000.0, 1_100.0), ("WAIT", 1_100.0, None)]
     asked = [request(1), request(2, asked_at=1_110.0, stage=RequestStage.GONE, ended_at=1_115.0)]
     run = session(permit(at=1_130.0), updated_at=1_200.0, process_gone=False)
-    answered = tree_of([ran_session(run), *map(requested, asked), decided(asked[0], stage=Stage.DELIVERED)])
+    answered = tree_of(ran_session(run), *map(requested, asked), decided(asked[0], stage=Stage.DELIVERED))
     told = [(span.kind.name, span.start, span.end, span.look.glyph) for span in spans_of(answered.tasks["s1"])]
     assert told == [
         ("WORK", 1_000.0, 1_100.0, "■"),
@@ -222,4 +204,4 @@ def test_the_wait_for_an_answer_lasts_from_the_ask_to_the_answer():
         ("WORK", 1_130.0, 1_200.0, "◐"),
         ("SILENT", 1_200.0, None, "◌"),
     ]
-    assert last_of(spans_of(answered.tasks["s1"])[:-1])[:2] == (1_000.0, 1_200.0)  # fmt: skip
+    assert latest_span(spans_of(answered.tasks["s1"])[:-1])[:2] == (1_000.0, 1_200.0)  # fmt: skip

@@ -1,5 +1,46 @@
-"""The fixture of golden files."""
+"""Compares a result with its golden file."""
 
-from tests.goldens.golden import golden
+import json
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
 
-__all__ = ["golden"]
+import pytest
+
+
+class Golden:
+    """The golden files of one run of the tests."""
+
+    def __init__(self, update: bool):
+        self.update = update
+
+    def check(self, name: str, result: Any, key: str | None = None):
+        """Compare a text, or anything JSON holds, with the golden file of this name below `tests/goldens`.
+
+        With `key`, the file is a JSON object of many results, and this is one of them. Fails where they differ. With
+        `--update-goldens` the file is written instead.
+        """
+        path = Path(__file__).parent / name
+        was: Any = path.read_text("utf-8") if path.exists() else "{}"
+        was = was if isinstance(result, str) else json.loads(was)
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = result if key is None else dict(sorted({**was, key: result}.items()))
+            text = new if isinstance(new, str) else json.dumps(new, indent=1, ensure_ascii=key is not None) + "\n"
+            path.write_text(text, encoding="utf-8")
+            return
+        was = was if key is None else was.get(key)
+        if result != was:
+            texts = (one if isinstance(one, str) else _indented(one) for one in (was, result))
+            lines = unified_diff(*(text.splitlines() for text in texts), name, "now", lineterm="", n=2)
+            pytest.fail("\n".join([f"{key or ''} differs; `pytest tests/goldens --update-goldens` writes it", *lines]))
+
+
+def _indented(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+@pytest.fixture
+def golden(request):
+    """The golden files, compared or, with `--update-goldens`, written."""
+    return Golden(request.config.getoption("--update-goldens"))

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 import time_machine
 
 import agentwatch
-from agentwatch.cli import run
+from agentwatch.cli import run as run_command
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PEM = f"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI{'AcHB' * 10}AcH\n-----END PRIVATE KEY-----\n"
@@ -33,6 +32,24 @@ class Result(NamedTuple):
     code: int
     out: str
     err: str
+
+
+def run(*words: str, stdin: bytes = b"") -> Result:
+    """Run `agentwatch` in this process."""
+    streams = [io.TextIOWrapper(io.BytesIO(given), "utf-8", write_through=True) for given in (stdin, b"", b"")]
+    code: object
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["agentwatch", *words])
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        try:
+            code = run_command(words)
+        except SystemExit as ended:
+            code = ended.code or 0
+    assert isinstance(code, int)
+    for stream in streams:
+        stream.seek(0)
+    return Result(code, *(stream.read() for stream in streams[1:]))
 
 
 class World:
@@ -81,33 +98,15 @@ class World:
         (keys / "decisions.key").chmod(0o600)
 
     def run(self, *words: str, stdin: bytes = b"", cwd: Path | None = None) -> Result:
-        """Run `agentwatch` in this process."""
-        streams = [tempfile.TemporaryFile() for _ in range(3)]  # noqa: SIM115  closed below
-        streams[0].write(stdin)
-        streams[0].seek(0)
-        code: object = 0
+        """Run `agentwatch` as this user, now."""
         umask = os.umask(0o022)
-        with self._monkeypatch.context() as patch, time_machine.travel(self.now, tick=False):
-            patch.chdir(cwd or self.root)
-            patch.setenv("PWD", str(cwd or self.root))
-            patch.setattr(sys, "argv", ["agentwatch", *words])
-            texts = [io.TextIOWrapper(one, "utf-8", write_through=True) for one in streams]
-            for name, text in zip(("stdin", "stdout", "stderr"), texts, strict=True):
-                patch.setattr(sys, name, text)
-            try:
-                code = run(words)
-            except SystemExit as ended:
-                code = ended.code or 0
-            finally:
-                os.umask(umask)
-        found = []
-        for text in texts:
-            text.flush()
-            text.seek(0)
-            found.append(text.read() if text is not texts[0] else "")
-            text.close()
-        assert isinstance(code, int)
-        return Result(code, found[1], found[2])
+        try:
+            with self._monkeypatch.context() as patch, time_machine.travel(self.now, tick=False):
+                patch.chdir(cwd or self.root)
+                patch.setenv("PWD", str(cwd or self.root))
+                return run(*words, stdin=stdin)
+        finally:
+            os.umask(umask)
 
     def shell(self, line: str, cwd: Path | None = None) -> Result:
         """Run another program, and date what it wrote into workspaces."""

@@ -10,7 +10,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,13 @@ from typing import Any
 import pytest
 from textual import events
 from textual.app import App
+from textual.errors import NoWidget
+from textual.map_geometry import MapGeometry
 from textual.message import Message
 from textual.notifications import Notify
 from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widget import Widget
 
 from agentwatch.__main__ import main
 from tests.homes import live_in
@@ -30,15 +37,31 @@ DEADLINE = float(os.environ.get("AGENTWATCH_DEADLINE", "30"))
 FRAMES = str.maketrans("║│┆┊┃╭╮╰╯─═╔╗╚╝▌━╟╢", " " * 19)
 
 
+@dataclass
 class Screen:
     """A running screen. `home` and `workspace` are its directories, `told` the notifications that it has shown."""
 
-    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path, told: list[str]):
-        self.pilot, self.home, self.workspace, self.told = pilot, home, workspace, told
+    pilot: Pilot[Any]
+    home: Path
+    workspace: Path
+    told: list[str]
+
+    def strips(self) -> list[Strip]:
+        """The lines as they are drawn: each widget in its place, over those below it."""
+        screen, places = self.pilot.app.screen, list[tuple[MapGeometry, Widget]]()
+        strips = [Strip.blank(screen.size.width)] * screen.size.height
+        for widget in screen.walk_children(Widget, with_self=True):
+            with suppress(NoWidget):
+                places.append((screen.find_widget(widget), widget))
+        for place, widget in sorted(places, key=lambda one: one[0].order):
+            if seen := place.visible_region.intersection(screen.region):
+                for y, strip in enumerate(widget.render_lines(seen.translate(-place.region.offset)), seen.y):
+                    strips[y] = Strip.join([strips[y].crop(0, seen.x), strip, strips[y].crop(seen.right)])
+        return strips
 
     def text(self) -> str:
         """The lines of the screen."""
-        return "\n".join(strip.text.rstrip() for strip in self.pilot.app.screen._compositor.render_strips())
+        return "\n".join(strip.text.rstrip() for strip in self.strips())
 
     def words(self) -> str:
         """The same as running text, without frames."""
@@ -55,8 +78,7 @@ class Screen:
 
     def inks(self, text: str) -> set[object]:
         """The colours in which this is written."""
-        strips = self.pilot.app.screen._compositor.render_strips()
-        return {part.style.color for strip in strips for part in strip if part.style and part.text == text}
+        return {part.style.color for strip in self.strips() for part in strip if part.style and part.text == text}
 
     def is_at(self, name: str) -> bool:
         """Whether the cursor is on this task."""
@@ -123,6 +145,30 @@ class Screen:
         write(self.workspace / name, text)
 
 
+AGENTWATCH = (sys.executable, "-m", "agentwatch")
+
+
+async def run(*words: str | Path) -> tuple[int | None, str]:
+    """Run a command beside the screen: how it ended, and what it printed."""
+    process = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
+    async with asyncio.timeout(DEADLINE):
+        printed, _ = await process.communicate()
+    return process.returncode, printed.decode()
+
+
+@asynccontextmanager
+async def running(app: App[Any], size: tuple[int, int] = (140, 40)) -> AsyncIterator[tuple[Pilot[Any], list[str]]]:
+    """The app on a terminal of this size: its pilot, and the notifications that it shows."""
+    told = list[str]()
+
+    def listen(message: Message):
+        if isinstance(message, Notify):
+            told.append(message.notification.message)
+
+    async with app.run_test(size=size, notifications=True, message_hook=listen) as pilot:
+        yield pilot, told
+
+
 Act = Callable[..., Awaitable[None]]
 
 
@@ -176,13 +222,7 @@ def journey(files: Mapping[str, str], *arguments: str, size: tuple[int, int] = (
             home, workspace = at_home(tmp_path, monkeypatch, files)
 
             async def drive(app: App[Any]):
-                told = list[str]()
-
-                def listen(message: Message):
-                    if isinstance(message, Notify):
-                        told.append(message.notification.message)
-
-                async with app.run_test(size=size, notifications=True, message_hook=listen) as pilot:
+                async with running(app, size) as (pilot, told):
                     await act(Screen(pilot, home, workspace, told), **more)
 
             words = [word.format(shop=workspace, home=home) for word in arguments or ("{shop}",)]

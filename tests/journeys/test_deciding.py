@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import sys
-import time
-from asyncio.subprocess import PIPE
 
-from tests.journeys.driver import Screen, journey
+from tests.journeys.driver import AGENTWATCH, Screen, journey, run
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
 
 UNSEEN = (
@@ -17,7 +14,6 @@ UNSEEN = (
     + "Then push.\n"
 )
 READY = "◆ ctrl+s records this decision"
-EARLY = "ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
 BLOCKED = {
     "auth.handoff.json": handoff("shop.auth"),
@@ -56,8 +52,7 @@ async def test_only_the_key_records_and_after_a_moment_in_sight(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n")
     screen.press_ahead("r", "a", "ctrl+s", "b")
-    await screen.shows("too early, nothing is recorded: ctrl+s", "note ab")
-    await screen.shows("Retry", READY)
+    await screen.shows("note ab", READY)
     await screen.click(READY)
     await screen.press("enter")
     await screen.shows(READY)
@@ -310,18 +305,6 @@ async def test_the_next_attempt_follows_the_decision(screen):
     await screen.shows("retry · recorded", "The migration timed out.", "Return api.return.md")
 
 
-@journey(FAILED)
-async def test_whether_an_agent_read_it_is_shown(screen):
-    await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
-    await record(screen)
-    words = [sys.executable, "-m", "agentwatch", "wait", "shop.api", str(screen.workspace)]
-    waits = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
-    printed, _ = await waits.communicate()
-    assert b"retry" in printed
-    await screen.shows("retry ◉ read")
-
-
 @journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})
 async def test_what_cannot_be_decided_says_why(screen):
     await screen.shows("2 tasks")
@@ -349,8 +332,11 @@ async def test_a_small_window_scrolls_a_whole_dialog(screen):
     await screen.resize(28, 8)
     await screen.shows("this window is too small")
     await screen.press("ctrl+s")
-    await screen.resize(80, 24)
-    await screen.shows(READY)
+    await screen.resize(40, 12)
+    # Whatever is in sight, what the key would do is.
+    for _ in range(8):
+        await screen.shows("◆ ctrl+s")
+        await screen.press("tab")
     assert not decisions(screen.workspace)
 
 
@@ -366,43 +352,15 @@ async def test_no_palette_stands_over_a_decision(screen):
 
 
 @journey(FAILED)
-async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gone(screen):
+async def test_the_handoff_that_was_shown_is_what_is_handed_out(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
     (screen.workspace / "api.handoff.json").unlink()
     params = (await record(screen))["params"]
-    words = (sys.executable, "-m", "agentwatch", "wait", "shop.api", str(screen.workspace), "--timeout", "0")
-    output, _ = await (await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=PIPE)).communicate()
+    _, output = await run(*AGENTWATCH, "wait", "shop.api", screen.workspace, "--timeout", "0")
+    await screen.shows("retry ◉ read")
     path = json.loads(output)["handoff_path"]
     assert isinstance(params, dict)
     assert (screen.workspace / path).read_text("utf-8") == params["handoff"]
     assert '"objective": "Build the API."' in params["handoff"]
-
-
-@journey(FAILED)
-async def test_a_key_that_is_held_down_records_nothing(screen):
-    await screen.shows("NEEDS YOU")
-    begun = last = time.monotonic()
-    gaps = list[float]()
-    await screen.press("n", "r")
-    await screen.until(lambda: EARLY in screen.words() or READY in screen.words())
-    while last < begun + 2.5 and EARLY in screen.words():
-        await screen.press("ctrl+s")
-        gaps.append(time.monotonic() - last)
-        last += gaps[-1]
-    # On a machine that is busy elsewhere the keys may have been far apart.
-    assert max(gaps, default=1.0) > 0.5 or (EARLY in screen.words() and not decisions(screen.workspace))
-
-
-@journey(FAILED)
-async def test_a_forged_decision_is_told_as_long_as_it_is_there(screen):
-    await screen.shows("NEEDS YOU", "● live")
-    name = f".agentwatch/decisions/{'0' * 32}.json"
-    screen.write(name, "{}")
-    await screen.shows("⚠ 1")
-    await screen.press("!")
-    await screen.shows("nobody may act on it")
-    (screen.workspace / name).unlink()
-    await screen.press("escape")
-    await screen.until(lambda: "⚠" not in screen.words())

@@ -1,13 +1,12 @@
 """Which tasks are on the screen, in which window: several workspaces, machines' sizes, recordings, the demo."""
 
-import asyncio
 import sys
 from pathlib import Path
 
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.history.recording import recording_lines
-from tests.journeys.driver import journey
+from tests.journeys.driver import AGENTWATCH, Screen, journey, run
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
 from tests.unit.delegation.asking import decided, ran, request, requested, session
 from tests.unit.history.recorded import Workspace
@@ -28,6 +27,24 @@ async def test_two_workspaces_are_one_tree(screen):
     assert not (screen.workspace.parent / "cart" / ".agentwatch" / "decisions").exists()
 
 
+ODD = {"api.handoff.json": handoff("cart › shop.api"), "api.return.md": returned(task_id="cart › shop.api")}
+ODD |= {f"../cart/{name}": text for name, text in FAILED.items()}
+
+
+@journey(ODD, "{shop}", "{shop}/../cart")
+async def test_no_id_looks_like_one_of_another_workspace(screen):
+    await screen.shows("2 need you", "shop › cart > shop.api")
+    assert screen.text().count("cart › ") == 1
+
+
+PAST = {"old.return.md@80": returned(task_id="old"), "../cart/pay.handoff.json": handoff("pay")}
+
+
+@journey(PAST, "{shop}", "{shop}/../cart")
+async def test_what_is_past_in_another_workspace_is_history(screen):
+    await screen.shows("NOW", "cart", "HISTORY 1 run")
+
+
 @journey(SHOP)
 async def test_a_window_that_shrinks_and_grows(screen):
     await screen.shows("Overview")
@@ -39,17 +56,6 @@ async def test_a_window_that_shrinks_and_grows(screen):
     await screen.shows("Overview", "3 need you")
 
 
-@journey({}, "demo", "--speed", "40", size=(80, 24))
-async def test_the_demo_says_what_to_try(screen):
-    await screen.shows("DEMO", "Try it")
-    await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
-    await screen.shows("◆ ctrl+s")
-    await screen.press("ctrl+s")
-    await screen.shows("recorded, delivered.")
-    await screen.shows("↻2")
-
-
 @journey({"api.handoff.json": handoff()})
 async def test_what_was_watched_can_be_exported(screen):
     await screen.shows("submitted")
@@ -58,8 +64,7 @@ async def test_what_was_watched_can_be_exported(screen):
     # The history is written a moment after the screen.
     for number in range(20):
         exported = screen.home / f"shop{number}.jsonl"
-        words = ["-m", "agentwatch", "log", str(screen.workspace), "--export", str(exported)]
-        assert await (await asyncio.create_subprocess_exec(sys.executable, *words)).wait() == 0
+        assert (await run(*AGENTWATCH, "log", screen.workspace, "--export", exported))[0] == 0
         if "The migration timed out." in exported.read_text("utf-8"):
             break
     else:
@@ -115,3 +120,40 @@ async def test_a_recording_shows_what_live_showed(screen):
     await screen.shows("4 of 8", "Bash")
     await screen.press("]")
     await screen.hides("npm test")
+
+
+# An ssh that only starts the command in another home stands in for another machine.
+SSH = f"""#!/bin/sh
+for command; do :; done
+export HOME="$HOME/there" XDG_STATE_HOME="$HOME/there/state" PATH="{Path(sys.executable).parent}:$PATH"
+mkdir -p "$HOME" && exec sh -c "$command"
+"""
+DONE = {"ok.handoff.json": handoff("shop.ok"), "ok.return.md": returned("SUCCESS", "shop.ok", more="")}
+FAR = {"~/bin/ssh": SSH} | {f"~/far/{name}": text for name, text in (FAILED | DONE).items()}
+
+
+async def there(screen: Screen, *words: str) -> tuple[int | None, str]:
+    """Run a command about the workspace as an agent on its host does."""
+    line = " ".join(("agentwatch", *words, str(screen.home / "far")))
+    return await run(screen.home / "bin" / "ssh", "build1", line)
+
+
+@journey(FAR, "ssh://build1{home}/far")
+async def test_the_same_return_again_ends_the_second_attempt(screen):
+    await screen.shows("build1", "shop.api", "1 needs you", "retry? the child recommends it")
+    screen.write("../home/far/api.handoff.json", handoff(objective="Build half of it."))
+    await screen.hides("1 needs you")
+    screen.write("../home/far/api.return.md", returned())
+    await screen.shows("1 needs you")
+    await screen.until(lambda: "↻2" in screen.row("shop.api") and "failed" in screen.row("shop.api"))
+
+
+@journey(FAR, "ssh://build1{home}/far")
+async def test_who_waits_is_told_what_was_decided_there(screen):
+    await screen.shows("1 needs you")
+    assert (await there(screen, "wait", "shop.ok"))[0] == 8
+    assert (await there(screen, "decide", "--retry", "--yes", "shop.api"))[0] == 0
+    await screen.shows("retrying")
+    code, printed = await there(screen, "wait", "shop.api")
+    assert (code, '"retry"' in printed) == (0, True)
+    await screen.shows("retry ◉ read")

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.journeys.driver import Screen, journey
+from tests.journeys.driver import AGENTWATCH, Screen, journey, run
 from tests.journeys.made import FAILED, SHOP, handoff, returned
 
 COUNTS = "· esc leave"
@@ -97,5 +97,11 @@ async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen):
     await screen.shows("2 tasks")
     await choose(screen, "enter")
     await screen.hides("need you", "needs you")
+    # Each of them knows it of its own tasks alone.
+    for place in ("shop", "cart"):
+        _, pending = await run(*AGENTWATCH, "pending", screen.workspace.parent / place)
+        assert pending.startswith("nothing needs you\n1 acknowledged")
     await screen.press("Z")
     await screen.shows("2 need you")
+    await screen.press("Z")
+    await screen.shows("There is nothing to undo.")

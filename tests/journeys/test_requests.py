@@ -1,4 +1,4 @@
-"""What programs ask: a permission and questions of Claude Code, held by the real hook, answered on the screen."""
+"""Requests of programs: a permission and questions of Claude Code, held by the real hook, answered on the screen."""
 
 import asyncio
 import json
@@ -9,7 +9,6 @@ from typing import Any
 from tests.journeys.driver import Screen, journey, write
 from tests.journeys.made import FAILED, SESSION, called, handoff, returned, session
 
-FAILS = {"handoff.json": handoff, "return.md": lambda task_id: returned("ERROR", task_id)}
 BASH = {"command": "make seeds", "description": "Looks harmless"}
 OPTIONS = [{"label": "SQLite", "description": "One file."}, {"label": "Redis", "description": ""}]
 QUESTIONS = {"questions": [{"question": "Which store?", "header": "Store", "multiSelect": False, "options": OPTIONS}]}
@@ -45,14 +44,20 @@ async def answered(hook: Process) -> dict[str, Any]:
     return decision
 
 
-@journey({})
-async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
+async def asked(screen: Screen, command: str = BASH["command"], **more: object) -> Process:
+    """A session asks for a permission, and the dialog that answers is open."""
     await screen.shows("● live")
-    rules = [{"toolName": "Bash"}, {"toolName": "Bash", "ruleContent": "make:*"}]
-    suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
-    hook = await ask(screen, "Bash", BASH, permission_suggestions=[suggested])
+    hook = await ask(screen, "Bash", {**BASH, "command": command}, **more)
     await screen.shows("allow? Bash make seeds")
     await screen.press("a")
+    return hook
+
+
+@journey({})
+async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
+    rules = [{"toolName": "Bash"}, {"toolName": "Bash", "ruleContent": "make:*"}]
+    suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
+    hook = await asked(screen, permission_suggestions=[suggested])
     await screen.shows("rule 1 for the rest of its session, without asking: “Bash(make:*)”", "○ allow by rule 1")
     await screen.press("space", "right", "right")
     await screen.shows("● allow by rule 1", "◆ ctrl+s")
@@ -62,7 +67,7 @@ async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen):
     assert (kept["destination"], kept["rules"]) == ("session", [rules[1]])
 
 
-ALSO = {f"{name}.{end}": text(f"shop.{name}") for name in ("ui", "web") for end, text in FAILS.items()}
+ALSO = {f"{name}.return.md": returned(task_id=f"shop.{name}") for name in ("ui", "web")}
 
 
 @journey({**FAILED, **ALSO})
@@ -75,13 +80,10 @@ async def test_n_goes_to_what_runs_out_before_the_next_of_the_queue(screen):
     await screen.until(lambda: "allow? Bash" in screen.line("▌"))
 
 
-@journey({})
+@journey({"../cart/pay.handoff.json": handoff("pay")}, "{shop}/../cart", "{shop}")
 async def test_a_permission_is_denied_with_words(screen):
-    await screen.shows("● live")
-    hook = await ask(screen, "Bash", BASH)
-    await screen.shows("allow? Bash make seeds")
-    await screen.press("a")
-    await screen.shows("Allow?", "the call make seeds", "model says Looks harmless", "not yet: choose an answer")
+    hook = await asked(screen)
+    await screen.shows("Allow?", "in “shop”", "the call make seeds", "model says Looks harmless", "not yet: choose")
     await screen.press("left")
     await screen.shows("● allow by the rule")
     await screen.press("left", "left", "left", "left", "tab")
@@ -108,10 +110,8 @@ async def test_a_question_takes_an_option(screen):
 
 @journey({})
 async def test_what_ended_meanwhile_is_not_answered(screen):
-    await screen.shows("● live")
-    hook = await ask(screen, "Bash", BASH)
-    await screen.shows("allow? Bash make seeds")
-    await screen.press("a", "space")
+    hook = await asked(screen)
+    await screen.press("space")
     await screen.shows("◆ ctrl+s")
     hook.kill()
     await hook.wait()
@@ -137,12 +137,9 @@ async def test_a_request_comes_first_in_a_review(screen):
 
 @journey({})
 async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen):
-    await screen.shows("● live")
     rules = [{"toolName": "Bash", "ruleContent": "make:*"}]
     suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
-    hook = await ask(screen, "Bash", {"command": "make seeds\n" * 90}, permission_suggestions=[suggested])
-    await screen.shows("allow? Bash make seeds")
-    await screen.press("a")
+    hook = await asked(screen, "make seeds\n" * 90, permission_suggestions=[suggested])
     for keys, answer in ((["space"], "● allow once"), (["right", "right"], "● allow by the rule")):
         await screen.shows("○ allow by the rule")
         await screen.press(*keys)

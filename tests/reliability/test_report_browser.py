@@ -4,16 +4,13 @@ import os
 import shutil
 import socketserver
 import subprocess
-import tempfile
 import threading
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from agentwatch.report.html import html
-from tests.unit.report.hostile import PIECES
-from tests.unit.report.sessions import retold, told_everywhere
+from tests.unit.report.sessions import PIECES, retold, told_everywhere
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOST = "agentwatch-report.invalid"
@@ -39,7 +36,6 @@ class Proxy(socketserver.ThreadingTCPServer):
 
 class Listener(socketserver.StreamRequestHandler):
     def handle(self):
-        assert isinstance(self.server, Proxy)
         if HOST in (line := self.rfile.readline(2_000).decode("latin-1")):
             self.server.asked.append(line)
 
@@ -61,34 +57,29 @@ class Dom(HTMLParser):
         self.targets |= {value or "" for name, value in attrs if name in ("href", "src", "action")}
 
 
-class Browser:
-    """Opens pages in Chromium, each in a profile of its own, with the network behind a proxy that leads nowhere."""
-
-    def __init__(self, directory: Path, proxy: Proxy):
-        self._directory, self._proxy = directory, proxy
-
-    def open(self, page: str) -> tuple[Dom, list[str], str]:
-        """The document, what it has asked of the attacker's host, and what the browser complained of."""
-        self._proxy.asked.clear()
-        place = Path(tempfile.mkdtemp(dir=self._directory))
-        (place / "page.html").write_text(page, encoding="utf-8")
-        through = f"--proxy-server=http://127.0.0.1:{self._proxy.server_address[1]}"
-        own = (f"--user-data-dir={place}", through, "--proxy-bypass-list=<-loopback>", "--dump-dom")
-        command = [str(CHROMIUM), *QUIET, *own, (place / "page.html").as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        return Dom(done.stdout), self._proxy.asked, done.stderr
-
-
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def opened(tmp_path_factory):
+    """Opens pages in Chromium, each in a profile of its own, with the network behind a proxy that leads nowhere."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("CI needs Debian's package `chromium`")
         pytest.skip("no chromium here; Debian's package of that name has it")
+
+    def opened(page: str) -> tuple[Dom, list[str], str]:
+        """The document, what it has asked of the attacker's host, and what the browser complained of."""
+        proxy.asked.clear()
+        place = tmp_path_factory.mktemp("browser")
+        (place / "page.html").write_text(page, encoding="utf-8")
+        through = f"--proxy-server=http://127.0.0.1:{proxy.server_address[1]}"
+        own = (f"--user-data-dir={place}", through, "--proxy-bypass-list=<-loopback>", "--dump-dom")
+        command = [str(CHROMIUM), *QUIET, *own, (place / "page.html").as_uri()]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        return Dom(done.stdout), proxy.asked, done.stderr
+
     with Proxy() as proxy:
         thread = threading.Thread(target=proxy.serve_forever, daemon=True)
         thread.start()
-        yield Browser(tmp_path_factory.mktemp("browser"), proxy)
+        yield opened
         proxy.shutdown()
         thread.join()
 
@@ -98,26 +89,26 @@ def hostile():
     return retold(told_everywhere(), ATTACK)
 
 
-def test_a_page_that_does_what_the_attack_wants_is_noticed(browser):
+def test_a_page_that_does_what_the_attack_wants_is_noticed(opened):
     page = f"<title>mine</title><script>document.title='owned'</script><img src=http://{HOST}/control>"
-    dom, asked, _ = browser.open(page)
+    dom, asked, _ = opened(page)
     assert dom.title == "owned"
     assert asked
 
 
-def test_hostile_text_stays_text(browser, hostile):
-    dom, asked, complaints = browser.open(html(hostile))
+def test_hostile_text_stays_text(opened, hostile):
+    dom, asked, complaints = opened(html(hostile))
     assert (dom.title.startswith("agentwatch report: "), asked) == (True, [])
     assert "Content Security Policy" not in complaints
     assert all(target.startswith("#task-") for target in dom.targets)
     assert "&lt;script&gt;document.title='owned'&lt;/script&gt;" in dom.written
-    harmless, *_ = browser.open(html(told_everywhere()))
+    harmless, *_ = opened(html(told_everywhere()))
     assert (dom.elements, dom.attributes) == (harmless.elements, harmless.attributes)
 
 
-def test_even_an_injected_script_would_not_run(browser, hostile):
+def test_even_an_injected_script_would_not_run(opened, hostile):
     injected = f"<script>document.title='owned'</script><img src=http://{HOST}/x onerror=\"document.title='owned'\">"
-    dom, asked, complaints = browser.open(html(hostile).replace("</body>", f"{injected}</body>"))
+    dom, asked, complaints = opened(html(hostile).replace("</body>", f"{injected}</body>"))
     assert "script" in dom.elements
     assert (dom.title.startswith("agentwatch report: "), asked) == (True, [])
     assert "Content Security Policy" in complaints

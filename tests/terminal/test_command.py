@@ -1,77 +1,34 @@
-"""The command in a real pseudo-terminal: what a person sees, types and gets back."""
+"""Commands in a real terminal: what a person sees of them, and what tab writes in a shell."""
 
 import json
 import os
 import re
-import signal
+import shlex
+import shutil
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
-PACKET = json.loads(handoff())
-FAILED = returned()
-
 
 @pytest.fixture
 def workspace(tmp_path):
     (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    (tmp_path / "shop" / "api.handoff.json").write_text(handoff(), "utf-8")
     return tmp_path / "shop"
 
 
-def test_the_screen_follows_files_and_gives_the_terminal_back(workspace):
-    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        (workspace / "api.return.md").write_text(FAILED, "utf-8")
-        terminal.wait_for(r"✗ shop\.api.*NEEDS YOU")
-        terminal.wait_for("The migration timed out")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-        # The alternate screen is left and the cursor shown again.
-        assert terminal.written.rstrip().rfind(b"\x1b[?1049l") > terminal.written.rfind(b"\x1b[?1049h")
-        assert b"\x1b[?25h" in terminal.written[-200:]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace, number):
-    with Terminal(agentwatch(workspace)) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        terminal.signal(number)
-        terminal.wait_until_exit()
-        assert b"\x1b[?1049l" in terminal.written
-
-
-def test_foreign_sequences_never_reach_the_terminal(workspace):
-    evil = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[@click=app.quit]x[/] [/]"
-    packet = {key: value if isinstance(value, list) else f"{value} {evil}" for key, value in PACKET.items()}
-    (workspace / "evil.handoff.json").write_text(json.dumps(packet), "utf-8")
-    (workspace / "evil.return.md").write_text(FAILED.replace("timed out", f"timed out {evil}"), "utf-8")
-    (workspace / "\x1b]0;name\x07.return.md").write_text(FAILED.replace("task_id: shop.api\n", ""), "utf-8")
-    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
-        terminal.wait_for("✗")
-        for tab in "123456":
-            terminal.press(tab)
-        for key in "jjjkk":
-            terminal.press(key)
-        # A notification names a task, which is named by a file here.
-        terminal.press("\x1b[O")
-        (workspace / "\x1b]0;a;b\x07.return.md").write_text(
-            FAILED.replace("task_id: shop.api\n", "attempt: 1\n"), "utf-8"
-        )
-        terminal.wait_until_written("\x1b]777;notify;agentwatch shop;␛]0,a,b␇ needs you".encode())
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-        assert "\u202e".encode() not in terminal.written
-        assert b"\xc2\x9b" not in terminal.written
-        # What the program itself uses besides colours, cursor and modes: its title, notifications, the pointer's shape.
-        ours = rb"(?:0;|0;(?:\(\d+\) )?agentwatch: shop|777;notify;agentwatch shop;[^;\x00-\x1f]*|22;[a-z-]*)"
-        commands = re.findall(rb"\x1b[\]PX^_](.*?)(?:\x07|\x1b\\)", terminal.written, re.DOTALL)
-        assert commands
-        assert [command for command in commands if not re.fullmatch(ours, command)] == []
+def ended(command: list[str], output: int | IO[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """How a command ended that writes there, and what it complained of."""
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment, text=True, check=False)
+    return done.returncode, done.stderr
 
 
 def test_little_output_into_a_closed_pipe_is_no_error_either(workspace):
@@ -79,26 +36,18 @@ def test_little_output_into_a_closed_pipe_is_no_error_either(workspace):
     os.close(reader)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     for arguments in (["tree", workspace], ["--help"]):
-        result = subprocess.run(
-            agentwatch(*arguments), stdout=writer, stderr=subprocess.PIPE, env=environment, text=True, check=False
-        )
-        assert (result.returncode, result.stderr) == (0, "")
+        assert ended(agentwatch(*arguments), writer, environment) == (0, "")
     os.close(writer)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("buffered", [True, False])
-def test_output_that_cannot_be_written_is_an_error_in_a_sentence(workspace, buffered):
+def test_output_that_cannot_be_written_is_an_error(workspace, buffered):
     environment = os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"}
     for arguments in (["tree", "--fail", workspace], ["check", workspace]):
         with Path("/dev/full").open("w") as full:
-            result = subprocess.run(
-                agentwatch(*arguments), stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False
-            )
-        assert (result.returncode, result.stderr) == (
-            os.EX_IOERR,
-            "agentwatch: No space left on device; free space, then try again\n",
-        )
+            code, complaint = ended(agentwatch(*arguments), full, environment)
+        assert (code, complaint) == (os.EX_IOERR, "agentwatch: No space left on device; free space, then try again\n")
 
 
 def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace):
@@ -112,7 +61,7 @@ def test_init_lists_asks_once_and_takes_out_what_it_wrote(workspace):
         assert ("agentwatch" in (workspace / "CLAUDE.md").read_text("utf-8")) is is_there
 
 
-EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+FOREIGN = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 PAGER = {"PAGER": "sed s/^/paged:/"}
 PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {
     "tree": ("tree .", {}, r"^✗ shop\.api  failed \d+s", b"\x1b[31m"),
@@ -132,8 +81,8 @@ PRINTED: dict[str, tuple[str, dict[str, str], str, bytes]] = {
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace, name):
     words, environment, seen, written = PRINTED[name]
-    (workspace / "api.return.md").write_text(FAILED.replace("timed out", f"timed out {EVIL}"), "utf-8")
-    (workspace / "odd.handoff.json").write_text(json.dumps({"task_id": f"odd {EVIL}"}), "utf-8")
+    (workspace / "api.return.md").write_text(returned(summary=f"It timed out {FOREIGN}."), "utf-8")
+    (workspace / "odd.handoff.json").write_text(json.dumps({"task_id": f"odd {FOREIGN}"}), "utf-8")
     command = ["sh", "-c", f'cd "$1" && shift && exec "$@" {words}', "sh", str(workspace), *agentwatch()]
     with Terminal(command, columns=44, lines=60, environment=environment) as terminal:
         terminal.wait_until_exit()
@@ -141,3 +90,60 @@ def test_a_person_gets_colours_rows_of_whole_words_and_pages(workspace, name):
         assert written in terminal.written
         assert (b"\x1b" in terminal.written) is bool(written)
         assert re.findall(r"\x1b(?!\[[0-9;]*m).{0,9}|\x9b", terminal.written.decode()) == []
+
+
+# Completion
+
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(agentwatch completion bash)"'),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        'PROMPT="> "; autoload -Uz compinit; compinit -u -D; eval "$(agentwatch completion zsh)"',
+    ),
+    "fish": (
+        ["fish", "--no-config", "-i"],
+        "function fish_prompt; echo '> '; end; agentwatch completion fish | source",
+    ),
+}
+EVIL = "api;touch owned $(touch owned) `touch owned`"
+
+
+@contextmanager
+def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
+    """A shell that completes, in a workspace, where agentwatch prints its arguments, each in angle brackets."""
+    command, source = SHELLS[shell]
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (home / "bin").mkdir()
+    start = f'if [ "$1" = completion ]; then exec {shlex.quote(sys.executable)} -m agentwatch "$@"; fi'
+    (home / "bin" / "agentwatch").write_text(f"#!/bin/sh\n{start}\nprintf '<%s>' \"$@\"\n", "utf-8")
+    (home / "bin" / "agentwatch").chmod(0o755)
+    there = {"HOME": str(home), "PS1": "> ", "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    with Terminal(command, columns=160, lines=40, environment=there) as terminal:
+        terminal.press(f"cd {shlex.quote(str(workspace))}; {source}; agentwatch ready\r")
+        terminal.wait_for("^<ready>")
+        yield terminal
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("agentwatch pend", "<pending>"),
+        ("agentwatch wait shop:d", "<wait><shop:db:v1>"),
+        ("agentwatch wait api", f"<wait><{EVIL}>"),
+        # Where nothing is known the shell completes files.
+        ("agentwatch check hand", "<check><handoffs-of-today.md>"),
+    ],
+)
+def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(shell, typed, meant, workspace, tmp_path):
+    for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
+        (workspace / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
+    (workspace / "handoffs-of-today.md").touch()
+    with shell_in(shell, workspace, tmp_path) as terminal:
+        before = sorted(workspace.iterdir())
+        terminal.press(f"{typed}\t")
+        terminal.wait_for(rf"{typed.rpartition(' ')[2]}\S+")
+        terminal.press("\r")
+        terminal.wait_until(lambda: meant in terminal.text().replace("\n", ""), f"never printed {meant}")
+        assert sorted(workspace.iterdir()) == before

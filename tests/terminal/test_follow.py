@@ -12,26 +12,20 @@ from typing import Any
 
 import pytest
 
+from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
-from tests.terminal.test_command import FAILED, PACKET
 
-DONE = FAILED.replace("state: ERROR", "state: SUCCESS").replace("error_code: E_TOOL_FAILURE\n", "")
-CLAIMS = DONE.replace("- docs/api.md - read", "- made.md - read").replace(
-    "files_created:\n- (none)", "files_created:\n- made.md"
-)
+DONE = {"state": "SUCCESS", "summary": "Done.", "more": ""}
 
 
 @pytest.fixture
 def workspace(tmp_path):
-    make(tmp_path / "shop")
-    return tmp_path / "shop"
-
-
-def make(workspace: Path):
     """A packet, and what its returns name: a claim that is false would be told, whenever it is looked at."""
+    workspace = tmp_path / "shop"
     (workspace / "docs").mkdir(parents=True)
     (workspace / "docs" / "api.md").touch()
-    (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    (workspace / "api.handoff.json").write_text(handoff(), "utf-8")
+    return workspace
 
 
 @pytest.fixture
@@ -52,14 +46,13 @@ class Following:
         late.start()
         line = self.process.stdout.readline()
         late.cancel()
-        assert line, "nothing more was printed"
         change: dict[str, Any] = json.loads(line)
         return change
 
-    def next(self) -> tuple[str, str | None, str | None]:
-        """The task of the next change, and its state before and after."""
-        change = self.change()
-        return change["task_id"], change["before"], change["after"]
+    def tells(self, *changes: tuple[str, str | None, str | None]):
+        """The next changes are these: the task, and its state before and after."""
+        told = [self.change() for _ in changes]
+        assert [(one["task_id"], one["before"], one["after"]) for one in told] == [*changes]
 
     def end(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
         """The exit code and what was complained of; nothing more was printed."""
@@ -71,21 +64,23 @@ class Following:
 
 @contextmanager
 def follow(workspace: Path, environment: Mapping[str, str]) -> Iterator[Following]:
+    """Follow the changes, until it is interrupted."""
     command = agentwatch("log", "--follow", "--json", workspace)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         try:
-            yield Following(process)
+            yield (following := Following(process))
+            assert process.poll() is not None or following.end() == (130, "")
         finally:
             process.kill()
 
 
-def watch(workspace: Path, environment: Mapping[str, str], content: str):
+def watch(workspace: Path, environment: Mapping[str, str]):
     """Watch the workspace on a screen while its return is written."""
     with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
         terminal.wait_for(r"○ shop\.api")
-        (workspace / "api.return.md").write_text(content, "utf-8")
+        (workspace / "api.return.md").write_text(returned(), "utf-8")
         terminal.wait_for(r"✗ shop\.api")
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
@@ -95,31 +90,32 @@ def tree_of(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
+BEGUN = ("shop.api", None, "submitted")
+ENDED = ("shop.api", "submitted", "failed")
+
+
 def test_what_was_recorded_comes_first_then_each_change(workspace, environment):
-    watch(workspace, environment, FAILED)
+    watch(workspace, environment)
     with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "submitted")
-        assert following.next() == ("shop.api", "submitted", "failed")
-        (workspace / "ui.handoff.json").write_text(json.dumps({**PACKET, "task_id": "shop.ui"}), "utf-8")
-        assert following.next() == ("shop.ui", None, "submitted")
-        (workspace / "ui.return.md").write_text(DONE.replace("shop.api", "shop.ui"), "utf-8")
-        assert following.next() == ("shop.ui", "submitted", "completed")
+        following.tells(BEGUN, ENDED)
+        (workspace / "ui.handoff.json").write_text(handoff("shop.ui"), "utf-8")
+        following.tells(("shop.ui", None, "submitted"))
+        (workspace / "ui.return.md").write_text(returned(task_id="shop.ui", **DONE), "utf-8")
+        following.tells(("shop.ui", "submitted", "completed"))
         # A task outlives its files, here as on the screen.
         (workspace / "ui.handoff.json").unlink()
         (workspace / "ui.return.md").unlink()
         (workspace / "api.return.md").rename(workspace / "api.return-2.md")
-        (workspace / "new.handoff.json").write_text(json.dumps({**PACKET, "task_id": "new"}), "utf-8")
-        assert following.next() == ("new", None, "submitted")
-        assert following.end() == (130, "")
+        (workspace / "new.handoff.json").write_text(handoff("new"), "utf-8")
+        following.tells(("new", None, "submitted"))
 
 
 def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace, environment):
     made = workspace / "made.md"
     made.write_text("made")
-    (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
+    (workspace / "api.return.md").write_text(returned(evidence="made.md - read", created="- made.md", **DONE), "utf-8")
     with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "submitted")
-        assert following.next() == ("shop.api", "submitted", "completed")
+        following.tells(BEGUN, ("shop.api", "submitted", "completed"))
         made.unlink()
         change = following.change()
         assert (change["before"], change["after"], change["contradicted"]) == ("completed", "completed", True)
@@ -128,30 +124,26 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace, enviro
         change = following.change()
         assert (change["after"], change["contradicted"]) == ("completed", False)
         assert change["reason"] == "a claim was false, and none is any more"
-        assert following.end() == (130, "")
 
 
 def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environment):
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "submitted")
+        following.tells(BEGUN)
         assert following.end(signal.SIGTERM) == (-signal.SIGTERM, "")
     assert tree_of(workspace.parent) == before
 
 
 def test_a_decision_is_told_in_its_place(workspace, environment, tmp_path):
     environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    watch(workspace, environment, FAILED)
-    before = [(None, "submitted"), ("submitted", "failed")]
+    watch(workspace, environment)
     with follow(workspace, environment) as following:
-        assert [following.next()[1:] for _ in before] == before
+        following.tells(BEGUN, ENDED)
         decide = agentwatch("decide", "shop.api", workspace, "--retry", "--yes")
         subprocess.run(decide, check=True, capture_output=True, env=environment)
-        assert following.next() == ("shop.api", "failed", "retrying")
-        assert following.end() == (130, "")
+        following.tells(decided := ("shop.api", "failed", "retrying"))
     with follow(workspace, environment) as following:
-        assert [following.next()[1:] for _ in range(3)] == [*before, ("failed", "retrying")]
-        assert following.end() == (130, "")
+        following.tells(BEGUN, ENDED, decided)
 
 
 def test_it_ends_when_nobody_reads_any_more(workspace, environment):

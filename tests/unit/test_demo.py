@@ -3,21 +3,19 @@
 import threading
 import time
 from functools import cache, partial
-from hashlib import sha256
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
 
 import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Document, Severity
+from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.form import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.decisions.service import DecisionService, return_digest
 from agentwatch.delegation.decision import Action, Request, Stage
-from agentwatch.delegation.events import Rules, Seen, Tick
+from agentwatch.delegation.events import Seen, Tick
 from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
@@ -30,49 +28,36 @@ from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.decisions.made import QUICK
+from tests.unit.delegation.events import tree_of
 
-NON_COMPLIANT = "verify/prices.return.md"
-LOW_CONFIDENCE = "verify/load.return.json"
-FALSE_CLAIM = "docs/runbooks/payment-failures.md"
-
-
-class Told(NamedTuple):
-    """A document that the session shows: when, where, and what the contracts read in it."""
-
-    at: float
-    path: str
-    reading: Document
+LAST = demo_screenplay().steps[-1].at_seconds
 
 
 @cache
-def session_documents() -> list[Told]:
+def documents() -> list[Seen]:
     """Every document of the session in the order in which it appears."""
-    read = ((step, read_document(step.text, step.path)) for step in demo_screenplay().steps)
-    return [Told(step.at_seconds, step.path, reading) for step, reading in read if reading is not None]
+    read = [(step, read_document(step.text, step.path)) for step in demo_screenplay().steps]
+    return [
+        Seen(seq, step.at_seconds, step.path, f"{seq:064x}", one.document, one.findings, not one.complete)
+        for seq, (step, one) in enumerate(read)
+        if one is not None
+    ]
 
 
-def delegation(until: float = float("inf")) -> Tree:
-    """The tree of the session after `until` seconds, its silences judged as the demo asks for."""
-    tree = Tree(Rules(stale_after=session.STALE_SECONDS))
-    end = min(until, demo_screenplay().steps[-1].at_seconds)
-    for seq, told in enumerate(told for told in session_documents() if told.at <= until):
-        digest = sha256(repr(told.reading).encode()).hexdigest()
-        tree.apply(Seen(seq, told.at, told.path, digest, told.reading.document, told.reading.findings))
-    tree.apply(Tick(1_000, end))
-    return tree
+def tree_at(until: float) -> Tree:
+    """The tree of the session after so many seconds, its silences judged as the demo asks for."""
+    seen = [one for one in documents() if one.at <= until]
+    return tree_of([*seen, Tick(1_000, until)], stale_after=session.STALE_SECONDS)
 
 
 def test_one_document_breaks_its_contract():
-    broken = {}
-    for told in session_documents():
-        assert told.reading.complete, told.path
-        if told.reading.findings:
-            broken[told.path] = {finding.severity for finding in told.reading.findings}
-    assert broken == {NON_COMPLIANT: {Severity.ERROR}, LOW_CONFIDENCE: {Severity.WARNING}}
+    broken = {one.path: {finding.severity for finding in one.findings} for one in documents() if one.findings}
+    assert broken == {"verify/prices.return.md": {Severity.ERROR}, "verify/load.return.json": {Severity.WARNING}}
+    assert not any(one.incomplete for one in documents())
 
 
 def test_the_session_ends_in_states_that_stay_interesting():
-    tree = delegation()
+    tree = tree_at(LAST)
     tasks = {task_id: task.state for task_id, task in tree.tasks.items() if not task.inferred}
     assert (len(tasks), sum(state is State.COMPLETED for state in tasks.values())) == (16, 9)
     assert {task_id: state for task_id, state in tasks.items() if state is not State.COMPLETED} == {
@@ -85,22 +70,14 @@ def test_the_session_ends_in_states_that_stay_interesting():
 
 
 def test_one_is_needed_at_a_time_and_one_falls_silent():
-    assert [[task.task_id for task in delegation(until=at).asking()] for at in (6.0, 8.0, 30.0)] == [
-        [],
-        *[["checkout.implement.api"]] * 2,
-    ]
-    stale = {
-        task.task_id
-        for at in range(5, int(demo_screenplay().steps[-1].at_seconds) + 1, 5)
-        for task in delegation(float(at)).tasks.values()
-        if task.stale
-    }
-    assert stale == {"checkout.verify.e2e"}
+    asking = [[task.task_id for task in tree_at(at).asking()] for at in (6.0, 8.0, 30.0)]
+    assert asking == [[], ["checkout.implement.api"], ["checkout.implement.api"]]
+    trees = [tree_at(float(at)) for at in range(5, int(LAST) + 1, 5)]
+    assert {task.task_id for tree in trees for task in tree.tasks.values() if task.stale} == {"checkout.verify.e2e"}
 
 
 def test_a_task_that_hands_work_on_stays_at_work():
-    shown = {delegation(until=0.35 + step / 10).tasks["checkout"].shown for step in range(60)}
-    assert shown == {Shown.WORKING}
+    assert {tree_at(0.35 + step / 10).tasks["checkout"].shown for step in range(60)} == {Shown.WORKING}
 
 
 def test_every_name_in_a_scene_is_one_that_a_decision_fills_in():
@@ -212,7 +189,7 @@ def test_what_was_decided_becomes_the_next_attempt(demo, at, task_id, was, decis
     assert packet.mode == params.get("mode", "tester" if task_id == PRICES else "code")
     handoff = task.latest and task.latest.handoff
     assert handoff is not None
-    text = (demo.workspace / handoff.path).read_text("utf-8")
+    text = (demo.workspace / handoff.path).read_text()
     assert ('"Operator: ' in text, "use v3" in text) == (True, True)
 
 
@@ -222,11 +199,11 @@ def test_an_abort_ends_all_below_and_its_report_goes_up(demo):
     demo.play(END)
     tasks = looked_at(demo.workspace).tree.tasks
     assert not {PRICES, LOAD} & set(tasks)
-    checklist = (demo.workspace / "handoffs/checkout.verify.md").read_text(encoding="utf-8")
+    checklist = (demo.workspace / "handoffs/checkout.verify.md").read_text()
     assert "- [-] Prepare the staging data" in checklist
     assert tasks[DOCS].own_state is State.COMPLETED
     report = demo.workspace / "reports/checkout.verify.aborted.md"
-    assert "no staging this week" in report.read_text(encoding="utf-8")
+    assert "no staging this week" in report.read_text()
     # It quotes a return, and is none.
     assert "checkout.verify.aborted" not in tasks
 
@@ -253,5 +230,5 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note,
     task = demo.task(E2E)
     assert (task.own_state, task.contradicted) == (state, False)
     assert [finding for finding in task.findings if finding.severity == "error"] == []
-    returned = (demo.workspace / "verify/e2e.return.md").read_text("utf-8")
+    returned = (demo.workspace / "verify/e2e.return.md").read_text()
     assert ("Chromium" in returned) is bool(note)

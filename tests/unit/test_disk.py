@@ -6,12 +6,12 @@ import os
 import threading
 import time
 from itertools import count
-from typing import Any
 
 import pytest
 import time_machine
 
 from agentwatch.disk import DOT, TEMPORARY, Directory, Disk, LockedError, fingerprint_at, open_dot_directory
+from tests.unit.files.watching import descriptors
 
 
 def test_a_published_file_replaces_nothing(tmp_path):
@@ -30,7 +30,7 @@ def test_a_private_directory_is_made_and_synced_once(tmp_path):
     synced = []
 
     class Counting(Disk):
-        def fsync(self, descriptor: int):  # type: ignore[override]
+        def fsync(self, descriptor):
             synced.append(descriptor)
 
     place, disk = tmp_path / "a" / "b" / "c", Counting()
@@ -100,7 +100,7 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path):
 @pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
 def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path, code, fails):
     class Unsynced(Disk):
-        def fsync(self, descriptor: int):
+        def fsync(self, descriptor):
             raise OSError(code, "no")
 
     with Directory.open(tmp_path, disk=Unsynced()) as directory:
@@ -113,15 +113,15 @@ def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path, code, fails):
 
 def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path):
     class Full(Disk):
-        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+        def open(self, path, flags, mode=0o777, *, dir_fd=None):
             if flags & os.O_CREAT:
                 raise OSError(errno.ENOSPC, "No space left on device")
             return os.open(path, flags, mode, dir_fd=dir_fd)
 
-    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    before = descriptors()
     with pytest.raises(OSError, match="No space left"):
         open_dot_directory(tmp_path, make=True, disk=Full())
-    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+    assert descriptors() == before
     with open_dot_directory(tmp_path, make=True):
         assert (tmp_path / DOT / ".gitignore").read_text() == "*\n"
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,43 +17,21 @@ from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.watcher import Watcher
 from tests.unit.delegation.events import Recorder, handoff
 
 LIVE = Health("live", "")
 
 
 class ScriptedSource(Source):
-    """Emits what the test tells it to, at the latest when it is started."""
+    """Emits a batch when it is started, and then all that the test tells it to."""
 
-    def __init__(self):
-        self.early: list[Batch] = []
-        self.emit: Callable[[Batch], None] = self.early.append
+    def __init__(self, *first: Event):
+        self.first = first
 
     def start(self, emit: Callable[[Batch], None]):
         self.emit = emit
-        for batch in self.early:
-            emit(batch)
-
-
-def watched() -> tuple[Monitor, ScriptedSource]:
-    source = ScriptedSource()
-    return Monitor(Path("/w"), Settings(), source, clock=lambda: 0.0), source
-
-
-async def next_update(updates: AsyncIterator[Set[str]]) -> Set[str]:
-    return await asyncio.wait_for(anext(updates), 10)
-
-
-async def test_a_flood_is_applied_whole_in_several_updates():
-    monitor, source = watched()
-    updates = monitor.updates()
-    see = Recorder().seen
-    source.emit(Batch(tuple(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000)), LIVE))
-    changed = {*await next_update(updates)}
-    while len(changed) < 3_000:
-        changed |= await next_update(updates)
-    assert len(monitor.tree.tasks) == 3_000
-    await updates.aclose()  # type: ignore[attr-defined]
+        emit(Batch(self.first, LIVE))
 
 
 async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path):
@@ -77,11 +55,11 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path):
 
 
 async def test_a_batch_that_counts_alone_takes_the_place_of_all():
-    monitor, source = watched()
-    updates = monitor.updates()
     see = Recorder().seen
-    source.emit(Batch((see("a.json", handoff("a")), see("b.json", handoff("b"))), LIVE))
-    await next_update(updates)
+    source = ScriptedSource(see("a.json", handoff("a")), see("b.json", handoff("b")))
+    monitor = Monitor(Path("/w"), Settings(), source, clock=lambda: 0.0)
+    updates = monitor.updates()
+    await anext(updates)
     shown = monitor.tree
     shown.asides["b"] = Aside(seen="as it was")
     taken: list[Event] = []
@@ -91,7 +69,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     # It takes several slices: until the last one, the screen shows what was there.
     while "a" in shown.tasks:
         assert shown.tasks.keys() == {"a", "b"}
-        changed = await next_update(updates)
+        changed = await anext(updates)
     assert monitor.tree is shown
     assert changed == {"a", *monitor.tree.tasks}
     assert monitor.tree.tasks.keys() == {"b", *(f"t{number}" for number in range(2_000))}
@@ -118,23 +96,10 @@ class Counting(Part):
         self.closed = True
 
 
-class Bell:
-    """Waits until it rings."""
-
-    def __init__(self):
-        self.rings = threading.Semaphore(0)
-
-    def wait(self, timeout: float):
-        self.rings.acquire(timeout=timeout)
-
-    def wake(self):
-        self.rings.release()
-
-
-@pytest.mark.parametrize("waiter", [None, Bell()], ids=["alone", "with a waiter"])
-def test_a_worker_polls_when_woken_and_once_more_at_the_end(monkeypatch, waiter):
+@pytest.mark.parametrize("has_waiter", [False, True])
+def test_a_worker_polls_when_woken_and_once_more_at_the_end(tmp_path, monkeypatch, has_waiter):
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
-    sound.waiter = waiter
+    waiter = sound.waiter = Watcher(str(tmp_path)) if has_waiter else None
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     worker = Worker()
     worker.poll_seconds = 1_000.0
@@ -147,3 +112,5 @@ def test_a_worker_polls_when_woken_and_once_more_at_the_end(monkeypatch, waiter)
     worker.stop()
     assert told.get(timeout=10) == [3]
     assert (broken.closed, sound.closed, worker.idle) == (False, True, True)
+    if waiter:
+        waiter.close()

@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,10 +19,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
+from tests.unit.claude_code.building import report
 from tests.unit.history.recorded import META, meta, packet
-from tests.unit.sessions.store import report
-
-NO_PROGRAMS = Settings(sessions=False)
+from tests.unit.test_workspaces import NO_PROGRAMS, watching
+from tests.unit.test_worktrees import git
 
 
 @pytest.fixture
@@ -56,10 +52,8 @@ def asking(told: Run, workspace: Path) -> set[str]:
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
     """Watch until all is known."""
     monitor = monitor_of(workspace, settings)
-    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
-        async for _ in updates:
-            if monitor.health.mode == "live":
-                return
+    async with watching(monitor) as until:
+        await until(lambda: monitor.health.mode == "live")
 
 
 def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, told):
@@ -67,7 +61,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you(workspace, told):
     assert "1 open question from before 20" in told("pending", workspace)[1]
     lines = told("tree", workspace)[1].splitlines()
     assert ["NEEDS YOU" in line for line in lines[:-1]] == ["new" in line for line in lines[:-1]]
-    tree: dict[str, Any] = json.loads(told("tree", "--json", workspace)[1])
+    tree = json.loads(told("tree", "--json", workspace)[1])
     tasks, summary = {task["task_id"]: (task["past"], bool(task["ask"])) for task in tree["tasks"]}, tree["summary"]
     assert tasks == {"old": (True, False), "new": (False, True)}
     assert [summary[key] for key in ("past", "needs_operator", "tasks")] == [1, 1, 2]
@@ -107,16 +101,11 @@ async def test_errors_json_takes_no_failures_of_history(workspace):
     assert [one["task_id"] for one in told] == ["new"]
 
 
-def git(place: Path, *words: str):
-    then = f"{int(time.time() - 10 * DAY)} +0000"
-    dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}
-    who = ("-c", "user.name=kim", "-c", "user.email=kim@example.org")
-    subprocess.run(["git", "-C", place, *who, *words], check=True, capture_output=True, env=os.environ | dated)
-
-
 @pytest.fixture
-def clone(workspace):
+def clone(workspace, monkeypatch):
     """A fresh clone, in which two returns in the same words were committed ten days ago; a branch is without them."""
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(name, f"{int(time.time() - 10 * DAY)} +0000")
     for name in ("one", "two"):
         (workspace / name).mkdir()
         write_aged(workspace / name / "work.return.md", report("ERROR"), days=0)
@@ -168,25 +157,13 @@ def work(tmp_path, monkeypatch):
 async def live_through(work: Path, *steps: Step) -> Monitor:
     """Run a monitor through these steps, and end it as a user would."""
     monitor = Monitor(work, Settings(), FilesSource(work), time.time, inspects=False, remembers=True)
-
-    async def run():
-        async with aclosing(monitor.updates()) as updates:
-            async for _ in updates:
-                pass
-
-    running = asyncio.create_task(run())
-    try:
-        async with asyncio.timeout(15):
-            for act, is_seen in ((lambda: None, lambda it: it.health.mode == "live"), *steps):
-                # A file that is written again within a tick of the clock looks as it did before.
-                await asyncio.sleep(0.05)
-                act()
-                while not is_seen(monitor):  # noqa: ASYNC110  a monitor has no such event
-                    await asyncio.sleep(0.01)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    async with watching(monitor) as until:
+        await until(lambda: monitor.health.mode == "live")
+        for act, is_seen in steps:
+            # A file that is written again within a tick of the clock looks as it did before.
+            await asyncio.sleep(0.05)
+            act()
+            await until(lambda: is_seen(monitor))  # noqa: B023
     return monitor
 
 
@@ -201,17 +178,15 @@ async def test_every_attempt_is_there_after_all_files_are_deleted(work):
     ends = {"sess_1": "partial", "sess_2": "partial", "sess_3": "implemented"}
     texts = [meta(status, session) for session, end in ends.items() for status in ("in_progress", end)]
 
-    def write(text: str):
+    def write(text):
         file.with_name("next.tmp").write_text(text)
         file.with_name("next.tmp").rename(file)
 
-    def returned(monitor: Monitor) -> list[str | None]:
+    def returned(monitor):
         task = monitor.tree.tasks.get(CODER)
         return [monitor.content(one.returned) for one in task.attempts if one.returned] if task else []
 
-    writing: list[Step] = [
-        (lambda text=text: write(text), lambda it, text=text: text in returned(it)) for text in texts
-    ]
+    writing = [(lambda text=text: write(text), lambda it, text=text: text in returned(it)) for text in texts]
     monitor = await live_through(work, *writing)
     lived = attempts(monitor, CODER)
     assert [one.session_id for one in monitor.tree.tasks[CODER].attempts] == [*ends]
@@ -230,7 +205,7 @@ async def test_a_second_failure_in_the_same_words_asks_again(work, *, deletes, w
     (work / "a.return.md").write_text(words)
     handed.write_text(packet("b"))
     once, twice = [(1, "invalid")], [(1, "invalid"), (2, "invalid")]
-    fail: Step = lambda: failed.write_text(words), lambda it: attempts(it, "b") == twice
+    fail = lambda: failed.write_text(words), lambda it: attempts(it, "b") == twice
     await live_through(
         work,
         (fail[0], lambda it: attempts(it, "b") == once),
@@ -251,8 +226,7 @@ async def test_what_is_decided_asks_for_no_moment_at_a_start(work, monkeypatch):
     (work / "a.handoff.json").write_text(packet("a"))
     (work / "a.return.md").write_text("## Status\nstate: ERROR\n")
     await live_through(work, (lambda: None, lambda it: attempts(it, "a") == [(1, "invalid")]))
-    words = (sys.executable, "-m", "agentwatch", "decide", "a", work, "--abort", "--yes")
-    await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
+    assert await asyncio.to_thread(run, ["decide", "a", str(work), "--abort", "--yes"]) == 0
     monitor = monitor_of(work, Settings(), open_desk=partial(desk_of, work, Settings()))
     seen = set[str]()
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:

@@ -53,55 +53,54 @@ def shop(tmp_path, monkeypatch):
     live_in(tmp_path / "home", monkeypatch)
     made = tmp_path / "shop"
     made.mkdir()
-    (made / "a.handoff.json").write_text(packet(task_id="a"), "utf-8")
-    (made / "a.return.md").write_text(returned(), "utf-8")
-    (made / "b.return.md").write_text("## Status\nstate: SUCCESS\n", "utf-8")
+    (made / "a.handoff.json").write_text(packet(task_id="a"))
+    (made / "a.return.md").write_text(returned())
+    (made / "b.return.md").write_text("## Status\nstate: SUCCESS\n")
     return made
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    capsys.readouterr()
-    run(list(map(str, words)))
-    return capsys.readouterr().out
+@pytest.fixture
+def printed(capsys):
+    """The JSON that a command prints."""
+
+    def of(*words: object) -> Any:
+        capsys.readouterr()
+        run([*map(str, words)])
+        return json.loads(capsys.readouterr().out)
+
+    return of
 
 
 @pytest.mark.parametrize("name", schemas())
-def test_every_published_schema_is_one_and_is_in_the_manual(name, capsys):
-    document = json.loads(printed(capsys, "schema", name))
+def test_every_published_schema_is_one_and_is_in_the_manual(name, printed):
+    document = printed("schema", name)
     Draft202012Validator.check_schema(document)
-    assert document == json.loads((MANUAL / f"{name}.schema.json").read_text("utf-8"))
+    assert document == json.loads((MANUAL / f"{name}.schema.json").read_text())
     assert f"`{name}`" in page("json").split("## JSON schemas")[1].split("## ")[0]
 
 
 @pytest.mark.parametrize("name", ["tree", "pending"])
-def test_what_a_command_prints_of_the_demo_is_as_it_says(name, shop, capsys):
+def test_all_that_a_command_prints_of_the_demo_is_as_it_says(name, shop, printed):
     Player(demo_screenplay().steps, shop).play(math.inf, time.time() - 120.0)
-    check(name, json.loads(printed(capsys, name, "--json", shop)))
+    check(name, printed(name, "--json", shop))
 
 
-def test_what_a_lint_says_is_too(shop, capsys):
+def test_so_are_a_lint_and_a_decision_and_requests(shop, printed):
     (shop / "c.return.json").write_bytes(b"\xff{")
-    document = json.loads(printed(capsys, "check", "--format", "json", shop))
+    document = printed("check", "--format", "json", shop)
     assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
     check("check", document)
-
-
-def test_a_decision_is_too(shop, capsys):
     run(["decide", "a", str(shop), "--retry", "--note", "x", "--mitigation", "reduced_scope", "--yes"])
-    check("pending", json.loads(printed(capsys, "pending", "--json", shop)))
     (decision,) = (shop / ".agentwatch" / "decisions").glob("*.json")
     check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
-
-
-def test_what_programs_ask_is_too(shop, capsys):
     with RequestStore(shop).offer(request(shop)), RequestStore(shop).offer(question(shop)):
-        pending = json.loads(printed(capsys, "pending", "--json", shop))
+        pending = printed("pending", "--json", shop)
         assert sum(len(task["requests"]) for task in pending["tasks"]) == 2
         check("pending", pending)
-        check("tree", json.loads(printed(capsys, "tree", "--json", shop)))
+        check("tree", printed("tree", "--json", shop))
 
 
-def test_lines_of_the_log_are_too(shop):
+def test_so_are_lines_of_the_log():
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.seen("b.handoff.json", handed("b")), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]

@@ -13,14 +13,14 @@ import pytest
 
 from agentwatch.composition import watched
 from agentwatch.config import Settings
+from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
 from agentwatch.state import is_shown, state_directory
 from agentwatch.workspaces import Everywhere, Workspaces, names_of
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
-from tests.unit.opencode.program import Program
-from tests.unit.sessions.store import Store
+from tests.unit.sessions.store import Store, begin_session, open_database
 
 NO_PROGRAMS = Settings(sessions=False)
 
@@ -44,7 +44,7 @@ def workspace(home: Path, name: str) -> Path:
 
 
 @asynccontextmanager
-async def watching(monitor: Workspaces) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
+async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
     """Runs it; what comes is waited for with the function given."""
 
     async def run_on():
@@ -185,10 +185,9 @@ async def test_all_of_them_are_one_tree_and_new_ones_come(home):
         await until(lambda: monitor.tree.totals.tasks == 1)
         assert monitor.title == "one/"
         (home / ".local/share/opencode").mkdir(parents=True)
-        program = Program(home / ".local/share/opencode/opencode.db", two)
-        program.now = int(time.time() * 1000)
-        program.session()
+        database = open_database(home / ".local/share/opencode/opencode.db")
+        begin_session(database, "ses_1", two, time.time())
         await until(lambda: monitor.tree.totals.tasks == 2)
         assert monitor.title == "one/ two/"
         assert {monitor.tree.tasks[root].title for root in monitor.tree.roots} == {"one", "two"}
-        program.close()
+        database.close()

@@ -5,18 +5,18 @@ import gc
 import os
 import sys
 
-_INTERRUPTED = 130  # the exit code, as shells have it
+_INTERRUPTED = 130  # the exit code that shells give for an interrupted command
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # Asked by scripts, and answered without loading the argument parser.
+        # Scripts ask for the version often: answer without loading the argument parser.
         from agentwatch import __version__
 
         print(f"agentwatch {__version__}")
         return
-    # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. Long commands turn it on.
+    # Garbage collection takes a fifth of the time of a small `tree` and of the first frame. Long commands turn it on.
     gc.disable()
     atexit.register(gc.freeze)
     try:
@@ -24,12 +24,12 @@ def main() -> None:
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
-        # Also while it is still being loaded.
+        # The import stands inside the `try` because ctrl+c may come while modules still load.
         sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":
     if not __package__:
-        # By its path, as `shell.launcher` has it: without `site`, it is told where the packages lie.
+        # Started by path and without `site`, as `shell.launcher` does: the first argument lists package directories.
         sys.path += sys.argv.pop(1).split(os.pathsep)
     main()

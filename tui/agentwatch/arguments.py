@@ -1,4 +1,4 @@
-"""One way to name a workspace, and to ask whether another word is meant."""
+"""Resolves a workspace argument to a directory, and suggests a known word for a misspelt one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question where a word is nearly one of those that are known, else ""."""
+    """Return a question that suggests a known word like `word`, or "" if no known word is like it."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, [*known], 1, cutoff=0.7)
@@ -21,12 +21,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def workspaces_at(paths: Sequence[str]) -> list[Path]:
-    """The real paths of directories, each once; of none, where we are. Raises WorkspaceError."""
+    """Return the real paths of directories without repeats; without paths, the current one. Raises WorkspaceError."""
     return list(dict.fromkeys(workspace_at(path) for path in paths or ["."]))
 
 
 def workspace_at(path: str) -> Path:
-    """The real path of a directory. Raises WorkspaceError."""
+    """Return the real path of a directory that can be listed and entered. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
     from agentwatch.shell import watch_workspace
@@ -34,7 +34,7 @@ def workspace_at(path: str) -> Path:
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
-        # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
+        # To look up "." inside the directory takes the right to enter it; to scan it takes the right to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
         workspace = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Threads that work from start to stop, and how they leave the processor to others."""
+"""Background threads with a start and a stop, and ways for them to yield the processor."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Background(ABC, Generic[T]):
-    """Works in its thread from `start` to `stop`. A notify of `_news` wakes it, if it waits for that."""
+    """Works in its own thread from `start` to `stop`. A notify of `_news` wakes a thread that waits for it."""
 
     thread_name: ClassVar[str]
     join_seconds: ClassVar[float] = 2.0
@@ -26,47 +26,47 @@ class Background(ABC, Generic[T]):
         self._thread: threading.Thread | None = None
 
     def start(self, emit: Callable[[T], None]) -> None:
-        """Begin. `emit` is called in the thread; once it raises RuntimeError, nobody listens any more."""
+        """Start the thread, which calls `emit`; once `emit` raises RuntimeError, nobody listens any more."""
         self._thread = threading.Thread(target=self._run, args=(emit,), name=self.thread_name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End, with what it is at; waits for that, not for long."""
+        """Ask the thread to end after its current work, and wait for it for at most `join_seconds`."""
         self._stopped = True
         self._wake()
         if self._thread:
             self._thread.join(self.join_seconds)
 
     def _wake(self) -> None:
-        """End the present rest, or the next one."""
+        """End the current rest, or the next one if the thread is not resting."""
         with self._news:
             self._rung = True
             self._news.notify()
 
     def _rest(self, seconds: float) -> None:
-        """Wait until it is stopped, something has rung, or so many seconds have passed."""
+        """Wait until `stop` or `_wake` is called, or until so many seconds have passed."""
         with self._news:
             self._news.wait_for(lambda: self._stopped or self._rung, seconds)
             self._rung = False
 
     @abstractmethod
     def _run(self, emit: Callable[[T], None]) -> None:
-        """Work, until it is `_stopped`."""
+        """Work until `_stopped` is true."""
 
 
 class Waiter(Protocol):
     """Waits until something happens in a directory."""
 
     def wait(self, timeout: float) -> object:
-        """Wait for that, or for so many seconds."""
+        """Wait until something happens, or until `timeout` seconds have passed."""
 
     def wake(self) -> None:
-        """End the present wait, or the next one. Any thread may call it."""
+        """End the current wait, or the next one if nobody waits. Any thread may call it."""
 
 
 class Part(ABC):
-    """Something that a worker polls; `wake` has it polled at once, and so has its `waiter`, once it has one. `notice`
-    may quote foreign text."""
+    """Something that a worker polls: regularly, after `wake`, and when its `waiter`, if it has one, returns.
+    `notice` may quote foreign text."""
 
     notice: str | None
     waiter: Waiter | None = None
@@ -74,18 +74,18 @@ class Part(ABC):
 
     @abstractmethod
     def poll(self) -> Sequence[Any]:
-        """Do what is to be done, and give the events since the call before. Blocks."""
+        """Do the pending work and return the events since the previous call. Blocks."""
 
     def close(self) -> None:
-        """Nobody polls it any more."""
+        """Clean up after the last poll."""
         return
 
 
 class Worker(Background[Sequence[Any]]):
-    """Polls parts, one after the other, in one thread; once more at the end."""
+    """Polls its parts in turn in one thread, and once more after `stop`."""
 
     thread_name = "agentwatch-parts"
-    join_seconds = 10.0  # it writes at the end: a slow disk does not cost what was shown
+    join_seconds = 10.0  # the last poll writes: even a slow disk must get all that was shown
     poll_seconds = 0.5
 
     def __init__(self) -> None:
@@ -95,14 +95,14 @@ class Worker(Background[Sequence[Any]]):
         self._waiter: Waiter | None = None
 
     def add(self, part: Part) -> None:
-        """Poll this one, too, from now on."""
+        """Poll this part as well, from now on."""
         self._parts.append(part)
         part.wake = self._wake
         self._wake()
 
     @property
     def idle(self) -> bool:
-        """Whether all that was there at first has been told."""
+        """Whether every part has been polled at least once."""
         return self._polled == len(self._parts)
 
     def _wake(self) -> None:
@@ -123,11 +123,11 @@ class Worker(Background[Sequence[Any]]):
             for part in parts:
                 try:
                     news = part.poll()
-                except Exception:  # noqa: BLE001  the others go on
+                except Exception:  # noqa: BLE001  the other parts go on
                     self._parts.remove(part)
                     threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), self._thread]))
                     continue
-                # Once the receiver's event loop is closed, nobody listens any more.
+                # `emit` raises RuntimeError once the receiver's event loop is closed.
                 with suppress(RuntimeError):
                     if news:
                         emit(news)
@@ -140,33 +140,33 @@ class Worker(Background[Sequence[Any]]):
 
 
 class Pace:
-    """Limits lasting work to a share of one core, once a credit of seconds is used up."""
+    """Limits long work to a `share` of one core once its `credit` of seconds is used up."""
 
     def __init__(self, share: float, credit: float, longest: float):
         self._share, self._most, self._longest = share, credit, longest
         self._credit, self._at = credit, time.monotonic()
 
     def spend(self, seconds: float) -> None:
-        """So much has been taken since the call before."""
+        """Subtract the seconds of work done since the previous call from the credit."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
-        # Others may have added to it in the meantime: nobody rests for that for ever.
+        # The measured seconds may include work of other threads: bound the debt, so that the rest stays bounded.
         self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property
     def rest(self) -> float:
-        """How long to rest before there is more to do, the longest at most; 0 while there is credit."""
+        """Seconds to rest before the next work, at most `longest`; 0 while there is credit."""
         self.spend(0.0)
         return min(max(-self._credit / self._share, 0.0), self._longest)
 
 
 def let_others_work() -> None:
-    """Rest, for a while at most, as long as another thread has work; a command's main thread does not."""
+    """Rest briefly while other threads have work; return at once in a command's main thread."""
     if threading.current_thread() is threading.main_thread():
         return
     for _ in range(10):
         began = time.perf_counter()
         time.sleep(0)
-        if time.perf_counter() - began < 0.0005:  # the interpreter is had back at once where nobody else wants it
+        if time.perf_counter() - began < 0.0005:  # sleep(0) returns at once if no other thread wants the interpreter
             return
         time.sleep(_REST)

@@ -1,4 +1,4 @@
-"""Builds monitors, and what they are made of, from the settings: for every command that looks at a workspace."""
+"""Builds monitors and their parts from the settings, for every command that looks at a workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentwatch.state import HISTORY, first_watched, is_there, state_directory, 
 from agentwatch.workspaces import Everywhere, Place, Places, Workspaces, find_worktrees, has_row, names_of
 
 if TYPE_CHECKING:
-    # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
+    # Slow to load (signatures, databases, JSON), so functions import them where they need them.
     from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.history.acknowledgements import Acknowledgements
@@ -42,7 +42,7 @@ def source_of(
     dates: bool = True,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """The files of a workspace, and its sessions unless left out. With `dates`, git may say how old a file is."""
+    """Return a source of a workspace's files and, by the settings, its sessions. With `dates`, git may date files."""
     from agentwatch.evidence.git import commit_times
 
     files = FilesSource(
@@ -55,7 +55,7 @@ def source_of(
 
 
 def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
-    """The agents' sessions in a workspace."""
+    """Return a source of the agents' sessions in a workspace, or of one `session`."""
     from agentwatch.sources.sessions.source import SessionsSource
 
     return SessionsSource(partial(open_readers, workspace), session)
@@ -68,7 +68,7 @@ def monitor_of(
     *,
     open_desk: Callable[[], DecisionService] | None = None,
 ) -> Monitor:
-    """A monitor of a workspace for a screen or a relay; it has not looked yet."""
+    """Return a monitor of a workspace for a screen or a relay; it has read nothing yet."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -94,7 +94,8 @@ def monitor_of(
 
 
 def history_line(workspace: Path, settings: Settings) -> float:
-    """Past is what was silent since long before the first watch, or since before the worktree was made."""
+    """Return the time (epoch seconds) before which tasks are history: `history_after` before the first watch, or when
+    the worktree was made if that is later."""
     first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
     return max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf)
 
@@ -107,7 +108,7 @@ def watched(
     addresses: Sequence[Address] = (),
     everywhere: bool = False,
 ) -> Workspaces:
-    """A monitor for the screen: of these workspaces, or, `everywhere`, of all with a session alive in the last day."""
+    """Return the screen's monitor of these workspaces or, if `everywhere`, of all with sessions of the last day."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -155,7 +156,7 @@ def scanned(
     dates: bool = False,
     about: str | None = None,
 ) -> Monitor:
-    """A monitor that has looked once; `about` a task, it knows for certain only that. Blocks, and writes nothing."""
+    """Return a monitor that has read once; with `about`, only that task for certain. Blocks, and writes nothing."""
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
@@ -179,7 +180,7 @@ def scanned(
 
 
 def shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
-    """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
+    """Return the other worktrees of the repository that a screen shows: those with a task that is not past. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
@@ -190,15 +191,15 @@ def shown_worktrees(workspace: Path, settings: Settings, session: str | None = N
     return found._replace(places=list(filter(is_shown, found.places)))
 
 
-# Loads a workspace by its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does.
+# Loads a workspace from its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does.
 Load = Callable[..., Monitor]
 
 
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
-    """A task of a workspace as it is now, if there is one, and what could not be read; `inspects` checks its claims."""
-    # When its handoff was given tells which claims are true, and what other tasks wrote.
+    """Return a task as it is now, or None, and the problems of reading. With `inspects`, check the task's claims."""
+    # To check claims takes the dates of handoffs and the files that other tasks wrote, so everything is loaded.
     monitor = load(workspace, settings, inspects=False, dates=inspects, about=None if inspects else task_id)
     if inspects:
         check_claims(monitor, [task_id])
@@ -206,7 +207,7 @@ def find_task(
 
 
 def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
-    """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
+    """Check the claims of some tasks in a monitor that has looked once without checking. Blocks."""
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, monitor.transcript), monitor.tree
@@ -214,7 +215,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
-    """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
+    """Return the decision service that the settings describe. `passphrase` is called if the key is encrypted."""
     from datetime import timedelta
 
     from agentwatch.decisions.service import DecisionService
@@ -227,7 +228,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
 
 def known_desk(workspace: Path) -> DecisionService | None:
-    """The decisions of a workspace where there are any, or what looks like some, for reading."""
+    """Return a read-only decision service, or None if the workspace has no trace of decisions."""
     if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
         return None
     from agentwatch.decisions.service import DecisionService
@@ -236,14 +237,14 @@ def known_desk(workspace: Path) -> DecisionService | None:
 
 
 def shelf_of(workspace: Path) -> Acknowledgements:
-    """The tasks that are put aside in a workspace."""
+    """Return the acknowledged and snoozed tasks of a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
     return Acknowledgements(state_directory(workspace))
 
 
 def inbox_of(workspace: Path) -> Inbox:
-    """The requests of programs in a workspace."""
+    """Return the requests of programs in a workspace."""
     from agentwatch.requests.inbox import Inbox
     from agentwatch.requests.store import RequestStore
 
@@ -253,7 +254,7 @@ def inbox_of(workspace: Path) -> Inbox:
 def monitor_of_host(
     fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> Monitor:
-    """A monitor of a workspace on another machine; it has not looked yet. Acknowledgements are kept on this one."""
+    """Return a monitor of a workspace on another machine; it has read nothing yet. Acknowledgements stay here."""
     source = fleet.source(place.workspace)
 
     def open_desk() -> RemoteDesk:

@@ -1,4 +1,4 @@
-"""Lines for a person at a terminal: in colours, and wrapped by words. A pipe or a file gets each whole, and plain."""
+"""Prints lines: with colours and wrapped at words on a terminal, plain and unwrapped into a pipe or a file."""
 
 import os
 import sys
@@ -8,13 +8,13 @@ from itertools import groupby
 from agentwatch.shell import resolve_command
 from agentwatch.text import Check, Mark, clean, say
 
-# A safe text, and its ink: the name of a colour, `state-…` or `text-…`, or one of ours; "" for plain text.
+# A safe text and its ink: a colour of the theme (`state-…`, `text-…`), a name below, or "" for plain text.
 Part = tuple[str, str]
 
 NEEDS = "needs-you"
 STRONG = "strong"
 MUTED = "text-muted"
-# Of the sixteen colours of a terminal, those that can be read on a dark and on a light ground.
+# Only those of the sixteen terminal colours that are readable on dark and on light backgrounds.
 _INKS = {
     NEEDS: "1;35",
     STRONG: "1",
@@ -34,12 +34,12 @@ _INKS = {
     "state-canceled": "2",
 }
 _CHECKS = {Mark.GOOD: "state-completed", Mark.NOTE: "text-warning", Mark.BAD: "text-error"}
-_READABLE = 100  # Columns of a page at most
-_LEAST = 20  # Columns that a row has at least where a line is wrapped
+_READABLE = 100  # the most columns of a page
+_LEAST = 20  # the fewest columns that a wrapped row may have
 
 
 def is_terminal() -> bool:
-    """Whether a person reads the output."""
+    """Whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
@@ -49,7 +49,7 @@ def has_colors() -> bool:
 
 
 def say_line(*parts: Part | str, hang: int = 2, wraps: bool = True) -> None:
-    """Print a line; on a terminal its further rows are indented by `hang` columns, if it `wraps`."""
+    """Print a line. On a terminal, if it `wraps`, its continuation rows are indented by `hang` columns."""
     say("\n".join(_rows_of(parts, hang, wraps=wraps)))
 
 
@@ -63,7 +63,7 @@ def say_checks(checks: Iterable[Check]) -> int:
 
 
 def confirms(question: str) -> bool:
-    """Whether the operator says yes at the terminal: only `y` or `yes`, and nothing that was typed before."""
+    """Ask at the terminal, and return whether the operator typed `y` or `yes` after the question was shown."""
     import termios
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -73,23 +73,23 @@ def confirms(question: str) -> bool:
 
 
 def say_pages(lines: Iterable[Sequence[Part | str]]) -> None:
-    """Print lines, through the pager of the operator where they are longer than the screen."""
+    """Print lines, through the operator's pager if they do not fit on the screen."""
     rows = [row for line in lines for row in _rows_of(line, 0, most=_READABLE)]
     if not is_terminal() or len(rows) < _size().lines or not _is_paged("\n".join(rows)):
         say("\n".join(rows))
 
 
 def _is_paged(text: str) -> bool:
-    """Whether a pager has shown a text."""
+    """Show a text in the pager, and return whether that worked."""
     import shlex
     import signal
     import subprocess
 
-    # ctrl+c is for the pager, which gives the terminal back as it was.
+    # ctrl+c belongs to the pager, which restores the terminal itself.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less"))
-        # Without R, less would show the colours as signs.
+        # Without R, less would show colour codes as characters.
         environment = {"LESS": "R", **os.environ}
         subprocess.run(pager, input=text, env=environment, text=True, errors="replace", check=False)  # noqa: S603
     except (OSError, ValueError, IndexError):
@@ -100,13 +100,13 @@ def _is_paged(text: str) -> bool:
 
 
 def _size() -> os.terminal_size:
-    import shutil  # what prints JSON needs none of it
+    import shutil  # not needed to print JSON
 
     return shutil.get_terminal_size()
 
 
 def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most: int = 10_000) -> list[str]:
-    """The rows of a line, as they are printed. Those of a list stand below its words."""
+    """Return the rows of a line as printed. The continuation rows of a list entry align with its text."""
     told = [(part, "") if isinstance(part, str) else part for part in parts]
     text = "".join(words for words, _ in told)
     if not is_terminal():
@@ -127,7 +127,7 @@ def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most
 
 
 def _wrapped(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, int]]:
-    """Where each row of a text begins and ends. A word that is longer than a row, such as a path, stays whole."""
+    """Yield the start and end of each row of a text. A word longer than a row, such as a path, stays whole."""
     start, room = 0, width
     while width - hang >= _LEAST and (fits := _fits(text, start, room)) < len(text):
         end = text.rfind(" ", max(start, lead) + 1, fits + 1)
@@ -139,7 +139,7 @@ def _wrapped(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int,
 
 
 def _fits(text: str, start: int, room: int) -> int:
-    """The place up to which a text fits into so many cells."""
+    """Return the index up to which a text from `start` fits into `room` cells."""
     if text.isascii():
         return start + room
     from unicodedata import combining, east_asian_width

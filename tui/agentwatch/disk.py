@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, synced, and only then given their name."""
+"""Writes files atomically: to a temporary file that is synced before it gets its name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Self
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
 OPEN_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD = os.O_RDWR | _INERT  # for a lock: some file systems lock only what may be written
+OPEN_HELD = os.O_RDWR | _INERT  # for a lock: some file systems lock only files open for writing
 _CHUNK = 64 * 1024
 
 DOT = ".agentwatch"  # our directory in a workspace
 
 TEMPORARY = ".writing-"
-# The coarsest clock of a file system: two changes within one tick of it look like one.
+# The coarsest timestamp of a file system: two changes within one tick get the same time.
 _TICK_NANOSECONDS = 2_000_000_000
 
-LOCK_SECONDS = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
+LOCK_SECONDS = 10.0  # a lock is held for milliseconds; only a suspended process holds it for longer
 
 _ABANDONED = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
@@ -32,7 +32,7 @@ Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size 
 
 
 class Disk:
-    """The system calls that are used: a test can make each one fail, or forget what was not synced."""
+    """The system calls used here, so that a test can make each call fail or lose unsynced data."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -55,27 +55,27 @@ class Disk:
 class _Unsynced(Disk):
     @staticmethod
     def fsync(fd: object) -> None:
-        """Say that it is done."""
+        """Do nothing."""
 
 
 DISK = Disk()
-UNSYNCED = _Unsynced()  # for what says nothing any more after a power failure: nobody waits for the disk then
+UNSYNCED = _Unsynced()  # for files that are worthless after a power failure: not worth waiting for the disk
 
 
 class LockedError(OSError):
-    """Somebody else holds the lock, and keeps it."""
+    """Another process or thread held the lock for longer than LOCK_SECONDS."""
 
 
 class NotRegularError(OSError):
-    """The name belongs to a link, a pipe, a directory or something else that is no file, or to a file too large."""
+    """The name belongs to a link, a pipe, a directory or another non-regular file, or the file is too large."""
 
 
 class NotADirectoryOfOursError(OSError):
-    """A link or a file stands where a directory of ours belongs; the message says what to do."""
+    """A link or a file is in the place of a directory of ours; the message says what to do."""
 
 
 class Directory:
-    """An open directory, to be closed; names are looked up in it and nowhere else. Every method raises OSError."""
+    """An open directory, to be closed; names are looked up only in it. Every method raises OSError."""
 
     def __init__(self, descriptor: int, disk: Disk = DISK):
         self.descriptor = descriptor
@@ -83,12 +83,12 @@ class Directory:
 
     @classmethod
     def open(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory of the user's own; links on the way to it are the user's, too."""
+        """Open a directory of the user. Follows links, which are the user's as well."""
         return cls(disk.open(path, OPEN_DIRECTORY), disk)
 
     @classmethod
     def make(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory that only the user can enter, made where it is missing and kept by a power failure."""
+        """Open a directory; if it is missing, make it so that only the user can enter it and it survives a crash."""
         with suppress(FileNotFoundError):
             return cls.open(path, disk)
         with cls.make(path.parent, disk) as parent:
@@ -103,11 +103,11 @@ class Directory:
         self.close()
 
     def close(self) -> None:
-        """Give the descriptor back. Nothing was written through it, so an error says nothing."""
+        """Close the descriptor. Nothing was written through it, so an error does not matter."""
         self._close(self.descriptor)
 
     def child(self, name: str, *, make: int | None = None) -> Directory:
-        """Open a directory inside of this one, never through a link. `make`: its mode where it is missing."""
+        """Open a directory inside this one, never through a link. `make`: the mode to create it with if missing."""
         if make is not None:
             with suppress(FileExistsError):
                 self._disk.mkdir(name, make, dir_fd=self.descriptor)
@@ -117,21 +117,21 @@ class Directory:
         return self._disk.listdir(self.descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """The attributes of what has a name, of a link itself."""
+        """Return the attributes of a name, without following a link."""
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def read(self, name: str, limit: int) -> bytes:
-        """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
+        """Return the bytes of a file. Raises NotRegularError if it is not regular or has more than `limit` bytes."""
         return self.read_with_status(name, limit)[0]
 
     def read_with_status(self, name: str, limit: int) -> tuple[bytes, os.stat_result, os.stat_result]:
-        """As `read`, with the attributes of the file before and after."""
-        # Before it is opened: opening a device may already do something.
+        """Return the bytes as `read` does, and the attributes of the file before and after reading."""
+        # Checked before opening, because opening a device may have an effect.
         _require_regular(self.status(name))
         try:
             descriptor = self._open(name, _INERT)
         except OSError as error:
-            # Swapped for a link or a socket since its status was read.
+            # It was replaced by a link or a socket after its status was read.
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise NotRegularError(errno.EINVAL, "not a regular file") from None
             raise
@@ -140,7 +140,7 @@ class Directory:
             _require_regular(before)
             size, data = before.st_size, b""
             missing = (size or limit + 1) if size <= limit else 0
-            # Of one that says how large it is, no more: it would never end while somebody appends to it.
+            # Read at most the size that the file had: otherwise this would not end while somebody appends.
             while missing > 0 and (chunk := self._disk.read(descriptor, min(missing, size or _CHUNK))):
                 data += chunk
                 missing -= len(chunk)
@@ -152,26 +152,26 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Give a new file its name, whole and on disk. Raises FileExistsError; after others it may be there."""
+        """Create a file atomically, synced. Raises FileExistsError; after any other error the file may exist."""
         here = self.descriptor
         with self._written(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
             self.sync()
 
     def replace(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Give a file its name, whole and on disk, in the place of whatever file or link has it."""
+        """Write a file atomically, synced, in place of any file or link of that name."""
         with self._written(data, mode) as (temporary, _):
             self.move(temporary, self, name)
 
     def replace_held(self, name: str, data: bytes) -> int:
-        """As `replace`. Returns a descriptor of the file, on which it was locked, shared, before it had its name."""
+        """Do as `replace`, and return a descriptor that has held a shared lock since before the file had its name."""
         with self._written(data, 0o600) as (temporary, descriptor):
             self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             self.move(temporary, self, name)
             return os.dup(descriptor)
 
     def move(self, name: str, directory: Directory, new: str) -> None:
-        """Rename into a directory, and sync both."""
+        """Move a file into a directory under a new name, and sync both directories."""
         self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
         for one in dict.fromkeys((directory, self)):
             one.sync()
@@ -180,17 +180,17 @@ class Directory:
         self._disk.unlink(name, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Put the names on disk."""
+        """Sync the names in this directory to disk."""
         try:
             self._disk.fsync(self.descriptor)
         except OSError as error:
-            # Some file systems cannot sync a directory and say so; they order the names themselves.
+            # File systems that cannot sync a directory answer EINVAL; they order name changes themselves.
             if error.errno != errno.EINVAL:
                 raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes and threads out. Raises LockedError. Not for a workspace, where agents could lock."""
+        """Lock out other processes and threads. Raises LockedError. Not for a workspace: agents could lock there."""
         descriptor, end = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600), time.monotonic() + LOCK_SECONDS
         try:
             while True:
@@ -205,8 +205,8 @@ class Directory:
             self._close(descriptor)
 
     def sweep(self, older_than: float = _ABANDONED) -> None:
-        """Remove what killed writers left, as far as that can be done. Under the lock nothing has to be old."""
-        # By the clock of the disk alone: to one that goes ahead, what others write just now would look abandoned.
+        """Remove temporary files older than so many seconds; if you hold the lock, 0 will do. Ignores failures."""
+        # Ages are differences of the disk's own times: with a fast local clock, fresh files would look abandoned.
         changed_at = self._disk.fstat(self.descriptor).st_mtime
         for name in self.names():
             if name.startswith(TEMPORARY):
@@ -216,7 +216,7 @@ class Directory:
 
     @contextmanager
     def _written(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
-        """A temporary file with the data on disk, and its descriptor; its name is gone at the end."""
+        """Yield the name and descriptor of a temporary file with the synced data; remove the name at the end."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         descriptor = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, mode)
         try:
@@ -239,7 +239,7 @@ class Directory:
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
-    """`.agentwatch` in a workspace or a directory in it; with `make`, made, and left out of git. Raises OSError."""
+    """Open `.agentwatch`, or a directory in it; with `make`, create it and have git ignore it. Raises OSError."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")
@@ -263,24 +263,24 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
 
 
 def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
-    """Whether others can do with it what `mode` says, or own it."""
+    """Whether other users have any of the permissions in `mode`, or own the file."""
     return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
 
 
 def spellings(workspace: Path) -> list[str]:
-    """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
+    """Return the paths under which a store may name a workspace: resolved, as programs do, and as given."""
     names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 
 
 def fingerprint(status: os.stat_result) -> Fingerprint:
-    """A fingerprint that changes with the file, without reading it. Nobody can set the ctime, so a rewrite of the same
-    size that restores the mtime is noticed, and also that reading is allowed again."""
+    """Return a fingerprint that changes with the file, without reading it. Nobody can set the ctime, so it also shows
+    a rewrite of the same size with a restored mtime, and a change of permissions."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def fingerprint_at(path: Path | str) -> Fingerprint | None:
-    """That of a file as it is now; None where that cannot be told."""
+    """Return the fingerprint of a file as it is now; None if its status cannot be read."""
     try:
         return fingerprint(os.lstat(path))
     except (OSError, ValueError):
@@ -288,7 +288,8 @@ def fingerprint_at(path: Path | str) -> Fingerprint | None:
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
-    """Changes when a name comes into a directory or goes, and with time where one just did; None without one."""
+    """Return a stamp that differs after a name in the directory was added or removed; it also differs at each call
+    just after such a change, as two changes may share an mtime. None without a directory."""
     try:
         status = directory.stat()
     except OSError:

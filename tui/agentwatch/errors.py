@@ -1,11 +1,11 @@
-"""Errors that a person can do something about, and the exit codes of commands."""
+"""Errors that a user can fix, and the exit codes of commands."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Those of the commands about decisions. NOT: problems were found, or it was not wanted, or is not allowed;
-    UNREACHED: another machine could not be; UNASKED: the task asks nothing, so that waiting would never end."""
+    """Exit codes of the commands. NOT: problems were found, or the user said no, or something is not allowed;
+    UNREACHED: another machine could not be reached; UNASKED: the task asks nothing, so a wait would never end."""
 
     DONE = 0
     NOT = 1
@@ -28,11 +28,11 @@ class UsageError(AgentwatchError):
 
 
 class ConfigError(AgentwatchError):
-    """The configuration does not hold together; the message names file, line and what to do."""
+    """The configuration is wrong; the message names the file, the line and what to do."""
 
 
 class NoMatchError(AgentwatchError):
-    """There is none of what was asked for."""
+    """Nothing matches the request."""
 
     exit_code = ExitCode.NOT
 

@@ -1,4 +1,4 @@
-"""One workspace being watched: its sources, its tree and its history running together, and what is decided about it."""
+"""Watches one workspace: runs its sources, tree, history and checks together, and records decisions about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
 
-    # These take a while to load, and the first frame needs none of them.
+    # Slow to load, and not needed for the first frame.
     from agentwatch.decisions.service import DecisionService, DecisionWatcher
     from agentwatch.delegation.decision import Action, Request
     from agentwatch.evidence.inspector import Inspector
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.source import ParsedDocuments
     from agentwatch.sources.sessions.entries import RunTranscript
 
-_CHUNK = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
-_REST_SECONDS = 0.01  # between two chunks at most
-_PASS_SHARE = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
-# Between two looks at the clock while time changes something in the tree, and while it does not, as far as known.
+_CHUNK = 50  # events applied without a pause: a key pressed meanwhile has to wait for them
+_REST_SECONDS = 0.01  # the longest pause between two chunks
+_PASS_SHARE = 5.0  # while events wait, at most a fifth of the time goes into passes over all tasks
+# Seconds between two ticks: while time alone changes something in the tree, and while it is known not to.
 _TICK_SECONDS = (1.0, 5.0)
 
 
 class Monitor:
-    """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
+    """A workspace being watched: its tree, its health, the texts of its documents, and decisions about it.
 
-    `parsed` may know what files say. With `remembers`, the history comes first: `updates` records in it, `scan` only
-    reads it. Each `open_…` is called in a thread. `host` is the operator's name of another machine that it is on.
+    `parsed` shares parsed documents. With `remembers`, the history is read first; `updates` also records in it, `scan`
+    does not. Each `open_…` is called in a thread. `host` is the operator's name of the other machine, "" for this one.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Monitor:
         self.spellings = () if host else spellings(workspace)
         if not host:
             watch_workspace(workspace)
-        # Its path on its own machine, as far as that is known, and what a command line calls it.
+        # The path on the workspace's own machine, as far as known, and the name by which a command line takes it.
         self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, rules_of(settings, history_before), host=host)
         self.tree = self._new_tree()
@@ -84,11 +84,11 @@ class Monitor:
         self.shelf: Acknowledgements | None = None
         self.clerk: DecisionWatcher | None = None
         self.inbox: Inbox | None = None
-        self.tap: Callable[[Event], None] = lambda _: None  # is called with every event that the tree has taken
+        self.tap: Callable[[Event], None] = lambda _: None  # called with every event after the tree has taken it
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
-        self.checks = inspects  # whether what returns claim is checked here
+        self.checks = inspects  # whether the claims of returns are checked on this machine
         self._inspector: Inspector | None = None
         if inspects:
             from agentwatch.evidence.inspector import Inspector
@@ -98,13 +98,13 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        # Batches that are being applied: the rest of their events, the health behind them, whether it is `anew`.
+        # Batches to apply: the remaining events, the health after them, and whether they replace the tree (`anew`).
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
 
-    # Questions of the faces
+    # For screens and commands
 
     @property
     def title(self) -> str:
@@ -113,22 +113,22 @@ class Monitor:
 
     @property
     def watched(self) -> str:
-        """Where tasks are looked for; foreign."""
+        """The place in which tasks are looked for; foreign."""
         return f"{self.workspace} and everything below"
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Problems of reading: of the files and sessions, of the history and of the decisions."""
+        """The problems of reading files, sessions, the history, decisions and requests."""
         return (*self.health.problems, *self._own_problems())
 
     @property
     def shelves(self) -> list[Acknowledgements]:
-        """All in which something can be put aside."""
+        """The stores of acknowledged and snoozed tasks, one for each workspace."""
         return [] if self.shelf is None else [self.shelf]
 
     @property
     def connecting(self) -> int:
-        """How many hosts have said nothing so far, though it is not known that they are off."""
+        """The number of hosts that have reported nothing so far and are not known to be unreachable."""
         return 0
 
     @property
@@ -139,38 +139,38 @@ class Monitor:
 
     @property
     def messages(self) -> list[str]:
-        """The notices, and a sentence for each thing that its source cannot read."""
+        """The notices, and a sentence for each thing that the source cannot read."""
         return [*self.notices, *map(str, self.health.problems)]
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that there was at first has been looked at, and checked, and taken in."""
+        """Whether everything present at the start has been read, applied and checked."""
         if self._pending or self.health.mode == "starting" or self._unchecked:
             return False
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
     @property
     def about(self) -> Sequence[tuple[str, str]]:
-        """The way to the machine that it is on, for people, by labels; foreign."""
+        """The connection to the workspace's machine, for people, as pairs of label and text; foreign."""
         return self._source.about
 
-    def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - of several each has a row
-        """The monitor of the workspace whose row, or one of whose tasks, this is."""
+    def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - used by the monitor of several workspaces
+        """Return the monitor of the workspace to which this row or task belongs."""
         return self
 
     def reconnect(self) -> list[str]:
-        """Try at once to reach the hosts that cannot be. Returns their names. Blocks for a moment."""
+        """Try at once to reach the unreachable hosts, and return their names. Blocks for a moment."""
         if self.tree.lost_since is None:
             return []
         self._source.reconnect()
         return [self.host]
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
-        """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
+        """Return the monitor of the workspace to which a task of the tree belongs, and the task's id there."""
         return self, task_id
 
     def content(self, version: Seen | Message) -> str | None:
-        """The same as `text`; None where a host does not give it now, too."""
+        """Do as `text`, but return None if a host does not answer."""
         from agentwatch.decisions.errors import NoAnswerError
 
         with suppress(NoAnswerError):
@@ -178,12 +178,12 @@ class Monitor:
         return None
 
     def text(self, version: Seen | Message) -> str | None:
-        """The text that a version or a message had, None where it is not kept; may read. Raises NoAnswerError."""
+        """Return the text of a version or a message, None if it is not kept. May read. Raises NoAnswerError."""
         text = self._source.content(version.digest)
         return self._history.text(version.digest) if text is None and self._history else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """The transcript of a run, None where there is none to be had. Any thread may call it."""
+        """Return the transcript of a run, None if there is none. Any thread may call it."""
         return self._source.transcript(run)
 
     def _own_problems(self) -> list[Problem]:
@@ -205,7 +205,8 @@ class Monitor:
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """How to get the sha256 of the return of a task as it is now, from any thread. May raise ReturnChangedError."""
+        """Return a function for any thread that gives the sha256 of a task's current return. May raise
+        ReturnChangedError."""
         from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
@@ -213,13 +214,13 @@ class Monitor:
         if returned is None:
             return lambda: None
         if returned.stored:
-            # No file of the workspace holds the return of a session: the tree has its latest state.
+            # A session's return is in no file of the workspace, so the tree has its latest state.
             return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError."""
-        # Of a host, its own desk looks whether somebody still waits for it.
+        """Record the answer to a request as it was shown, for the process that holds it. Raises DecisionError."""
+        # For a request on a host, the host's own desk checks whether somebody still waits.
         gone = partial(self.inbox.gone, request) if self.inbox else lambda: None
         asked = self.tree.request(request.request_id)
         task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
@@ -237,13 +238,13 @@ class Monitor:
         try:
             return await asyncio.to_thread(record, self.clerk.desk)
         finally:
-            # Also where it failed: the truth is on disk, whatever was said.
+            # Even after an error, only the disk tells whether the decision was recorded.
             self.clerk.look_soon()
 
     # Once, for a command
 
     def scan(self, about: str | None = None) -> None:
-        """Look once: at everything, or at the directories of one task and what is new. Blocks, and writes nothing."""
+        """Read everything once; with `about`, only one task's history and what is new. Blocks, and writes nothing."""
         self._open_parts()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
@@ -270,7 +271,7 @@ class Monitor:
     # As long as the screen lives
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Run the source and apply what it observes until closed. Gives ids of tasks that have changed, or none."""
+        """Run the source and apply its events until closed. Yields the ids of changed tasks, sometimes none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -283,17 +284,17 @@ class Monitor:
             loop.call_soon_threadsafe(put, *news)
 
         def observed(batch: Batch) -> None:
-            # In the source's thread: it counts as known, whether the loop still takes it or not.
+            # Runs in the source's thread, so events are recorded even if the event loop no longer accepts them.
             if self._recorder:
                 self._recorder.is_complete |= batch.health.mode != "starting"
-                # Sessions are not recorded, and they go on all the time.
+                # Sessions change all the time, and their stores keep them, so they are not recorded.
                 self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
 
         worker = self._worker = Worker()
         try:
             if self._open_shelf is not None:
-                # Before anything is there to ask: what is put aside never does so for a moment.
+                # Load this before any task, so that an acknowledged task never asks, not even for a moment.
                 self.shelf = await asyncio.to_thread(self._open_shelf)
                 self._add(await asyncio.to_thread(self.shelf.begin))
                 worker.add(self.shelf)
@@ -316,11 +317,11 @@ class Monitor:
             async for changed in self._apply_all(arrived):
                 yield changed
         finally:
-            # The end of an event loop cancels once more what still ends: the thread goes on all the same.
+            # An event loop that ends cancels this task a second time; the shield lets the thread finish.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _read_ledger(self) -> Sequence[Event]:
-        """The decisions, before anything is there to ask: what is decided never does so for a moment."""
+        """Read the decisions before any task is there, so that a decided task never asks, not even for a moment."""
         if not is_there(state_directory(self.workspace) / "decisions"):
             return ()
         self._open_parts()
@@ -335,7 +336,7 @@ class Monitor:
             self.inbox = self._open_inbox()
 
     async def _recall(self, worker: Worker) -> Set[str]:
-        """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
+        """Replace the tree by the whole history at once, as a part would look like the present. Return changed ids."""
         import asyncio
 
         from agentwatch.history.store import Recorder
@@ -351,17 +352,17 @@ class Monitor:
 
     def _tree_of(self, events: Sequence[Event]) -> Tree:
         tree = self._new_tree()
-        # Whoever leaves meanwhile does not wait for it.
+        # Stop early if the user quits meanwhile.
         tree.apply(*takewhile(lambda _: not self._is_stopped, events))
         return tree
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
-        """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
-        # To go back in a recording undoes what was put aside later.
+        """Replace the tree by `tree`, which was built from `events`. Return the ids of tasks that may have changed."""
+        # In a replay, going back also undoes later acknowledgements; otherwise they are kept.
         asides = {} if self.health.mode == "replay" else self.tree.asides
         tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
         others = {*self.tree.tasks, *tree.tasks}
-        # It stays the same object for all who show it.
+        # Keep the same tree object, because others refer to it.
         vars(self.tree).update(vars(tree))
         for event in events:
             self.tap(event)
@@ -378,7 +379,7 @@ class Monitor:
 
         while True:
             with suppress(TimeoutError):
-                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
+                # `asyncio.wait_for` would lose a cancellation that comes with the event, before Python 3.12.
                 rests = self.health.mode != "starting" and self.tree.holds_until == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
@@ -390,11 +391,11 @@ class Monitor:
                 if changed or not is_idle:
                     yield changed
                 is_idle = False
-                # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                # A key takes a dozen rounds of the event loop, so half of the time is left to them.
                 await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
+        """Apply the next waiting events or, without any, only the current time. Return the ids of changed tasks."""
         import asyncio
 
         if not self._pending:
@@ -403,13 +404,13 @@ class Monitor:
         events = tuple(islice(waiting, None if anew else _CHUNK))
         tree = await asyncio.to_thread(self._tree_of, events) if anew else None
         if anew or len(events) < _CHUNK:
-            # It is not live before all of it is in the tree.
+            # The health changes only once the whole batch is in the tree.
             self._pending.popleft()
             self.health = health or self.health
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events and the time, have checked and recorded what follows. Returns tasks changed, and the others."""
+        """Apply events and the current time, then queue the checks and recordings that follow. Return changed ids."""
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:
@@ -418,7 +419,7 @@ class Monitor:
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self._inspector:
             self._unchecked |= changed
-            # Not before the first look is over, which that would delay.
+            # Checks would delay the first look, so they begin after it.
             if self.health.mode != "starting":
                 if targets := self._inspector.news_of(self.tree, self._unchecked):
                     self._inspector.want(targets)
@@ -438,7 +439,7 @@ class Monitor:
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
-    """The rules by which a tree judges, as the settings say."""
+    """Return the rules by which a tree judges, from the settings."""
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -450,8 +451,8 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """The return breaks its contract, is no history, and was seen in this run: what is recalled was reported before.
-    That an artifact is missing may have come out only now."""
+    """Whether a task that is not past has a fault to report: an invalid return that was first seen in this run, or a
+    missing artifact, which may be noticed only now."""
     returned = task.latest.returned
     if returned is None or task.past:
         return False

@@ -1,4 +1,4 @@
-"""Command lines that are exact for any shell and harmless to the terminal that shows them, and programs to start."""
+"""Builds command lines that any shell reads exactly and any terminal shows safely, and finds trusted programs."""
 
 import errno
 import os
@@ -13,11 +13,11 @@ from pathlib import Path
 from agentwatch.errors import UsageError
 from agentwatch.text import exact
 
-# For `needing`: what reaches hosts that only dial out.
+# Arguments of `needing` for NATS, which reaches hosts that only dial out.
 FLEET = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
 
 _LONGEST = 100_000
-_WORDS = 5  # those that `launcher` gives
+_WORDS = 5  # the number of words that `launcher` returns
 
 
 # Places where programs are installed although they may be git work trees.
@@ -27,14 +27,14 @@ _watched: set[str] = set()
 
 
 def launcher() -> tuple[str, ...]:
-    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON*."""
+    """Return the words that start this same agentwatch, independent of the current directory and PYTHON* variables."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
     foreign = {os.path.realpath(place) for place in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep))}
-    # Not isolated, Python would look into the current directory and PYTHONPATH first; isolated, not into the user's
-    # own packages. And a .pth file may name the workspace, where `site` would run its sitecustomize: so no `site`, and
-    # of the places that are known now those into which packages were installed.
+    # Without -I, Python would first look into the current directory and PYTHONPATH; with it, it skips the user's own
+    # packages. `site` would run a sitecustomize of the workspace if a .pth file names that: so -S, and instead of
+    # `site` a list of those present places that hold installed packages.
     kept = [
         place for place in sys.path if os.path.realpath(place) not in foreign and any(Path(place).glob("*.dist-info"))
     ]
@@ -43,7 +43,7 @@ def launcher() -> tuple[str, ...]:
 
 
 def called() -> tuple[str, ...]:
-    """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
+    """Return the words that call agentwatch in a shell: its name if it is on the PATH, else as it was called now."""
     if _is_on(os.environ.get("PATH")):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
@@ -52,20 +52,20 @@ def called() -> tuple[str, ...]:
 
 @cache
 def _is_on(path: str | None) -> bool:
-    """Whether agentwatch lies on a PATH: looked up once, for a command that prints a line a task."""
+    """Whether agentwatch is on a PATH; cached, because some commands ask for each task."""
     import shutil
 
     return shutil.which("agentwatch", path=path) is not None
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra where this agentwatch is. No index has agentwatch."""
+    """Return the command that installs an extra from a clone, because no package index has agentwatch."""
     return command_line([sys.executable, "-m", "pip", "install", f".[{extra}]"]) + " (in your clone of agentwatch)"
 
 
 @contextmanager
 def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
-    """Around imports that need the packages of an extra. Raises UsageError that says how to install it."""
+    """Wrap imports that need the packages of an extra: if one is missing, raise UsageError with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -75,9 +75,9 @@ def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold."""
+    """Return the words as one line for any POSIX shell. Raises ValueError if a word holds a NUL character."""
     if any("\0" in word for word in words):
-        # A shell drops it: what is left may be another task's id.
+        # A shell drops NUL characters, and the remaining word may be another task's id.
         raise ValueError("no argument of a command can hold a NUL character")
     import shlex
 
@@ -86,12 +86,12 @@ def command_line(words: Sequence[str]) -> str:
     for word in words:
         plain = shlex.quote(word)
         if plain.startswith("="):
-            # zsh would look for a program of that name.
+            # zsh would replace an unquoted `=name` by the path of the program `name`.
             plain = f"'{plain}'"
         if exact(plain, _LONGEST) != plain:
             plain = f'"$(printf {_bytes(word)})"'
             if word.endswith("\n"):
-                # A shell drops the last line breaks of what a command prints.
+                # `$(...)` drops trailing line breaks, so a dot is added and removed again.
                 before.append(f"w{len(line)}=$(printf {_bytes(word + '.')}) && ")
                 plain = f'"${{w{len(line)}%.}}"'
         line.append(plain)
@@ -99,23 +99,23 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def _bytes(word: str) -> str:
-    """A format for `printf` in which nothing is special to it, to a shell or to a terminal."""
+    """Return a quoted `printf` format that prints the word and holds nothing special to a shell or a terminal."""
     plain = re.compile(rb"[A-Za-z0-9 _./:,@]").match
     return "'" + "".join(chr(byte) if plain(bytes([byte])) else f"\\{byte:03o}" for byte in os.fsencode(word)) + "'"
 
 
 def watch_workspace(workspace: Path) -> None:
-    """Take no program from this workspace from now on."""
-    with suppress(ValueError):  # no path that can be, so no place of programs
+    """Trust no program in this workspace from now on."""
+    with suppress(ValueError):  # an impossible path holds no programs
         _watched.add(os.path.realpath(workspace))
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The absolute path of a program, None if none may be started. An absolute path is the operator's own word; a name
-    counts in an absolute directory of PATH (or `path`) in which neither agents nor everybody may write."""
+    """Return the absolute path of a program, None if none may be started. An absolute `name` is trusted; others are
+    looked up in those absolute directories of PATH (or `path`) where neither agents nor everybody may write."""
     if "/" in name:
         return name if name.startswith("/") else None
-    import shutil  # a hook needs none of it
+    import shutil  # not needed by a hook
 
     for entry in trusted_path(path).split(os.pathsep):
         found = shutil.which(name, path=entry)
@@ -125,7 +125,7 @@ def find_program(name: str, path: str | None = None) -> str | None:
 
 
 def resolve_command(command: Sequence[str]) -> list[str]:
-    """A command with the absolute path of its program. Raises FileNotFoundError where `find_program` finds none."""
+    """Return a command with the absolute path of its program. Raises FileNotFoundError if `find_program` finds none."""
     program = find_program(command[0])
     if program is None:
         why = "it is in no directory of PATH outside of workspaces and git work trees"
@@ -134,14 +134,14 @@ def resolve_command(command: Sequence[str]) -> list[str]:
 
 
 def trusted_path(path: str | None = None) -> str:
-    """The directories of PATH (or `path`) from which a program may be taken."""
+    """Return the trusted directories of PATH (or `path`) as one string."""
     path = os.environ.get("PATH", os.defpath) if path is None else path
     entries = (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
     return os.pathsep.join(entry for entry in entries if _is_trusted(os.path.realpath(entry)))
 
 
 def _is_trusted(directory: str) -> bool:
-    """Whether agents and other users cannot write there, as far as this shows; the path is real."""
+    """Whether agents and other users probably cannot write to a directory, given by its real path."""
     for place in (Path(directory), *Path(directory).parents):
         try:
             mode = place.stat().st_mode

@@ -1,4 +1,4 @@
-"""Where agentwatch keeps what it knows of a workspace, never inside of it, and what screens leave there."""
+"""The directory outside a workspace in which agentwatch keeps its state of it, and the locks of screens in it."""
 
 import fcntl
 import hashlib
@@ -15,24 +15,24 @@ from agentwatch.errors import UsageError
 
 _NAME_LENGTH = 40
 _ID = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS = 40  # on the way of one path, as for the system
+_MAX_LINKS = 40  # links that one path may follow, the same limit as Linux has
 _SCRATCH = "temporary"
 
 HISTORY = "history.db"  # the database of the history, in the state directory of a workspace
 _SHOWN = "watched.lock"
-_FIRST = "first-watched"  # A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history
+_FIRST = "first-watched"  # a file with a line of ISO 8601, separate so that it outlives a damaged history
 _TRIES = 5
-# A question holds the lock for microseconds: two that ask at once must not take each other for a screen.
+# `is_shown` holds the lock for microseconds: two callers at once must not take each other for a screen.
 _PAUSE_SECONDS = 0.01
 
 _screens: set[int] = set()  # the locks of the screens of this process
-_is_attended = True  # nobody has stepped away from them
+_is_attended = True  # false while the user has stepped away from the screens
 
-_scratch_directories: set[Path] = set()  # those of this process
+_scratch_directories: set[Path] = set()  # the scratch directories of this process
 
 
 def user_home() -> Path:
-    """The user's home directory. Raises UsageError where the system knows none, as for a container's bare user id."""
+    """Return the user's home directory. Raises UsageError if the system knows none, as in a container."""
     try:
         return Path.home()
     except RuntimeError as error:
@@ -42,13 +42,13 @@ def user_home() -> Path:
 
 
 def in_home(path: str) -> str:
-    """A path as people write it: `~` for the user's home directory."""
+    """Return a path as people write it, with `~` for the user's home directory."""
     home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
     return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
 
 
 def is_there(path: Path | str) -> bool:
-    """Whether something has this path, or may have it: who is not allowed to look cannot say that nothing is there."""
+    """Whether something is at this path, or may be: without permission to look, the answer is True."""
     try:
         os.stat(path)  # noqa: PTH116  asked again and again
     except (FileNotFoundError, NotADirectoryError):
@@ -59,7 +59,7 @@ def is_there(path: Path | str) -> bool:
 
 
 def leads_through(path: Path, directory: Path) -> bool:
-    """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
+    """Whether a path leads into or through a directory, also by links, so that whoever writes there can redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
     while rest and not here.is_relative_to(root):
@@ -80,36 +80,36 @@ def leads_through(path: Path, directory: Path) -> bool:
 
 
 def workspace_id(workspace: Path) -> str:
-    """A name for people and 16 hex digits of the sha256 of the real path, `shop-3f9ac04e11d25b60`."""
+    """Return a readable name and 16 hex digits of the sha256 of the real path: `shop-3f9ac04e11d25b60`."""
     real = os.path.realpath(workspace)
     name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  may be no text
     return f"{name or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
 
 
 def is_workspace_id(text: str) -> bool:
-    """Whether some workspace may have this id: then it can stand in a path."""
+    """Whether a text has the form of a workspace id, and so is safe in a path."""
     return _ID.fullmatch(text) is not None
 
 
 def state_directory(workspace: Path) -> Path:
-    """`$XDG_STATE_HOME/agentwatch/<workspace id>`, else below `~/.local/state`. Nothing is created."""
+    """Return `$XDG_STATE_HOME/agentwatch/<workspace id>`, by default below `~/.local/state`, without creating it."""
     return state_directories() / workspace_id(workspace)
 
 
 def state_directories() -> Path:
-    """Where those of all workspaces lie."""
+    """Return the directory that holds the state directories of all workspaces."""
     return xdg_directory("XDG_STATE_HOME", ".local/state")
 
 
 def xdg_directory(variable: str, default: str) -> Path:
-    """Our directory in one that the XDG specification names; a relative path in the variable is to be ignored."""
+    """Return our directory below an XDG base directory; a relative path in the variable is ignored, as XDG demands."""
     base = os.environ.get(variable) or ""
     return (Path(base) if Path(base).is_absolute() else user_home() / default) / "agentwatch"
 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError."""
+    """Yield an empty directory that only the user can enter; it is removed after the block. Raises OSError."""
     from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
@@ -123,7 +123,7 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def remove_scratch_directories() -> None:
-    """Remove those of this process, which is about to end without leaving its blocks."""
+    """Remove the scratch directories of this process, which is about to end without leaving their blocks."""
     import shutil
 
     for path in tuple(_scratch_directories):
@@ -135,8 +135,7 @@ def remove_scratch_directories() -> None:
 
 
 def remove_old_cache() -> None:
-    """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
-    # Users of those versions still have it, and nobody else would remove it.
+    """Remove the cache of command output that earlier versions left, and no file with a name of another form."""
     with suppress(OSError), Directory.open(state_directories()) as top:
         with suppress(OSError), top.child("answers") as cache:
             for name in cache.names():
@@ -152,7 +151,7 @@ def remove_old_cache() -> None:
 
 @contextmanager
 def shown(state: Path) -> Iterator[None]:
-    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends."""
+    """Mark the workspace of a state directory as shown, by a lock that the system frees when the program ends."""
     with ExitStack() as stack:
         with suppress(OSError), Directory.make(state) as directory:
             descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
@@ -164,7 +163,7 @@ def shown(state: Path) -> Iterator[None]:
 
 
 def attend_screens(*, attended: bool) -> None:
-    """Somebody steps away from the screens of this process, which then show nothing, or comes back to them."""
+    """Mark the screens of this process as attended or not; unattended ones do not count as shown."""
     global _is_attended  # noqa: PLW0603
     _is_attended = attended
     for descriptor in _screens:
@@ -172,12 +171,12 @@ def attend_screens(*, attended: bool) -> None:
 
 
 def is_attended() -> bool:
-    """Whether nobody has stepped away from the screens of this process."""
+    """Whether somebody attends the screens of this process."""
     return _is_attended
 
 
 def is_shown(state: Path) -> bool:
-    """Whether a screen of this user shows it now, on this machine."""
+    """Whether a screen of this user on this machine shows the workspace of a state directory now."""
     with (
         suppress(OSError),
         Directory.open(state) as directory,
@@ -193,7 +192,7 @@ def is_shown(state: Path) -> bool:
 
 
 def first_watched(state: Path) -> float | None:
-    """When a screen first showed the workspace, in epoch seconds; None where that is not known."""
+    """Return when a screen first showed the workspace, in epoch seconds; None if unknown."""
     from datetime import datetime
 
     with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
@@ -202,7 +201,7 @@ def first_watched(state: Path) -> float | None:
 
 
 def record_first_watch(state: Path, at: float) -> None:
-    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks."""
+    """Record when the workspace was first watched (epoch seconds), unless that is recorded already. Blocks."""
     from datetime import UTC, datetime
 
     with suppress(OSError), Directory.make(state) as directory:

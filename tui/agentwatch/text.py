@@ -1,6 +1,6 @@
-"""Foreign text made safe to show: every string that an agent wrote passes through here right before it is shown.
+"""Makes foreign text safe to show: every string of an agent passes through here right before it is shown.
 
-Characters that act or hide are shown, not dropped, so that an operator sees that something was there.
+Characters that act on a terminal or hide are made visible, not dropped, so that the operator sees that they are there.
 """
 
 import re
@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple, TextIO
 
-_MAX_MARKS = 2  # combining marks kept on one base character; more would climb over the neighbouring lines
+_MAX_MARKS = 2  # combining marks kept on one base character; more would cover the neighbouring lines
 
-# Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them.
+# The most characters shown of one line: longer lines take seconds to lay out, and nobody reads them.
 LINE_LIMIT = 4_000
 
 TEXT_LIMIT = 256 * 1024
@@ -22,31 +22,31 @@ LINES_LIMIT = 2_000
 
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # the categories of characters that act or hide
 
-# A joiner between two pictures makes one of them, of a width that terminals do not agree on; it hides nothing there.
-# Everywhere else it is shown.
+# A joiner between two pictures makes one picture, of a width on which terminals disagree. It hides nothing there, so it
+# is dropped; everywhere else it is made visible.
 _PICTURE = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _JOINER = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
-# Seen as nothing, though their category does not say so: Default_Ignorable_Code_Point, and signs without a shape.
+# Invisible characters that their category does not reveal: Default_Ignorable_Code_Point, and signs without a shape.
 _UNSEEN = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
-# They choose how a picture, a digit of a key or one letter looks; everywhere else they hide something.
+# Variation selectors choose how a picture, a digit of a key or the letter ℹ looks; elsewhere they may hide something.
 _SELECTORS = "\ufe0e\ufe0f"
-# Of the skin on a picture, of no width of their own there.
+# Skin tones, which have no width of their own on a picture.
 _TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _SELECTED = frozenset("0123456789#*\u2139")
 
-# Vowels and finals of Hangul have a width only as part of a syllable, which the letter before them begins.
+# Vowels and finals of Hangul are shown properly only behind the letter that begins their syllable.
 _VOWELS_AND_FINALS = "\u1161-\u11ff\ud7b0-\ud7c6\ud7cb-\ud7fb"
 _JAMO = re.compile(f"[{_VOWELS_AND_FINALS}]")
 _STRAY_JAMO = re.compile(f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+")
 _ANY_BASE = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
-)  # Marks that are seen on whatever they stand on. Those of a script may be seen as nothing on what is not of it.
-_SCRIPTS = "\u0530"  # from here on letters have marks of their own
+)  # marks that are visible on any character; a script's own marks may be invisible on characters of another script
+_SCRIPTS = "\u0530"  # from this character on, letters have marks of their own script
 
 _BLANK = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _MANY = 40
@@ -54,12 +54,12 @@ _MANY_BLANKS = re.compile(rf"[^\S\n]{{{_MANY},}}")
 _BLANK_IN_CALL = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
-)  # what is made visible in a call, or counted; and what looks like that, but stands there as it is
+)  # matches what is made visible or counted in a call, and literal text that looks like such a replacement
 
-_MOST_EMPTY = 3  # empty lines in a row, beyond which they are counted where a text is shown whole
+_MOST_EMPTY = 3  # empty lines in a row; if there are more, a text that is shown whole has their number instead
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
-# Printable ASCII needs no second look: nearly every string ends here.
+# Nearly every string is printable ASCII, which is safe as it is.
 _PLAIN = re.compile(r"[\x20-\x7e]*\Z")
 
 
@@ -67,25 +67,25 @@ _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz
 
 
 def folded(text: str) -> str:
-    """The text with A to Z in lower case, and nothing else: other folding makes an `s` or a `k` of foreign letters."""
+    """Return the text with only A to Z in lower case: full case folding turns some foreign letters into `s` or `k`."""
     return text.translate(_LOWER)
 
 
 @lru_cache(maxsize=4096)
 def _shown(character: str) -> str:
-    """How one character is shown; "" where it is a combining mark that has to be counted."""
+    """Return how one character is shown; "" for a combining mark, whose display depends on the character before it."""
     category = unicodedata.category(character)
     if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
         return _visible(character)
     if category[0] == "M" or character in _TONES or _JAMO.match(character):
         return ""
-    # Other spaces (no-break, ideographic, thin) look like a space but are not one: they could fake a word boundary.
+    # Other spaces (no-break, ideographic, thin) become a plain space, because they could fake a word boundary.
     return " " if category == "Zs" else character
 
 
 @lru_cache(maxsize=4096)
 def _is_seen_on(mark: str, base: str) -> bool:
-    """Whether a mark shows on the character before it, "" for none."""
+    """Whether a mark is visible on the character before it (`base`, "" if there is none)."""
     if mark in _SELECTORS and base in _SELECTED:
         return True
     if mark in _SELECTORS or mark in _TONES:
@@ -116,18 +116,18 @@ def _safe(text: str) -> str:
 
 
 def count_unseen(text: str) -> int:
-    """How many characters of a text are seen as nothing where it is shown as it is, as in an editor."""
+    """Return how many characters of a text would be invisible if it were shown unchanged, as in an editor."""
     text = re.sub(_JOINER, r"\1", text)
     return 0 if text.isascii() else len(_HIDDEN.findall(text)) - len(_HIDDEN.findall(_safe(text)))
 
 
 def left_out(number: int, what: str) -> str:
-    """How much more there is of something. Text that is `verbatim` never looks like it."""
+    """Return a mark for omitted things, `<+3 marks>`. Text from `verbatim` never looks like such a mark."""
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
-    """One safe line of at most `limit` characters, the cut shown by `…`. Still never to be parsed as markup."""
+    """Return one safe line of at most `limit` characters, `…` in place of the rest. Never parse it as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
     text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
@@ -135,12 +135,12 @@ def clean(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def exact(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for an id or a name: two that differ in a blank look different, too."""
+    """Do as `clean` for an id or a name, so that two which differ only in a blank look different."""
     return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
 
 
 def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for a call that is decided on: many blanks are counted, and nothing in it looks like such a count."""
+    """Make a call safe for a decision: show the number of many blanks, and let no text look like such a number."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
     return _safe(text) + ("…" if cut else "")
@@ -158,7 +158,7 @@ def _visible(blanks: re.Match[str] | str) -> str:
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
-    """Safe lines of a longer text, each capped like `clean`, and a sentence where something was cut, else None."""
+    """Return the safe lines of a longer text, each cut as by `clean`, and a sentence if anything was cut, else None."""
     lines = text[:max_characters].replace("\r\n", "\n").split("\n")
     note = None
     if len(text) > max_characters or len(lines) > max_lines or any(len(line) > LINE_LIMIT for line in lines):
@@ -168,7 +168,7 @@ def clean_lines(
 
 
 class Piece(NamedTuple):
-    """A line of a text that is shown whole; it goes on from the one above unless it `begins`, or counts empty ones."""
+    """A piece of a text shown whole: a line's beginning, its continuation, or (`counted`) a number of empty lines."""
 
     text: str
     begins: bool = True
@@ -176,7 +176,7 @@ class Piece(NamedTuple):
 
 
 def whole(text: str) -> Iterator[Piece]:
-    """All of a foreign text, in safe pieces. Many blanks and empty lines are counted: nothing hides behind them."""
+    """Yield a whole foreign text in safe pieces. Many blanks or empty lines become a number, so they hide nothing."""
     lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)
@@ -189,12 +189,12 @@ def whole(text: str) -> Iterator[Piece]:
 
 
 def hides(text: str) -> bool:
-    """Whether there are blanks or empty lines in a text that are counted where it is shown whole."""
+    """Whether a text holds so many blanks or empty lines in a row that `whole` shows their number instead."""
     return any(piece.counted for piece in whole(text)) or _MANY_BLANKS.search(text) is not None
 
 
 def within(words: str, places: Iterable[str]) -> str:
-    """Words in which paths in a workspace begin there; `places` are its spellings."""
+    """Return words with the paths in a workspace made relative to it; `places` are the workspace's spellings."""
     for place in places:
         if len(place) > 1 and place in words:
             path = rf"(?<![\w./~-]){re.escape(place)}(?:(/+)(?=[\w.@*\[{{$-])|/*(?![\w./-]))"
@@ -203,17 +203,17 @@ def within(words: str, places: Iterable[str]) -> str:
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
+    """Return foreign text in quotation marks for a sentence of ours; the text cannot fake the closing one."""
     return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
 
 
 # For one line of the screen
 
-# Variation selectors change the width of the character before them, and terminals do not agree how.
+# Variation selectors change the width of the character before them, on which terminals disagree.
 _WITHOUT_SELECTORS = dict.fromkeys(range(0xFE00, 0xFE10))
 
-# Only what can be nothing else: the asterisks of a glob stand beside a slash, a dot or a letter, and underscores belong
-# to names. No part can hold the character that ends it, so a failed match looks at each character twice at most.
+# Matches only marks that are certainly Markdown: asterisks of a glob stand beside a slash, dot or letter, underscores
+# belong to names. No part may hold its own end character, so a failed match reads each character at most twice.
 _MARKS = (
     r"(?<!`)(`{1,3})([^`]+)\1(?!`)"
     r"""|(?<![^\s(\["':;,\u0080-\U0010ffff])"""
@@ -223,14 +223,14 @@ _HEADING = r"(?m)^[ \t]*#{1,6}[ \t]+"
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """Foreign text for one line of the screen: safe, and of a width that terminals agree on."""
+    """Return foreign text for one line of the screen: safe, and of a width on which terminals agree."""
     return clean(text, limit).translate(_WITHOUT_SELECTORS)
 
 
 def summary(text: str, limit: int = 200) -> str:
-    """The same for words that an agent may have written as Markdown: without its marks of emphasis, code and headings.
+    """Do as `shown`, without the Markdown marks of emphasis, code and headings that an agent may have written.
 
-    For summaries of one line (titles, asks, hints); a name that must be exact, such as an id, is `shown`.
+    For one-line summaries (titles, questions, hints). Use `shown` for a name that must be exact, such as an id.
     """
     text = text[: LINE_LIMIT + 1]
     if "*" in text or "`" in text or "#" in text:
@@ -243,7 +243,7 @@ def _unmarked(text: str) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """The type of an error and what it says, safe. Never raises: code of others may raise what cannot be printed."""
+    """Return the type and message of an error as safe text. Never raises, even if the error cannot be printed."""
     try:
         return clean(f"{type(error).__name__}: {error}".removesuffix(": "), 300)
     except BaseException:  # noqa: BLE001  its own `__str__` may raise anything
@@ -251,13 +251,13 @@ def words_of(error: BaseException) -> str:
 
 
 def indented(value: object) -> str:
-    """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
-    # A sixth of the time of `json`, which indents in Python.
+    """Return a value as indented JSON in ASCII only, so that foreign characters reach a terminal only as escapes."""
+    # Takes a sixth of the time of `json`, which indents in Python.
     from pydantic_core import to_json
 
     try:
         return to_json(value, indent=2, ensure_ascii=True).decode().replace("\x7f", "\\u007f")
-    except ValueError:  # half a character
+    except ValueError:  # a lone surrogate
         import json
 
         return json.dumps(value, indent=2)
@@ -272,7 +272,7 @@ class Mark(StrEnum):
 
 
 class Check(NamedTuple):
-    """One thing that was checked, what was found, and what to do if it is wrong. `found` may quote foreign text."""
+    """The outcome of one check: what was found, and what to do if that is wrong. `found` may quote foreign text."""
 
     mark: Mark
     about: str
@@ -285,12 +285,12 @@ bad = partial(Check, Mark.BAD)
 
 
 def say(text: str) -> None:
-    """Print to standard output; a character that the terminal's encoding lacks never ends the program."""
+    """Print to standard output; a character that its encoding lacks is printed as an escape."""
     _write(sys.stdout, text)
 
 
 def complain(text: str) -> None:
-    """Print one line to standard error; foreign text in it is made safe."""
+    """Print one line to standard error, with foreign text made safe."""
     _write(sys.stderr, clean(text))
 
 

@@ -1,4 +1,4 @@
-"""Several workspaces being watched as one: which there are, and a monitor that is made of a monitor for each."""
+"""Watches several workspaces as one: finds them, and joins their monitors in one monitor."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
-_SEARCH_SECONDS = 2.0
-_EVERYWHERE_SECONDS = 10.0  # Between two searches for workspaces: in a repository or on hosts, and through all stores
-_MOST = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
-_DAY = 86_400.0  # seconds in which a session was alive that it shows
+_SEARCH_SECONDS = 2.0  # between two searches for worktrees or hosts
+_EVERYWHERE_SECONDS = 10.0  # between two searches through all session stores
+_MOST = 40  # the most workspaces that `--all` watches at once: each needs threads, a history and file watches
+_DAY = 86_400.0  # `--all` shows sessions that were alive in the last so many seconds
 
-_TURN_SECONDS = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
-_TITLE = 30  # characters up to which the header names all workspaces; beyond it says how many there are
+_TURN_SECONDS = 0.5  # the longest that the first scan of a workspace delays the next workspace
+_TITLE = 30  # the most characters for the names of all workspaces in the header; if longer, it shows their number
 
 
 class Place(NamedTuple):
-    """A workspace to be watched, and the name of its top row. One that `comes` goes when it is not found any more; one
-    that `waits` has its row once something in it is not past. `host`: another machine, as the operator calls it, or a
-    server of so many `hosts`."""
+    """A workspace to watch, and the name of its top row. If it `comes`, it is removed once it is not found any more; if
+    it `waits`, it has no row before something in it is not past. `host`: another machine by the operator's name, or a
+    server that stands for so many `hosts`."""
 
     workspace: Path
     name: str | None = None
@@ -48,14 +48,14 @@ class Place(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The workspaces that there are now, and a sentence for each that cannot be watched."""
+    """The workspaces found now, and a sentence for each that cannot be watched."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
 
 
 def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
-    """The names of top rows: the last part of a path, and of those that share it as many as tell them apart."""
+    """Return the names of top rows: the last part of each path, and more parts if several paths share it."""
     names: dict[Path, str] = {}
     for workspace in workspaces:
         parts = workspace.parts
@@ -68,14 +68,14 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
 
 
 def find_worktrees(workspace: Path) -> Places:
-    """The other worktrees of a repository, as they are now."""
+    """Return the other worktrees of a repository, as they are now."""
     others = used_worktrees(workspace)
     names = names_of([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
 class Everywhere:
-    """Finds every workspace in which a session was alive in the last day; one that was found stays."""
+    """Finds every workspace in which a session was alive in the last day, and keeps those found before."""
 
     def __init__(self) -> None:
         self._found: dict[Path, Place] = {}
@@ -85,7 +85,7 @@ class Everywhere:
 
         alive = workspaces_in(sessions_alive(time.time() - _DAY), _is_part)
         home = user_home()
-        # Everything that the user has lies there: nobody works in all of it.
+        # The home directory and those above it hold all files of the user, so they are no workspaces.
         wide = {place for place in alive if place == home or place in home.parents}
         newest = sorted(alive.keys() - wide, key=lambda place: -alive[place])
         self._found = {place: one for place, one in self._found.items() if place.is_dir()}
@@ -99,7 +99,7 @@ class Everywhere:
 
 
 def _is_part(whole: str, part: str) -> bool:
-    """Whether what happens in a directory is shown with another one."""
+    """Whether the directory `part` is shown as a part of `whole`; the home and those above it have no parts."""
     from agentwatch.sources.sessions.store import holds
 
     home = str(user_home())
@@ -111,7 +111,7 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One workspace. `scope` is that of its tasks in the tree, None before they are shown."""
+    """One workspace. `scope` is the prefix of its task ids in the joined tree, None before its tasks are shown."""
 
     place: Place
     monitor: Monitor
@@ -119,7 +119,7 @@ class _Part:
     running: asyncio.Task[None] | None = None
 
     def name(self, sentence: str) -> str:
-        """A sentence about it, with its name."""
+        """Put the workspace's name, if it has one, before a sentence."""
         return sentence if self.place.name is None else f"{self.place.name}: {sentence}"
 
     @property
@@ -128,12 +128,12 @@ class _Part:
 
     @property
     def is_unread(self) -> bool:
-        """Whether it is on a host that has said nothing of it so far."""
+        """Whether the workspace is on a host that has not reported on it so far."""
         return bool(self.place.host) and not self.is_lost and self.monitor.health.mode == "starting"
 
 
 class Workspaces(Monitor):
-    """Watches the workspaces at `places`; `finds`, called again and again, say which others there are."""
+    """Watches the workspaces at `places` and those that the functions `finds`, called repeatedly, return."""
 
     tree: JoinedTree
 
@@ -149,9 +149,9 @@ class Workspaces(Monitor):
         end: Callable[[], None] = lambda: None,
     ):
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
-        # No task of a workspace can be called so: its id would be the key of another's.
-        from agentwatch.delegation.tree import JoinedTree  # commands that look once need none
+        from agentwatch.delegation.tree import JoinedTree  # not needed by commands that look once
 
+        # A prefix with NUL and random digits, so that no task id of a workspace equals a key of the joined tree.
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
         self._open_one, self._finds, self._end = open_one, finds, end
         self.pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
@@ -236,7 +236,7 @@ class Workspaces(Monitor):
             await asyncio.shield(asyncio.to_thread(self._end))
 
     async def _watch_all(self, emit: _Emit) -> None:
-        """Start each when the one before has looked at what it has; then search for others, again and again."""
+        """Start each workspace after the first scan of the one before; then search repeatedly for other workspaces."""
         import asyncio
 
         try:
@@ -255,7 +255,7 @@ class Workspaces(Monitor):
                     emit(self._apply_places(found))
                 if all(part.running for part in self._parts.values()):
                     await asyncio.sleep(self.pause)
-        except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
+        except Exception as error:  # noqa: BLE001  `updates` raises it
             emit(error)
 
     async def _watch(self, part: _Part, emit: _Emit) -> None:
@@ -264,7 +264,7 @@ class Workspaces(Monitor):
         try:
             with ExitStack() as stack:
                 if not part.place.host:
-                    # Hooks wait for a decision only where somebody can see what it is about.
+                    # The lock tells hooks that somebody sees this workspace: only then they wait for a decision.
                     await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
                 async for changed in part.monitor.updates():
                     emit(self._apply_part(part, changed))
@@ -272,12 +272,12 @@ class Workspaces(Monitor):
             if part.place.name is None:
                 emit(error)
             else:
-                # The others go on.
+                # Watching one of several workspaces has failed: the others go on.
                 self.complaints.append(part.name(f"watching has ended ({words_of(error)})"))
                 emit(frozenset())
 
     def _open(self, place: Place) -> set[str]:
-        """Returns what is shown of it at once."""
+        """Start with a new workspace, and return the ids of its tasks that are shown at once."""
         part = self._parts[place.workspace] = _Part(place, self._open_one(place))
         return set() if place.waits else self._show(part)
 
@@ -287,7 +287,7 @@ class Workspaces(Monitor):
         return keys
 
     def _apply_part(self, part: _Part, changed: Set[str]) -> Set[str]:
-        """These tasks of one workspace have changed. Returns what that changes here."""
+        """Take in the changed tasks of one workspace, and return the ids of changed tasks in the joined tree."""
         tree, keys = part.monitor.tree, set[str]()
         if part.scope is not None:
             keys = self.tree.update(part.scope, tree, changed, _why(part))
@@ -297,7 +297,7 @@ class Workspaces(Monitor):
         return keys
 
     def _apply_places(self, found: Places) -> Set[str]:
-        """These are the workspaces that there are besides those asked for."""
+        """Add and remove workspaces so that they match those found, and return the ids of changed tasks."""
         self._places = found
         wanted = {place.workspace: place for place in found.places}
         changed = set()
@@ -317,7 +317,7 @@ class Workspaces(Monitor):
         parts = list(self._parts.values())
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk), None)
         known = [(part.place, _health_of(part)) for part in parts]
-        # One that comes with others, or is elsewhere, is read behind them.
+        # A workspace that only comes with others, or is on another machine, counts only once it has been read.
         seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]
         if known:
             self.health = together(seen or [health for _, health in known])
@@ -326,17 +326,17 @@ class Workspaces(Monitor):
 
 
 def has_row(task: Task) -> bool:
-    """Whether a workspace that only comes with others has a row, because of this task."""
+    """Whether this task gives a row to a workspace that only comes with others."""
     return bool(task.alive_at) and not task.past
 
 
 def _why(part: _Part) -> str:
-    """Why nothing is known of a workspace on another machine, or nothing yet; "" where all is well."""
+    """Return why nothing is known of a workspace on another machine, or not yet; "" if all is well."""
     return part.monitor.health.detail if part.place.host and (part.is_lost or part.is_unread) else ""
 
 
 def _health_of(part: _Part) -> Health:
-    """How well a workspace is seen; what cannot be read says in which one, unless that names the host already."""
+    """Return the health of a workspace; its problems name the workspace, unless its host is unreachable."""
     health = part.monitor.health
     if not health.problems or part.is_lost:
         return health

@@ -1,7 +1,7 @@
 """Markdown that no document forbids makes no return invalid."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pytest
 
@@ -40,43 +40,48 @@ BLOCKS = [
     "![a picture](https://host.test/a.png)",
 ]
 NESTED = ["  - checked by hand", "    * 4 tests", "  and more of it", "\t- see the map", "  1. first"]
-WRAPPERS: list[Callable[[str], str]] = [
-    lambda text: f"---\ntask: north\n---\n{text}",
-    lambda text: f"---\n\n{text}\n---\n",
-    lambda text: f"# Return of the planner\n\n{text}",
-    lambda text: f"## Overview\nHere it is.\n\n{text}",
-    lambda text: f"Here is my return.\n\n{text}",
-    lambda text: f"<result>\n{text}</result>\n",
-    lambda text: f"<result>{text}</result>\n",
-    lambda text: f"````markdown\n{text}````\n",
-    lambda text: f"Here is my return:\n\n~~~~~\n{text}~~~~~\n\nThat is all.\n",
-    lambda text: f"<!-- written by the planner -->\n{text}",
-    lambda text: f"{text}\nThat is all.\n",
-    lambda text: f"{text}\n-- \nAda, planner\n",
-    lambda text: f"{text}\nSigned-off-by: Ada <ada@host.test>\n",
-    lambda text: f"{text}\n## Notes\n- /etc/hosts was read\n",
-    lambda text: text.replace("\n", "\r\n"),
-    lambda text: text.replace("\n", "  \n"),
-    lambda text: "\ufeff" + text,
+WRAPPERS = [
+    "---\ntask: north\n---\n@",
+    "---\n\n@\n---\n",
+    "# Return of the planner\n\n@",
+    "## Overview\nHere it is.\n\n@",
+    "Here is my return.\n\n@",
+    "<result>\n@</result>\n",
+    "<result>@</result>\n",
+    "````markdown\n@````\n",
+    "Here is my return:\n\n~~~~~\n@~~~~~\n\nThat is all.\n",
+    "<!-- written by the planner -->\n@",
+    "@\nThat is all.\n",
+    "@\n-- \nAda, planner\n",
+    "@\nSigned-off-by: Ada <ada@host.test>\n",
+    "@\n## Notes\n- /etc/hosts was read\n",
+    "\ufeff@",
 ]
-DRESSES: list[Callable[[str], str]] = [
-    lambda text: text.replace("state:", "**state:**"),
-    lambda text: text.replace("summary:", "- summary:"),
-    lambda text: text.replace("- plans/north.md\nfiles", "- `plans/north.md`\nfiles"),
-    lambda text: text.replace("- plans/north.md\nfiles", "* [x] **plans/north.md**\nfiles"),
-    lambda text: text.replace("- plans/north.md\nfiles", "  - plans/north.md\nfiles"),
-    lambda text: text.replace("- plans/north.md \u2014", "- [plans/north.md](plans/north.md) \u2014"),
-    lambda text: text.replace("- plans/north.md \u2014", "- **`plans/north.md`** \u2014"),
-    lambda text: text.replace("- (none)", "- None"),
-    lambda text: text.replace("- (none)", "- N/A"),
-    lambda text: text.replace("files_modified:\n- (none)", "files_modified:\n- No files were changed."),
-    lambda text: text.replace("## Deliverables\n- (none)", "## Deliverables\n- No files; nothing was written"),
-    lambda text: text.replace("state: SUCCESS", "state: `SUCCESS`"),
-    lambda text: text.replace("## Status\n", "## Status\n```yaml\n").replace(
-        "\n\n## Deliverables", "\n```\n\n## Deliverables"
-    ),
-    lambda text: text.replace("## Evidence\n- maps/north.md", "## Evidence\n\n## Evidence\n- maps/north.md"),
+"""Texts around the return, which stands at the `@`."""
+ENDS = [("\n", "\r\n"), ("\n", "  \n")]
+DRESSES = [
+    ("state:", "**state:**"),
+    ("summary:", "- summary:"),
+    ("- plans/north.md\nfiles", "- `plans/north.md`\nfiles"),
+    ("- plans/north.md\nfiles", "* [x] **plans/north.md**\nfiles"),
+    ("- plans/north.md\nfiles", "  - plans/north.md\nfiles"),
+    ("- plans/north.md \u2014", "- [plans/north.md](plans/north.md) \u2014"),
+    ("- plans/north.md \u2014", "- **`plans/north.md`** \u2014"),
+    ("- (none)", "- None"),
+    ("- (none)", "- N/A"),
+    ("files_modified:\n- (none)", "files_modified:\n- No files were changed."),
+    ("## Deliverables\n- (none)", "## Deliverables\n- No files; nothing was written"),
+    ("state: SUCCESS", "state: `SUCCESS`"),
+    ("## Status\n", "## Status\n```yaml\n", "\n\n## Deliverables", "\n```\n\n## Deliverables"),
+    ("## Evidence\n- maps/north.md", "## Evidence\n\n## Evidence\n- maps/north.md"),
 ]
+"""Texts of a return, and others that mean the same."""
+
+
+def dressed(text: str, dress: Sequence[str]) -> str:
+    for old, new in zip(dress[::2], dress[1::2], strict=True):
+        text = text.replace(old, new)
+    return text
 
 
 def blocks_at(text: str) -> list[tuple[int, str]]:
@@ -98,7 +103,6 @@ def inserted(text: str, blocks: list[tuple[int, str]]) -> str:
 def told_by(text: str) -> tuple[object, ...]:
     """The errors of a text, its fields, and all that it lists, but for evidence that was added."""
     document = read_document(text, NAME)
-    assert document is not None
     errors = [one.rule for one in document.findings if one.severity is Severity.ERROR]
     evidence = [one for one in document.model.evidence if one in ("maps/north.md", "rows counted: 9")]
     return errors, document.document, document.model.deliverables, evidence
@@ -107,14 +111,15 @@ def told_by(text: str) -> tuple[object, ...]:
 def changed(base: str) -> list[str]:
     """The base in every wrapper and dress, with each block at each place, and with several of all this."""
     texts = [inserted(base, [place]) for place in blocks_at(base)]
-    texts += [wrap(dress(base)) for wrap in WRAPPERS for dress in (str, *DRESSES)]
+    texts += [wrap.replace("@", dressed(base, dress), 1) for wrap in WRAPPERS for dress in ((), *DRESSES)]
+    texts += [dressed(dressed(base, dress), ends) for ends in ENDS for dress in ((), *DRESSES)]
     chance = random.Random(7)
     for _ in range(200):
-        dressed = base
+        text = base
         for dress in chance.sample(DRESSES[:7] + DRESSES[8:12], chance.randint(0, 2)):
-            dressed = dress(dressed)
-        text = inserted(dressed, chance.sample(blocks_at(dressed), chance.randint(0, 4)))
-        texts.append(chance.choice([*WRAPPERS, str])(text))
+            text = dressed(text, dress)
+        text = inserted(text, chance.sample(blocks_at(text), chance.randint(0, 4)))
+        texts.append(chance.choice([*WRAPPERS, "@"]).replace("@", dressed(text, chance.choice([*ENDS, ()])), 1))
     return texts
 
 

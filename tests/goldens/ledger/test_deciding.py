@@ -1,25 +1,16 @@
-"""Deciding twice, at once, while killed, on a full disk, and how far a decision gets; and whom an old one answers."""
+"""Deciding at once, pages and copies of decisions in the workspace, and whom an old decision answers."""
 
 import json
 import shutil
 import subprocess
 import sys
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.goldens.ledger.conftest import Scene
-from tests.goldens.ledger.dsse import OPERATOR, record_in
+from tests.goldens.ledger.conftest import OPERATOR, Scene, record_in
 from tests.goldens.world import World
-
-
-def start(scene: Scene, *words: str) -> subprocess.Popen[str]:
-    """Begin the command in a process of its own."""
-    arguments = [sys.executable, "-m", "agentwatch", *words]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(arguments, cwd=scene.shop, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.fixture
@@ -39,23 +30,12 @@ def session(tmp_path, monkeypatch):
     return Scene(world)
 
 
-# Twice, and at once
-
-
-def test_the_same_again_is_recorded_once(undecided):
-    words = ("shop.api", "--retry", "--note", "Once more.")
-    assert [undecided.decide(*words) for _ in range(3)] == [0, 0, 0]
-    for other in (("--abort",), ("--retry", "--note", "Otherwise."), ("--escalate", "debug")):
-        assert undecided.decide("shop.api", *other) == 6
-    assert len(undecided.files()) == 1
-    assert undecided.wait("shop.api")[1]["note"] == "Once more."
-
-
 @pytest.mark.parametrize("agree", [True, False])
 def test_of_operators_at_once_one_decides(live, agree):
     notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
-    started = [start(live, "decide", "shop.api", "--retry", "--note", note, "--yes") for note in notes]
-    codes = sorted([one.wait() for one in started if one.communicate()])
+    words = [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes", "--note"]
+    started = [subprocess.Popen([*words, note], cwd=live.shop, stderr=subprocess.DEVNULL) for note in notes]
+    codes = sorted(one.wait() for one in started)
     assert codes == ([0] * 4 if agree else [0, 6, 6, 6])
     (file,) = live.files()
     assert record_in(file.read_bytes())["note"] in notes
@@ -85,9 +65,6 @@ def test_a_page_has_the_bytes_that_it_always_had(undecided, heading):
     assert second.startswith("- decision: ")
 
 
-# Refusals of the disk and the key
-
-
 def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
     place = undecided.world.home / ".local" / "state"
     place.parent.mkdir()
@@ -98,62 +75,6 @@ def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
     assert not (undecided.shop / ".agentwatch").exists()
     place.unlink()
     assert undecided.decide("shop.api", "--retry") == 0
-
-
-def test_nothing_is_signed_about_a_return_unseen(undecided):
-    (shown,) = [
-        one["return_sha256"]
-        for one in json.loads(undecided.world.run("pending", "--json", cwd=undecided.shop).out)["tasks"]
-        if one["task_id"] == "shop.api"
-    ]
-    with (undecided.shop / "api.return.md").open("a") as file:
-        file.write("\nIt works after all.\n")
-    assert undecided.decide("shop.api", "--retry", "--return-sha256", shown) == 7
-    assert undecided.decide("shop.api", "--retry", "--attempt", "2") == 7
-    assert not list(undecided.world.home.rglob("000001-*"))
-
-
-# How far it gets, and how long it holds
-
-
-def test_a_decision_is_followed_until_it_is_read(undecided):
-    undecided.decide("shop.api", "--retry", "--note", "Use the replica.")
-    assert undecided.stages("shop.api") == ["recorded", "delivered"]
-    code, said = undecided.wait("shop.api")
-    assert (code, undecided.stages("shop.api")) == (0, ["recorded", "delivered", "read"])
-    handed = Path(said["handoff_path"]).read_text()
-    assert (json.loads(handed)["attempt"], json.loads(handed)["decision_id"]) == (2, said["decision_id"])
-    undecided.world.wait(minutes=1)
-    (undecided.shop / "api.2.handoff.json").write_text(handed)
-    undecided.world.date_files()
-    # It is carried out: nobody waits for it any more.
-    assert undecided.stages("shop.api") == []
-
-
-def test_a_hook_sends_a_child_back_once_and_says_so(session):
-    payloads = session.world.root / "payloads"
-
-    def hook(name: str) -> str:
-        text = (payloads / f"{name}.json").read_text().replace('"stop_hook_active": false', again)
-        return session.world.run("hook", stdin=text.encode(), cwd=session.shop).out
-
-    again = '"stop_hook_active": false'
-    assert session.decide("shop.search", "--retry", "--note", "Look again.") == 0
-    assert "Look again." in hook("stop-failed")
-    assert session.stages("shop.search") == ["recorded", "delivered", "read"]
-    again = '"stop_hook_active": true'
-    assert hook("stop-done") == "{}\n"
-    assert list((session.state / "receipts").glob("*.acted*"))
-
-
-def test_an_expired_decision_is_decided_again(scene):
-    scene.world.wait(days=8)
-    code, said = scene.wait("shop.api")
-    assert (code, said["pending"], said.get("action")) == (4, True, None)
-    assert scene.wait("shop.ship")[0] == 0
-    assert scene.decide("shop.api", "--abort") == 0
-    assert scene.wait("shop.api")[1]["action"] == "abort"
-    assert (len(scene.files()), scene.verify()) == (3, 0)
 
 
 def test_what_an_agent_does_to_the_copies_is_put_right(scene):

@@ -1,9 +1,11 @@
 """A made-up machine: a home, a clock, files with times, and documents with the secrets of this machine taken out."""
 
+import asyncio
 import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,10 @@ from zoneinfo import ZoneInfo
 import pytest
 import time_machine
 
-from tests.goldens.trees import adapter
-
-_VARIABLES = (
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME"),
-    *("PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"),
-)
+from agentwatch.composition import watched
+from agentwatch.config import load
+from tests.goldens.world import run
+from tests.homes import live_in
 
 
 def slug(path: str) -> str:
@@ -30,11 +30,9 @@ class Machine:
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch, now: float):
         self.root, self.now = root, now
-        for variable in _VARIABLES:
-            patch.delenv(variable, raising=False)
-        for variable, place in {"HOME": "home", "XDG_STATE_HOME": "state"}.items():
-            (root / place).mkdir()
-            patch.setenv(variable, str(root / place))
+        live_in(root / "home", patch)
+        patch.setenv("XDG_STATE_HOME", str(root / "state"))
+        (root / "home").mkdir()
         for variable, value in {"USER": "kim", "LOGNAME": "kim", "COLUMNS": "100"}.items():
             patch.setenv(variable, value)
 
@@ -64,19 +62,33 @@ class Machine:
         """The time stands still, in UTC."""
         return time_machine.travel(datetime.fromtimestamp(self.now, ZoneInfo("UTC")), tick=False)
 
-    def run(self, *words: str) -> adapter.Ran:
-        """Run a command now."""
-        with self.clock():
-            return adapter.run([one.replace("ROOT_DIR", str(self.root)) for one in words])
-
     def watch(self, workspace: str, *, checks: bool = False):
-        """A screen that is opened now, and closed when it has seen all, and perhaps checked it."""
+        """Watch as a screen does until all was seen, so that the history holds it, or also checked."""
+
+        async def until_seen():
+            monitor = watched([self.root / workspace], load())
+
+            async def follow():
+                async with aclosing(monitor.updates()) as updates:
+                    async for _ in updates:
+                        pass
+
+            async with asyncio.timeout(30):
+                following = asyncio.create_task(follow())
+                while monitor.health.mode == "starting" or (checks and not monitor.is_settled):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                # A verdict may be on its way to the event loop.
+                await asyncio.sleep(0.05 * checks)
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+
         with self.clock():
-            adapter.watch(self.root / workspace, checks=checks)
+            asyncio.run(until_seen())
 
     def shown(self, *words: str) -> Any:
         """The document that a command prints, or its lines, in short and without what is only so on this machine."""
-        ran = self.run(*words)
+        with self.clock():
+            ran = run(*(one.replace("ROOT_DIR", str(self.root)) for one in words))
         text = self.scrubbed(ran.out)
         result: Any = short(json.loads(text)) if text.startswith("{") and "\n}" in text else text.splitlines()
         extra = {"exit": ran.code} if ran.code else {}

@@ -190,7 +190,7 @@ class Play:
 
 
 def anonymous(shown: Any) -> Any:
-    """What a command printed, without the ids that are made of the place of the workspace or of a key."""
+    """The output of a command without the ids that are made of the place of the workspace or of a key."""
     text = re.sub(r"\b[0-9a-f]{32}\b|(?<=work-)[0-9a-f]{16}\b", "{id}", json.dumps(shown))
     return json.loads(re.sub(r"(?<=fingerprint  )[0-9a-f]{64}", "{key}", text))
 

@@ -1,4 +1,4 @@
-"""What returns say of commands, against the log of what was run: the verdicts of `tree --json`."""
+"""Claims of returns about commands, against the log of what was run: the verdicts of `tree --json`."""
 
 import json
 import shutil
@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.goldens.verdicts.adapter import tasks_of
-from tests.goldens.verdicts.claude import Session, returned
+from tests.goldens.verdicts.claude import Session, returned, tasks_of
 from tests.homes import live_in
 
 Claims = list[dict[str, str]]
 
 
-def read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    return found
-
-
-CASES = read("commands_data.json")
+CASES: dict[str, Any] = json.loads(Path(__file__).with_name("commands_data.json").read_text(encoding="utf-8"))
 HOSTILE = (
     *("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n"),
     *("git ", "< "),
@@ -89,26 +83,12 @@ def test_claims_of_commands(found, golden):
 
 
 def test_no_doubtful_claim_is_verified(found):
-    """Whatever the golden file says."""
-    wrong = [
-        (name, claim["text"], claim["why"])
-        for name, case in CASES.items()
-        for claim in case["claims"]
-        if claim["never_verified"] and is_verified(claims_of(name, found)[claim["text"]])
-    ]
-    assert not wrong
-
-
-def is_verified(claims: Claims) -> bool:
-    """Whether all that is made of a text is verified."""
-    return bool(claims) and all(one["verdict"] == "verified" for one in claims)
+    """Whatever the golden file says: at least one of the claims that a doubtful text makes is not."""
+    for name, case in CASES.items():
+        made = claims_of(name, found)
+        for text in (claim["text"] for claim in case["claims"] if claim["never_verified"]):
+            assert {one["verdict"] for one in made[text]} != {"verified"}, text
 
 
 def test_hostile_texts_are_read(tasks):
     assert tasks.keys() >= {f"hostile.{number}" for number in range(len(HOSTILE))}
-
-
-def test_each_case_makes_claims_of_its_own(found):
-    assert found.keys() >= {task_id(name) for name in CASES}
-    verdicts = [one["verdict"] for claims in found.values() for one in claims]
-    assert min(verdicts.count(one) for one in ("verified", "contradicted", "unverifiable")) >= 50

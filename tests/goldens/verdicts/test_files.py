@@ -1,4 +1,4 @@
-"""What returns say of files, against the disk and git: the verdicts of `tree --json`."""
+"""Claims of returns about files, against the disk and git: the verdicts of `tree --json`."""
 
 import json
 import os
@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.goldens.verdicts.adapter import tasks_of
-from tests.goldens.verdicts.claude import returned
+from tests.goldens.verdicts.claude import returned, tasks_of
 from tests.homes import live_in
 from tests.unit.evidence.repository import BEFORE, Repository
 

@@ -1,11 +1,65 @@
-"""How often claims of commands are decided, and that none is decided wrongly, by families of programs."""
+"""How often claims of commands are decided, and that none is decided wrongly, by families of programs.
 
+The table is data: logs as lists of deeds, as `claude.Session` does them, and claims with the verdict that the log
+shows. `also` lists verdicts that can be defended as well, and `miss` is the verdict that is found where it is another.
+"""
+
+import json
 import re
-from typing import Any
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.goldens.verdicts.rates import TABLE, outcomes, rates_of
+from tests.goldens.verdicts.claude import Session, returned, tasks_of
+from tests.homes import live_in
+
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates_data.json").read_text(encoding="utf-8"))
+C, U, V = "contradicted", "unverifiable", "verified"
+
+
+class Outcome(NamedTuple):
+    """A claim of the table with the verdict that was found."""
+
+    claim: dict[str, Any]
+    found: str
+
+    @property
+    def wanted(self) -> str:
+        """The verdict of the table, or the one that can be defended as well."""
+        return self.found if self.found in self.claim.get("also", ()) else str(self.claim["verdict"])
+
+    @property
+    def is_known(self) -> bool:
+        """It is as the table says, or as it is known to be wrong."""
+        return self.found == self.claim.get("miss", self.wanted)
+
+
+def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callable[[Any], Any] = list) -> list[Outcome]:
+    """Check each claim as the only one of a task that did what its log says, or what `change` makes of that."""
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        home, workspace = Path(made).resolve() / "home", Path(made).resolve() / "ws"
+        home.mkdir()
+        workspace.mkdir()
+        live_in(home, patch)
+        session = Session(home, workspace)
+        for number, claim in enumerate(claims):
+            text = claim["text"]
+            said = returned([text]) if claim["kind"] == "e" else returned(summary=text)
+            session.task(f"claim.{number}", change(TABLE["logs"][claim["log"]]), said)
+        session.save()
+        tasks = tasks_of(workspace)
+    rows = [tasks[f"claim.{number}"]["claims"] for number in range(len(claims))]
+    return [Outcome(claim, _joint(some)) for claim, some in zip(claims, rows, strict=True)]
+
+
+def _joint(rows: Sequence[dict[str, str]]) -> str:
+    """The verdict on a text as a whole."""
+    verdicts = {row["verdict"] for row in rows}
+    return C if C in verdicts else V if verdicts == {V} else U
+
 
 VERIFIED = [one for one in TABLE["claims"] if one["verdict"] == "verified" and "miss" not in one]
 SPOILED = {
@@ -28,35 +82,40 @@ def test_each_claim_has_the_verdict_of_the_table_or_its_miss(found):
 
 
 def test_hardly_a_claim_is_decided_wrongly(found):
-    rates = rates_of(found)
-    assert rates.claims >= 700
-    assert rates.false_verified == 0
-    assert rates.false_contradicted <= 1
+    wrong = [one.found for one in found if one.found != one.wanted]
+    assert len(found) >= 700
+    assert (wrong.count(V), wrong.count(C) <= 1) == (0, True)
+
+
+def undecided(some: list[Outcome]) -> float:
+    """The share of those that were not decided among those that can be."""
+    decidable = [one for one in some if one.claim["verdict"] != U]
+    return sum(one.found == U != one.wanted for one in decidable) / len(decidable)
 
 
 def test_few_claims_stay_undecided_in_all_families_and_languages(found):
-    assert rates_of(found).undecided <= 0.18 * rates_of(found).decidable
+    assert undecided(found) <= 0.18
     families = {one.claim["family"] for one in found}
     assert len(families) >= 10
     for family in families:
-        rates = rates_of([one for one in found if one.claim["family"] == family])
-        assert rates.claims >= 50
-        assert rates.undecided <= 0.35 * rates.decidable, family
-    foreign = rates_of([one for one in found if one.claim["language"] != "en"])
-    assert foreign.claims >= 100
-    assert foreign.undecided <= 0.2 * foreign.decidable
+        some = [one for one in found if one.claim["family"] == family]
+        assert len(some) >= 50
+        assert undecided(some) <= 0.35, family
+    foreign = [one for one in found if one.claim["language"] != "en"]
+    assert len(foreign) >= 100
+    assert undecided(foreign) <= 0.2
 
 
 @pytest.mark.parametrize("how", SPOILED)
 def test_no_claim_is_verified_by_a_log_that_no_longer_shows_it(how):
     found = outcomes(VERIFIED, SPOILED[how])
-    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []
+    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == V] == []
 
 
 def test_no_claim_is_verified_with_another_number():
     found = outcomes([{**one, "text": text} for one in VERIFIED for text in others(one)])
     assert len(found) > 250
-    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []
+    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == V] == []
 
 
 def others(claim: dict[str, Any]) -> list[str]:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from agentwatch.cli import start
 from agentwatch.delegation.decision import Action, RequestStage
-from tests.reliability.agents.holding_hooks import SECONDS, bound, decision
-from tests.unit.agents.asking import QUESTIONS, child, payload
+from tests.unit.agents.claude import QUESTIONS, SECONDS, Scene, bound, child, decision, live_apart, payload
 
 KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "400")) // 100)
 
@@ -42,6 +41,14 @@ DAMAGED = st.builds(
     st.integers(0, 5000),
     st.binary(max_size=4),
 )
+
+
+@pytest.fixture
+def scene(tmp_path, monkeypatch):
+    live_apart(tmp_path, monkeypatch)
+    made = Scene(tmp_path)
+    with made.screen:
+        yield made
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -5,38 +5,25 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
-from agentwatch.sources.files.read import read_file
 from tests.homes import state_in
+from tests.unit.agents import documents
 
 TASK = "shop.api"
-HANDOFF = {
-    "handoff_schema": "handoff-v1",
-    "task_id": TASK,
-    "objective": "Build the API.",
-    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
-    "success_criteria": ["The tests pass"],
-    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
-}
+HANDOFF = json.loads(documents.packet(TASK))
 
 
-def returned(summary: str = "The migration timed out.", state: str = "ERROR") -> str:
-    error = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
-    return (
-        f"## Status\nstate: {state}\ntask_id: {TASK}\nsummary: {summary}\n{error if state == 'ERROR' else ''}\n"
-        "## Deliverables\n- (none)\n\n## Evidence\n- docs/api.md - read\n\n"
-        "## Runtime Attestation\nruntime_model_reported: some/model\nruntime_mode_reported: code\n"
-        "files_created:\n- (none)\nfiles_modified:\n- (none)\n"
-    )
+def returned(summary: str = "The migration timed out.") -> str:
+    return documents.returned("ERROR", summary, f"task_id: {TASK}\n")
 
 
 @dataclass
@@ -79,14 +66,14 @@ class Stage:
         (self.root / "writing").write_text(text, "utf-8")
         (self.root / "writing").replace(self.workspace / "api.return.md")
 
-    def digest(self, name: str = "api.return.md") -> str:
-        return read_file(str(self.workspace), name, 1 << 20).digest
+    def digest(self) -> str:
+        return sha256((self.workspace / "api.return.md").read_bytes()).hexdigest()
 
-    def run(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
+    def run(self, *words: str | Path, **environment: str) -> Ran:
         """Run a command to its end, in this process: starting one takes longer than the command."""
         out, err = StringIO(), StringIO()
         with (
-            patch.dict(os.environ, {**self.environment, **(environment or {})}),
+            patch.dict(os.environ, self.environment | environment),
             patch.object(sys, "stdin", StringIO()),
             redirect_stdout(out),
             redirect_stderr(err),
@@ -94,21 +81,18 @@ class Stage:
             code = run([*map(str, words)])
         return Ran(code, out.getvalue(), err.getvalue())
 
-    def decide(self, *words: str, environment: Mapping[str, str] | None = None) -> Ran:
-        return self.run("decide", *words, "--yes", "--", TASK, self.workspace, environment=environment)
+    def decide(self, *words: str) -> Ran:
+        return self.run("decide", *words, "--yes", "--", TASK, self.workspace)
 
-    def wait(self, seconds: float = 0, *words: str, environment: Mapping[str, str] | None = None) -> Ran:
-        timeout = f"--timeout={seconds}"
-        return self.run("wait", TASK, self.workspace, timeout, "--json", *words, environment=environment)
+    def wait(self) -> Ran:
+        return self.run("wait", TASK, self.workspace, "--timeout=0", "--json")
 
     def recorded(self) -> list[str]:
         """The names of the ledger's files."""
-        directory = self.state / "decisions"
-        return sorted(path.name for path in directory.glob("*.json")) if directory.exists() else []
+        return sorted(path.name for path in (self.state / "decisions").glob("*.json"))
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """How a command ended and what it said."""
 
     code: int
@@ -116,6 +100,5 @@ class Ran:
     err: str
 
     @property
-    def json(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+    def json(self) -> Any:
+        return json.loads(self.out)

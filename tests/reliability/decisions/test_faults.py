@@ -1,12 +1,12 @@
-"""Every system call fails in turn, once and for good: what is said stays true, and pressing again is always right."""
+"""Every system call fails in turn, once and for good: what is said stays true, and doing it again is always right."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,12 +14,36 @@ from agentwatch.decisions.delivery import CLAIM, Claim, Mirror, ReceiptBook, mir
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, LedgerError, NotRecordedError, UncertainError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Ledger
-from agentwatch.delegation.decision import Stage
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import RequestStage, Stage
 from agentwatch.disk import Disk
-from tests.reliability.decisions.disks import Failing
-from tests.unit.decisions.made import QUICK, Operator
+from agentwatch.requests.store import RequestError
+from tests.unit.decisions.made import QUICK, Operator, Quick
+from tests.unit.requests.asked import Place, request
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES)
+CALLS = "open close read write fsync link rename unlink mkdir stat fstat listdir flock".split()  # noqa: SIM905
+
+
+class Failing(Quick):
+    """The `at`-th call fails with `number`, and with `for_good` every one behind it. 0 counts the calls only."""
+
+    def __init__(self, at: int = 0, number: int = errno.EIO, *, for_good: bool = False):
+        self.count = 0
+        for name in CALLS:
+            setattr(self, name, self._failing(getattr(QUICK, name), name, at, number, for_good))
+
+    def _failing(self, call: Callable[..., Any], name: str, at: int, number: int, for_good: bool) -> Callable[..., Any]:
+        def do(*arguments: Any, **named: Any) -> Any:
+            self.count += 1
+            if at and (self.count == at or (for_good and self.count > at)):
+                if name == "close":
+                    # The system gives the descriptor back also where it reports an error.
+                    call(*arguments, **named)
+                raise OSError(number, os.strerror(number))
+            return call(*arguments, **named)
+
+        return do
 
 
 Outcome = TypeVar("Outcome")
@@ -104,9 +128,8 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared):
     def do(disk: Disk, number: int) -> Mirror:
         workspace = prepared.root.parent / f"workspace-{number}"
         workspace.mkdir(exist_ok=True)
-        # The disk of the ledger is well.
-        ledger = SimpleNamespace(disk=disk, workspace_id=prepared.workspace_id, bytes_of=prepared.ledger.bytes_of)
-        return mirror_missing(workspace, cast("Ledger", ledger), chain, prepared.trust)
+        ledger = Ledger(prepared.state, prepared.workspace_id, disk)
+        return mirror_missing(workspace, ledger, chain, prepared.trust)
 
     for number, disk in enumerate(cases(do)):
         mirror = do(disk, number)
@@ -125,56 +148,85 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared):
 def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared, stage):
     record = prepared.chain().entries[0].record
 
-    def root_of(number: int) -> Path:
-        return prepared.root.parent / f"receipts-{number}"
+    def mark(number: int, disk: Disk, by: str = "one") -> Claim | DecisionError:
+        root = prepared.root.parent / f"receipts-{number}"
+        (root / "workspace").mkdir(parents=True, exist_ok=True)
+        book = ReceiptBook(root / "workspace", root / "state", disk)
+        outcome = outcome_of(lambda: book.mark(record.decision_id, stage, by, since=record.created_at))
+        assert isinstance(outcome, Claim) or "can be written" in str(outcome)
+        return outcome
 
-    def book(number: int, disk: Disk) -> ReceiptBook:
-        return ReceiptBook(root_of(number) / "workspace", root_of(number) / "state", disk)
-
-    def do(disk: Disk, number: int) -> Claim | DecisionError:
-        (root_of(number) / "workspace").mkdir(parents=True)
-        return outcome_of(lambda: book(number, disk).mark(record.decision_id, stage, "one", since=record.created_at))
-
-    for number, disk in enumerate(cases(do)):
-        outcome = do(disk, number)
-        won = isinstance(outcome, Claim) and outcome.won
-        assert won or "can be written" in str(outcome)
-        if won:
-            assert book(number, QUICK).read([record])[record.decision_id][-1].stage is Stage.READ
+    for number, disk in enumerate(cases(lambda disk, number: mark(number, disk))):
+        outcome = mark(number, disk)
+        root = prepared.root.parent / f"receipts-{number}"
+        if isinstance(outcome, Claim):
+            assert outcome.won
+            told = ReceiptBook(root / "workspace", root / "state", QUICK).read([record])
+            assert told[record.decision_id][-1].stage is Stage.READ
             # Of two that claim one wins at most.
-            again = book(number, QUICK).mark(record.decision_id, stage, "two", since=record.created_at)
-            assert not again.won or stage != CLAIM
-        shutil.rmtree(root_of(number))
+            again = mark(number, QUICK, "two")
+            assert stage != CLAIM or (isinstance(again, Claim) and not again.won)
+        shutil.rmtree(root)
 
 
 def test_a_key_is_made_or_replaced_without_losing_one(prepared):
-    def root_of(number: int) -> Path:
-        root = prepared.root.parent / f"keys-{number}"
-        shutil.copytree(prepared.configuration, root)
-        return root
+    def copied(number: int) -> Path:
+        return Path(shutil.copytree(prepared.configuration, prepared.root.parent / f"keys-{number}"))
 
-    def rotate(disk: Disk, number: int):
-        Keys(root_of(number), disk).rotate()
-
-    def create(disk: Disk, number: int):
-        Keys(prepared.root.parent / f"new-{number}", disk).create()
+    def new(number: int) -> Path:
+        return prepared.root.parent / f"new-{number}"
 
     old = prepared.keys.show()
-    for number, disk in enumerate(cases(rotate)):
-        root = root_of(number)
+    for number, disk in enumerate(cases(lambda disk, number: Keys(copied(number), disk).rotate())):
+        root = copied(number)
         outcome = outcome_of(Keys(root, disk).rotate)
         assert not isinstance(outcome, DecisionError) or str(root) in str(outcome)
         keys = Keys(root, QUICK)
-        current = keys.load().public
+        assert keys.load().public == keys.trust().keys[-1].public == keys.show()
         assert old.keyid in keys.trust().signing
-        assert keys.trust().keys[-1].public == current == keys.show()
         # The decisions of before stay valid.
         assert prepared.ledger.read(keys.trust()).problems == ()
         shutil.rmtree(root)
-    for number, disk in enumerate(cases(create)):
-        root = prepared.root.parent / f"new-{number}"
-        assert not isinstance(outcome_of(Keys(root, disk).create), KeyMissingError)
-        keys = Keys(root, QUICK)
+    for number, disk in enumerate(cases(lambda disk, number: Keys(new(number), disk).create())):
+        assert not isinstance(outcome_of(Keys(new(number), disk).create), KeyMissingError)
+        keys = Keys(new(number), QUICK)
         made = keys.create()
         assert keys.load().public == made.public == keys.show()
-        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(new(number), ignore_errors=True)
+
+
+# A request and its answer
+
+
+def took(place: Place, disk: Disk) -> Record | None:
+    """What a holder gets that works on this disk. The operator's disk is sound."""
+    asked, holder = request(place.workspace), place.holder(disk=disk)
+    try:
+        with holder.store.offer(asked) as offer:
+            place.answer(asked)
+            record = holder.look(offer)
+            if record is not None:
+                assert record.decision_id == asked.request_id
+                holder.delivered(record)
+                offer.end(RequestStage.DELIVERED, by=record.operator)
+            else:
+                assert holder.trouble or not offer.is_whole()
+    except RequestError:
+        record = None
+    # Whatever was left there is sound, and nobody holds it any more.
+    left = place.store.find(asked.request_id)
+    assert place.store.problems == []
+    assert left is None or not left.is_open
+    if record is not None:
+        with place.store.offer(asked) as again:
+            assert place.holder().look(again) is None
+    return record
+
+
+def test_an_answer_is_given_to_its_request_once_or_not_at_all(tmp_path):
+    counts = {True: 0, False: 0}
+    for number, disk in enumerate(cases(lambda disk, _: took(Place(tmp_path / "sound"), disk))):
+        if number % 40 == 0:
+            place = Place(tmp_path / f"{number}")
+        counts[took(place, disk) is not None] += 1
+    assert min(counts.values()) > 20

@@ -1,18 +1,20 @@
-"""Whatever lies in the box, in the ledger and among the receipts: who holds a request gets what the operator decided
-about its very input, at most once, or nothing.
+"""Whatever lies in the box, in the ledger and among the receipts, and whatever Codex's server says: who holds a request
+gets what the operator decided about its very input, at most once, or nothing.
 
-`AGENTWATCH_REQUESTS=100000` searches longer than CI has time for.
-"""
+`AGENTWATCH_REQUESTS=100000` and `AGENTWATCH_CODEX` search longer than CI has time for."""
 
 import json
 import os
+import random
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -22,9 +24,14 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import name_of
 from agentwatch.decisions.record import Params, Record, asked_of, written
 from agentwatch.delegation.decision import Action, Request
+from agentwatch.requests.codex import CodexClient, Wire
+from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer
-from tests.unit.decisions.made import QUICK
-from tests.unit.requests.asked import ANSWERED, Place, question, request
+from tests.unit.decisions.made import QUICK, answer
+from tests.unit.requests.asked import ANSWERED, Place, place, question, request
+from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
+
+__all__ = ["place"]
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "1000"))
 _ROUNDS_OF_A_PLACE = 25
@@ -47,6 +54,11 @@ class Round:
     @property
     def offered(self) -> Path:
         return self.place.store.directory / f"{self.held.request_id}.json"
+
+    def write_next(self, data: bytes, record: Record | None = None):
+        """As the next file of the ledger."""
+        self.disturbed = True
+        self.write(self.place.state / "decisions" / name_of(record or self.record()), data)
 
     def answer(self):
         """The operator answers what is held."""
@@ -73,7 +85,7 @@ class Round:
 
     def sign_otherwise(self):
         """The operator's key, and what a request does not take; or it has expired, or is of before."""
-        key = Keys(self.place.configuration, QUICK).load()
+        key = self.place.key
         now = datetime.now(UTC)
         changes = self.random.choice(
             (
@@ -85,44 +97,29 @@ class Round:
         self.forge(self.record(**changes), key)
 
     def record(self, **changes: object) -> Record:
-        entries = self.place.desk().read().entries
+        entries = self.place.chain().entries
         now = datetime.now(UTC)
-        values: dict[str, object] = {
-            "version": 2,
+        values = {
             "workspace_id": self.place.store.workspace_id,
             "seq": len(entries) + 1,
             "prev_sha256": entries[-1].sha256 if entries else None,
-            "decision_id": self.held.request_id,
-            "task_id": "a.b",
-            "attempt": 1,
-            "handoff_sha256": None,
-            "return_sha256": None,
-            "action": Action.DENY,
-            "params": Params(),
-            "note": "",
             "operator": "mallory",
             "created_at": written(now),
             "expires_at": written(now + timedelta(minutes=1)),
             "request": asked_of(self.held),
         }
-        return Record(**(values | changes))  # type: ignore[arg-type]
+        return answer(**(values | {"action": Action.DENY} | changes))
 
     def forge(self, record: Record, key: SigningKey):
-        self.disturbed = True
-        self.write(self.place.state / "decisions" / name_of(record), seal(record.to_bytes(), key))
+        self.write_next(seal(record.to_bytes(), key), record)
 
     def replay(self):
-        """A genuine decision of before, as it is or under the name of the next."""
-        self.disturbed = True
+        """A genuine decision of before under the name of the next."""
         if self.old:
-            name = (
-                name_of(self.record()) if self.random.random() < 0.8 else f"{self.random.randrange(10**6):06d}-x.json"
-            )
-            self.write(self.place.state / "decisions" / name, self.random.choice(self.old))
+            self.write_next(self.random.choice(self.old))
 
     def spoil_ledger(self):
-        self.disturbed = True
-        self.write(self.place.state / "decisions" / name_of(self.record()), self.random.choice(GARBAGE))
+        self.write_next(self.random.choice(GARBAGE))
 
     def spoil_box(self):
         """Another file in the box: whoever holds something is not concerned."""
@@ -182,14 +179,13 @@ class Round:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path, part):
+def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
     random, given, lost = Random(), 0, 0
     stranger = Keys(tmp_path / "stranger", QUICK).create()
     old: list[bytes] = []
     for number in range(_ROUNDS // 4):
         if number % _ROUNDS_OF_A_PLACE == 0:
             place = Place(tmp_path / f"{number}")
-            place.desk().keys.create()
         one = Round(random, place, stranger, old)
         holders = [place.holder(), place.holder()]
         offers: list[Offer] = [holder.store.offer(one.held) for holder in holders]
@@ -214,6 +210,166 @@ def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path, p
         # What is in the box is what was offered, or it is told.
         assert all(read.request_id for read in place.store.read())
         with suppress(DecisionError):
-            place.desk().ledger.set_aside(place.desk().keys.trust())
+            place.desk().ledger.set_aside(place.trust)
     assert given > _ROUNDS // 40
     assert lost > 0
+
+
+CONNECTIONS = int(os.environ.get("AGENTWATCH_CODEX", "100"))
+STEPS = 25
+
+
+def told(method: str, **params: object) -> dict[str, Any]:
+    return {"method": method, "params": {"threadId": THREAD, **params}}
+
+
+FRAMES = [
+    {},
+    {"id": 0},
+    {"id": 0, "method": COMMAND},
+    {"id": [], "method": COMMAND, "params": {"threadId": THREAD}},
+    {"id": None, "method": 5, "params": []},
+    *(told("serverRequest/resolved", requestId=wrong) for wrong in ("0", False, None)),
+    told("item/started", item=[]),
+    {"method": "thread/status/changed", "params": {"threadId": 7, "status": "idle"}},
+]
+
+
+class Chaos(Wire):
+    """A server without a socket, which does something at random each time that somebody listens to it."""
+
+    def __init__(self, place: Place, chance: random.Random, decided: dict[str, Action]):
+        self.place, self.chance, self.decided = place, chance, decided
+        self.pending: dict[object, dict[str, Any]] = {}
+        self.items: list[dict[str, Any]] = []
+        self.queue: deque[Any] = deque()
+        self.given: list[tuple[str, Action]] = []
+        self.left = STEPS
+        self.next = 0
+
+    def call(self, method: str, **params: object) -> Any:
+        if self.chance.random() < 0.02:
+            raise ConnectionError("lost")
+        match method:
+            case "initialize":
+                return {"userAgent": "codex-tui/0.169.0 (x)"}
+            case "thread/loaded/list":
+                return {"data": [THREAD]}
+            case "thread/read":
+                status = {"type": "active", "activeFlags": ["waitingOnApproval"]}
+                return {"thread": {"id": THREAD, "cwd": str(self.place.workspace), "status": status}}
+            case "thread/resume":
+                self.queue.extend(self.pending.values())
+                return {"initialTurnsPage": {"data": [{"items": list(self.items)}]}}
+        return {}
+
+    def send(self, message: dict[str, Any]):
+        if "result" not in message:
+            return
+        waiting = self.pending.pop(message["id"], None)
+        assert waiting is not None, "an answer to nothing"
+        accepted = message["result"] in ({"decision": "accept"}, {"action": "accept", "content": {}})
+        if not accepted:
+            assert message["result"] in ({"decision": "decline"}, {"action": "decline", "content": None})
+        action = Action.ALLOW if accepted else Action.DENY
+        self.given.append((json.dumps(waiting["params"], sort_keys=True), action))
+        if self.chance.random() < 0.2:
+            raise ConnectionError("lost")
+        self.queue.append(told("serverRequest/resolved", requestId=message["id"]))
+
+    def receive(self, seconds: float) -> Any:
+        if not self.queue and seconds:
+            self.step()
+        return self.queue.popleft() if self.queue else None
+
+    def step(self):
+        self.left -= 1
+        if not self.left:
+            raise ConnectionError("lost")
+        chance, ids = self.chance, list(self.pending)
+        match chance.choice(["ask"] * 3 + ["decide"] * 4 + ["resolve", "again", "other", "status", "patch", "garbage"]):
+            case "ask":
+                self.begin(self.next, self.asked())
+                self.next += 1
+            case "decide":
+                self.decide()
+            case "resolve" if ids:
+                resolved = told("serverRequest/resolved", requestId=self.pending.pop(chance.choice(ids))["id"])
+                self.queue.extend([resolved] * chance.choice([1, 2]))
+            case "again" if ids:
+                self.queue.append(self.pending[chance.choice(ids)])
+            case "other" if ids:
+                # The same id for another input.
+                self.begin(chance.choice(ids), self.asked())
+            case "status":
+                flags = chance.choice([[], ["waitingOnApproval"]])
+                self.queue.append(told("thread/status/changed", status={"type": "active", "activeFlags": flags}))
+            case "patch" if self.items:
+                item = chance.choice(self.items)
+                self.items.remove(item)
+                changed = {"path": "/x", "kind": {"type": "add"}, "diff": str(chance.random())}
+                self.items.append(item | {"changes": [changed]})
+                # What waits for the old one is asked anew under its id, once this is known.
+                self.queue.append(told("item/fileChange/patchUpdated", itemId=item["id"]))
+            case "garbage":
+                self.queue.append(chance.choice(FRAMES))
+
+    def asked(self) -> tuple[str, dict[str, Any]]:
+        # Few items and few commands: many requests are equal in part.
+        item, words = f"call_{self.chance.randrange(3)}", f"touch {self.chance.randrange(3)}"
+        match self.chance.randrange(4):
+            case 0:
+                return PATCH, patch(item)
+            case 1:
+                return SERVER, tool_call(what=words)
+        return COMMAND, command(words, item)
+
+    def begin(self, rpc_id: int, asked: tuple[str, dict[str, Any]]):
+        method, params = asked
+        item = {PATCH: change(str(params.get("itemId"))), SERVER: calling("call_7", what="touch 1")}.get(method)
+        if item is not None and item["id"] not in [one["id"] for one in self.items]:
+            self.items.append(item)
+            self.queue.append(told("item/started", item=item))
+        self.pending[rpc_id] = {"id": rpc_id, "method": method, "params": {"threadId": THREAD, **params}}
+        self.queue.append(self.pending[rpc_id])
+
+    def decide(self):
+        offers = [one for one in self.place.store.read() if one.can_answer]
+        if not offers:
+            return
+        asked, action = self.chance.choice(offers), self.chance.choice([Action.ALLOW, Action.DENY])
+        try:
+            self.place.answer(asked, action)
+        except DecisionError:
+            return
+        params = json.loads(asked.input)
+        params.pop("changes", None)
+        self.decided[json.dumps(params, sort_keys=True)] = action
+
+
+class ChaosHolder(Holder):
+    """While it looks for an answer, the server goes on."""
+
+    wire: Chaos
+
+    def look(self, offer: Offer) -> Record | None:
+        record = super().look(offer)
+        if record is not None and self.wire.chance.random() < 0.5:
+            self.wire.step()
+        return record
+
+
+def test_codex_gets_what_was_decided_for_what_waits_alone(place, tmp_path):
+    seed = random.randrange(2**32)
+    chance, decided, given = random.Random(seed), dict[str, Action](), 0
+    holder = place.holder("codex", kind=ChaosHolder)
+    client = CodexClient(place.workspace, tmp_path, holder)
+    for _ in range(CONNECTIONS):
+        holder.wire = wire = Chaos(place, chance, decided)
+        with suppress(OSError):
+            client.serve(wire)
+        assert not [one for one in place.store.read() if one.is_open], f"seed {seed}: held after the end"
+        for params, action in wire.given:
+            assert decided.get(params) is action, f"seed {seed}: {params}"
+        given += len(wire.given)
+    assert given > CONNECTIONS / 10

@@ -17,7 +17,6 @@ from agentwatch.delegation.decision import Action, RequestStage
 from tests.unit.requests.asked import Place, request
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "12"))
-_ROOT = Path(__file__).parents[3]
 _UNTIL = 4.0
 """Seconds after which a holder that got nothing gives up."""
 
@@ -26,45 +25,31 @@ class Holding:
     """A process that holds."""
 
     def __init__(self, place: Place):
-        self.is_ready = False
-        places = map(str, (place.workspace, place.state, place.configuration))
-        arguments = [sys.executable, "-m", "tests.reliability.requests.held", *places]
-        self.process = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT, text=True, bufsize=1
-        )
+        words = [sys.executable, "-m", __spec__.name, str(place.root)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(words, cwd=Path(__file__).parents[3], text=True, bufsize=1, **pipes)  # type: ignore[call-overload]
 
     def hold(self, given: dict[str, Any]):
-        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(given) + "\n")
         assert self.line() == "offered"
 
-    def ready(self):
-        if not self.is_ready:
-            assert self.line() == "ready"
-            self.is_ready = True
-
     def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return str(self.process.stdout.readline().strip())
 
     def end(self):
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
 def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
     random, place = Random(), Place(tmp_path)
-    place.desk().keys.create()
     with ExitStack() as stack:
         stack.enter_context(place.watched())
-        holding = [Holding(place) for _ in range(3)]
+        holding = new = [Holding(place) for _ in range(3)]
         stack.callback(lambda: [one.end() for one in holding])
         for number in range(_ROUNDS):
-            for one in holding:
-                one.ready()
+            # Before its time begins all have started.
+            assert [one.line() for one in new] == ["ready"] * len(new)
             given = {"nonce": f"n{number}", "asked_at": time.time(), "until": time.time() + _UNTIL}
             asked = request(place.workspace, **given)
             for one in holding:
@@ -89,6 +74,23 @@ def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
             assert all(
                 one in ([asked.request_id] * 2 + [f"no {number}"], [asked.request_id, None, None]) for one in said
             )
-            holding = lived + [Holding(place) for _ in killed]
+            new = [Holding(place) for _ in killed]
+            holding = lived + new
     assert place.store.problems == []
     assert not any(one.is_open for one in place.store.read())
+
+
+def main(place: Place):
+    """Hold each request that is named on standard input, and say what became of it."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked, holder = request(place.workspace, **json.loads(line)), place.holder()
+        with holder.store.offer(asked) as offer:
+            print("offered", flush=True)
+            record = holder.hold(offer, lambda: True)
+            # As an adapter would: what it says is of the input that it holds, and of nothing else.
+            print(json.dumps([asked.request_id, record and record.decision_id, record and record.note]), flush=True)
+
+
+if __name__ == "__main__":
+    main(Place(Path(sys.argv[1])))

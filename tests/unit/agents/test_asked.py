@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,7 @@ from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, input_text, request_id_of
 from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import is_shown, state_directory, workspace_id
-from tests.reliability.agents.holding_hooks import Scene, bound, live_apart
-from tests.unit.agents.asking import QUESTIONS, Story, call, child
-from tests.unit.agents.claude import SESSION
+from tests.unit.agents.claude import AGENT, QUESTIONS, SESSION, Claude, Scene, bound, call, child, live_apart
 
 NONE = Params()
 SUGGESTED = {"type": "addRules", "behavior": "allow", "destination": "localSettings"}
@@ -42,9 +41,9 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
     answer = answer_of(of, action, params, note)
     if answer is None:
         return None
-    assert answer["hookSpecificOutput"].keys() == {"hookEventName", "decision"}
-    assert answer["hookSpecificOutput"]["hookEventName"] == "PermissionRequest"
-    return answer["hookSpecificOutput"]["decision"]
+    made = answer["hookSpecificOutput"]["decision"]
+    assert answer == {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": made}}
+    return made
 
 
 def test_a_request_is_known_by_its_input_and_by_nothing_else():
@@ -129,57 +128,48 @@ def test_a_rule_that_was_chosen_holds_for_the_session_alone():
     assert decided(asked, Action.ALLOW, Params(rule="Bash(*)")) is None
 
 
-def test_answers_come_with_the_whole_input_and_every_question():
+def test_answers_come_with_the_whole_input_if_they_fit_it():
     given = {"questions": QUESTIONS, "metadata": {"source": "x"}}
-    answers = {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"}
+    asked, answers = call("AskUserQuestion", given), {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"}
     answered = {"behavior": "allow", "updatedInput": given | {"answers": answers}}
-    assert decided(call("AskUserQuestion", given), Action.ANSWER, ALL_ANSWERED) == answered
-
-
-@pytest.mark.parametrize("answers", [ALL_ANSWERED.answers[:1], (*ALL_ANSWERED.answers, Answer("Another?", "x"))])
-def test_answers_that_do_not_fit_are_not_printed(answers):
-    assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
+    assert decided(asked, Action.ANSWER, ALL_ANSWERED) == answered
+    for some in (ALL_ANSWERED.answers[:1], (*ALL_ANSWERED.answers, Answer("Another?", "x"))):
+        assert decided(asked, Action.ANSWER, Params(answers=some)) is None
 
 
 # While a request is held
 
-ASKED_AT = 1_893_499_200.0
-BEFORE, AFTER = "2029-12-31T12:00:00.000Z", "2030-01-01T12:00:01.000Z"
-
-
-def looked_up(of: HookCall) -> AskedCall:
-    return AskedCall(of, ASKED_AT)
+ASKED_AT = datetime(2030, 1, 1, tzinfo=UTC)
+BEFORE, AFTER = ASKED_AT - timedelta(hours=12), ASKED_AT + timedelta(hours=12)
 
 
 @pytest.fixture
-def story(tmp_path):
-    return Story(tmp_path / "session.jsonl")
+def claude(tmp_path):
+    return Claude(tmp_path / "home", tmp_path, "")
 
 
-def asked(story: Story, **keys: object) -> HookCall:
-    return call(transcript_path=str(story.session), **keys)
+def looked_up(claude: Claude, **keys: object) -> AskedCall:
+    return AskedCall(call(transcript_path=str(claude.main.path), **keys), ASKED_AT.timestamp())
 
 
-def test_an_equal_call_of_before_is_not_the_one_that_is_asked_about(story):
-    story.called("u1")
-    story.came("u1", BEFORE)
-    found = looked_up(asked(story))
+def test_an_equal_call_of_before_is_not_the_one_asked_about(claude):
+    claude.called(claude.main, "u1")
+    claude.came("u1", BEFORE)
+    found = looked_up(claude)
     assert (found.is_answered(), found.call_id) == (False, None)
-    story.called("u2")
+    claude.called(claude.main, "u2")
     assert (found.is_answered(), found.call_id) == (False, "u2")
-    story.came("u1", AFTER)
+    claude.came("u1", AFTER)
     assert not found.is_answered()
-    story.came("u2", AFTER)
+    claude.came("u2", AFTER)
     assert (found.is_answered(), found.call_id) == (True, "u2")
 
 
-def test_a_child_has_a_transcript_of_its_own(tmp_path):
-    story = Story(tmp_path / "session.jsonl", of_child=True)
-    story.called("u1")
-    found = looked_up(asked(story, **child()))
-    assert (found.is_answered(), found.call_id) == (False, "u1")
-    elsewhere = looked_up(asked(story, **child(agent_id="../../x")))
-    assert (elsewhere.is_answered(), elsewhere.call_id) == (False, None)
+@pytest.mark.parametrize(("agent", "call_id"), [(AGENT, "u1"), ("../../x", None)])
+def test_a_child_has_a_transcript_of_its_own(claude, agent, call_id):
+    claude.called(claude.child, "u1")
+    found = looked_up(claude, **child(agent_id=agent))
+    assert (found.is_answered(), found.call_id) == (False, call_id)
 
 
 # A PermissionRequest from its payload to what is printed
@@ -198,11 +188,12 @@ class Asking(Scene):
 
     def __init__(self, root: Path, printed: Callable[[], str]):
         super().__init__(root)
-        self.story = Story(root / "home" / "session.jsonl")
+        self.claude = Claude(root / "home", self.workspace, "")
+        self.claude.save()
         self.printed = printed
 
     def call(self, tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
-        return call(tool, given, transcript_path=str(self.story.session), **keys)
+        return call(tool, given, transcript_path=str(self.claude.main.path), **keys)
 
     @contextmanager
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
@@ -240,7 +231,7 @@ def scene(tmp_path, capfd, monkeypatch):
 
 
 def test_what_is_allowed_is_printed_once_and_noted(scene):
-    scene.story.called("toolu_1")
+    scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
         assert (request.shown, request.call_id, request.stage) == ("make seeds", "toolu_1", RequestStage.OFFERED)
         scene.answer(request)
@@ -253,7 +244,7 @@ def test_what_is_allowed_is_printed_once_and_noted(scene):
 def test_a_call_that_is_written_late_delays_no_request(scene):
     with scene.asked() as request:
         assert request.call_id is None
-        scene.story.called("toolu_1")
+        scene.claude.called(scene.claude.main, "toolu_1")
         scene.await_call(request, "toolu_1")
         scene.answer(request)
     assert (scene.told(), scene.stage(request)) == (ALLOWED, RequestStage.DELIVERED)
@@ -267,9 +258,9 @@ def test_it_ends_at_once_when_the_screen_goes(scene):
 
 
 def test_it_ends_when_the_program_has_its_answer(scene):
-    scene.story.called("toolu_1")
+    scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
-        scene.story.came("toolu_1")
+        scene.claude.came("toolu_1", datetime(2999, 1, 1, tzinfo=UTC))
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.ELSEWHERE
     ask(scene.call(), scene.workspace)
@@ -280,7 +271,6 @@ def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene):
     bound(1.5)
     with scene.asked(scene.call(**child())) as request:
         assert request.prompt_hidden
-        assert request.until is not None
         assert 0 < request.until - request.asked_at <= 1.5
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.GONE

@@ -25,7 +25,6 @@ BROKEN = returned().replace("retry_recommended: yes\n", "")
 def test_each_example_breaks_no_rule(name):
     file = {"return-meta": ".return-meta.json", "return-format": "a.md"}.get(name, "a.json")
     reading = read_document(EXAMPLES[name], file)
-    assert reading is not None
     assert (reading.contract.value, reading.findings) == (name, ())
 
 

@@ -52,9 +52,7 @@ class Scene:
         return state_directory(self.workspace)
 
     def _answer(self, payload: dict[str, Any]) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(payload))
-        assert call is not None
-        return answer_call(call, self.workspace, self.settings)
+        return answer_call(read_hook_call(json.dumps(payload)), self.workspace, self.settings)
 
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         return self._answer(self.claude.stop(said, again=again))
@@ -82,16 +80,6 @@ def scene(tmp_path, monkeypatch):
     claude = Claude(tmp_path / "home", tmp_path / "shop", f"```json\n{packet(TASK)}\n```\n\nDo it.")
     claude.write_transcript()
     return Scene(claude)
-
-
-def test_one_decision_sends_a_child_back_once(scene):
-    decision_id = scene.decide(Action.RETRY)
-    assert scene.stop(FAILED)["decision"] == "block"
-    answer = scene.stop(FAILED, again=True)
-    assert "decision" not in answer
-    assert "nobody has decided" in answer["systemMessage"]
-    # Nor is its parent told to carry it out once more.
-    assert decision_id not in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
 
 
 @pytest.mark.parametrize(

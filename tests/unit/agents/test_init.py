@@ -8,7 +8,9 @@ import pytest
 from agentwatch.agents import setup
 from agentwatch.agents.setup import programs
 from agentwatch.config import Settings
+from agentwatch.shell import launcher
 from agentwatch.text import Mark
+from tests.homes import live_in
 
 SETTINGS = """\
 {
@@ -38,19 +40,12 @@ BEFORE: dict[str, dict[str, str]] = {
 }
 
 
-LAUNCHER = ("/usr/bin/env", "-I", "-S", "site/agentwatch/__main__.py", "site")
-HOOK = " ".join([*LAUNCHER, "hook"])
-
-
 @pytest.fixture(autouse=True)
-def started(monkeypatch, tmp_path_factory):
-    """Golden files name no place of this machine, and this user's own files play no part. Returns the home."""
-    monkeypatch.setattr(setup, "launcher", lambda: LAUNCHER)
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    return home
+def home(monkeypatch, tmp_path_factory):
+    """This user's own files play no part."""
+    made = tmp_path_factory.mktemp("home")
+    live_in(made, monkeypatch)
+    return made
 
 
 def put(workspace: Path, files: dict[str, str]):
@@ -94,7 +89,7 @@ def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path):
     assert json.loads(left["opencode.json"]) == json.loads(OPENCODE["opencode.json"])
 
 
-def test_at_a_terminal_each_file_is_listed_and_written_after_a_yes(tmp_path, capsys):
+def test_at_a_terminal_files_are_listed_and_written_after_a_yes(tmp_path, capsys):
     put(tmp_path, {name: text for name, text in CLAUDE.items() if name != ".mcp.json"})
     asked, codes = [], []
     for yes, remove in ((False, False), (True, False), (False, True), (True, True), (True, True)):
@@ -176,21 +171,21 @@ def test_doctor_says_what_an_older_version_lacks(tmp_path):
 
 
 @pytest.mark.parametrize("start", WRONG)
-def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path, started, start):
+def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path, home, start):
     put(tmp_path, old_setup(start))
     entry = f"[mcp_servers.agentwatch]\ncommand = {json.dumps(start.split(maxsplit=1)[0])}\n"
-    put(started, {".codex/config.toml": f"{entry}args = {json.dumps([*start.split()[1:], 'mcp'])}\n"})
+    put(home, {".codex/config.toml": f"{entry}args = {json.dumps([*start.split()[1:], 'mcp'])}\n"})
     found = [one.found for one in setup.checks(tmp_path, Settings())]
     assert [one for one in found if STALE in one] == found
     assert found[-1].startswith("~/.codex/config.toml: ")
-    (started / ".codex" / "config.toml").unlink()
+    (home / ".codex" / "config.toml").unlink()
     assert marks(tmp_path) == [Mark.BAD] * 4
     assert init(tmp_path) == 0
     assert marks(tmp_path) == [Mark.GOOD, Mark.GOOD]
     assert marks(tmp_path, Settings(hook_wait=100)) == [Mark.BAD], "the time-outs are others now"
     written = files_of(tmp_path)
     assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
-    assert written[".claude/settings.json"].count(HOOK) == 3
+    assert written[".claude/settings.json"].count(f"{launcher()[3]} {launcher()[4]} hook") == 3
     put(tmp_path, old_setup(start))
     init(tmp_path, remove=True)
     assert files_of(tmp_path).keys() == {".mcp.json"}

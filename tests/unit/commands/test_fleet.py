@@ -1,35 +1,36 @@
-"""`agentwatch fleet` and `agentwatch doctor --nats`, against a real nats-server."""
-
-import subprocess
-from pathlib import Path
+"""Machines of one operator: `fleet` and `doctor --nats` with a real nats-server, `keys send` with a real sshd."""
 
 import pytest
+from nats.js.api import StreamConfig
 
 from agentwatch.cli import run
+from agentwatch.cli.keys import send
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.remote.nats import Login
-from agentwatch.remote.nats_accounts import host_of
+from agentwatch.remote.address import parse
+from agentwatch.remote.nats import Login, asked
+from agentwatch.remote.nats_accounts import host_of, store
 from tests.broker import Broker, needed
+from tests.unit.remote.sshd import Sshd, needs_sshd
 
 
 @pytest.fixture
 def keys(tmp_path, monkeypatch):
-    """An operator's, who trusts one host."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "kim"))
-    monkeypatch.delenv("NATS_CREDS", raising=False)
-    monkeypatch.delenv("NATS_NKEY", raising=False)
-    keys = Keys()
-    keys.create()
-    keys.trust_other(Role.HOST, host_keys(tmp_path).create().public, "box")
-    return keys
-
-
-def host_keys(tmp_path: Path) -> Keys:
-    return Keys(tmp_path / "box" / "agentwatch")
+    for variable in ("NATS_CREDS", "NATS_NKEY"):
+        monkeypatch.delenv(variable, raising=False)
+    return Keys()
 
 
 @pytest.fixture
-def broker(tmp_path, keys, capsys):
+def trusting(keys, tmp_path):
+    """Those of an operator who trusts one host."""
+    keys.create()
+    keys.trust_other(Role.HOST, Keys(tmp_path / "box").create().public, "box")
+    return keys
+
+
+@pytest.fixture
+def broker(tmp_path, trusting, capsys):
     """A server with the accounts that are printed for these keys."""
     assert run(["fleet", "config"]) == 0
     text = capsys.readouterr().out
@@ -38,22 +39,10 @@ def broker(tmp_path, keys, capsys):
     broker.stop()
 
 
-def test_the_configuration_is_one_that_the_server_takes(keys, tmp_path, capsys):
-    assert run(["fleet", "config"]) == 0
-    text = capsys.readouterr().out
-    (tmp_path / "fleet.conf").write_text(text)
-    done = subprocess.run(
-        [needed(), "-t", "-c", str(tmp_path / "fleet.conf")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "# box" in text
-    assert host_of(keys.others(Role.HOST)[0].public) in text
-
-
 OWN = "      { nkey: UD3AH3KSJ2ZAN7SLQTEQEFA4QRQJKXZP5TSHIEL2F5W3NGF3GOZMGX57 }  # my laptop"
 
 
-def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(keys, tmp_path, capsys):
+def test_what_was_written_stays_and_a_fault_changes_nothing(trusting, tmp_path, capsys):
     needed()
     file, second = tmp_path / "fleet.conf", Keys(tmp_path / "second" / "agentwatch").create().public
 
@@ -81,12 +70,11 @@ def test_what_was_written_in_the_file_stays_and_a_fault_changes_nothing(keys, tm
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
-def test_init_makes_the_store_and_makes_it_right(broker, keys, tmp_path, capsys, monkeypatch):
+def test_init_makes_the_store_and_makes_it_right(broker, trusting, tmp_path, capsys, monkeypatch):
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: there is none" in capsys.readouterr().out
-    with monkeypatch.context() as changed:
-        changed.setattr("agentwatch.remote.nats_accounts._KEPT_SECONDS", 60.0)
-        broker.make_store(Login(keys.load()))
+    short = store() | {"max_age": 60.0}
+    asked(broker.url, Login(trusting.load()), lambda client: client.jetstream().add_stream(StreamConfig(**short)))
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: not as it has to be (max_age)" in capsys.readouterr().out
     for _ in range(2):
@@ -97,3 +85,38 @@ def test_init_makes_the_store_and_makes_it_right(broker, keys, tmp_path, capsys,
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "eve"))
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "does not know this key" in capsys.readouterr().out
+
+
+@pytest.fixture
+def sshd(tmp_path):
+    running = Sshd(tmp_path / "there")
+    yield running
+    running.stop()
+
+
+@needs_sshd
+def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
+    address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
+    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    said, key = capsys.readouterr().out, keys.show()
+    assert f"{address.target}: you may decide there, as kim o'hara\n" in said
+    there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
+    assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
+    # Once more changes nothing.
+    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    assert Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR) == there
+
+
+@needs_sshd
+def test_a_host_that_cannot_be_told_is_named(sshd, keys, tmp_path, capsys):
+    bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
+    try:
+        program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")
+        addresses = [parse(f"ssh://127.0.0.1:{one.port}/~") for one in (bare, sshd)]
+        assert send(keys, addresses, "kim", program) == 1
+    finally:
+        bare.stop()
+    told = capsys.readouterr()
+    assert f"{addresses[0].target}: agentwatch is not installed on {addresses[0].target}" in told.err
+    assert f"{addresses[1].target}: you may decide there" in told.out
+    assert "next" not in told.out

@@ -118,10 +118,10 @@ HANDOFF = _json(
     ("HOF006", "objective", "Plan the bed. Then buy seeds."),
     ("HOF012", "evidence.1", "seeds/stock.csv"),
     ("HOF013", "evidence.1.path", ..., 11),
-    ("HOF015", "evidence.0.path", "/home/ada/maps/north.md"),
-    ("HOF015", "evidence.0.path", "../maps/north.md"),
-    ("HOF015", "evidence.0.path", "~/maps/north.md"),
-    ("HOF015", "evidence.0.path", "C:\\maps\\north.md"),
+    *(
+        ("HOF015", "evidence.0.path", value)
+        for value in ("/home/ada/maps/north.md", "../maps/north.md", "~/maps/north.md", "C:\\maps\\north.md")
+    ),
     ("HOF017", "evidence.0.purpose", None),
     ("HOF019", "evidence.0.required", 1),
     ("HOF022", "success_criteria.1", 9),
@@ -187,9 +187,10 @@ STATUS = [
         ("RET016", "state: SUCCESS", "- state: SUCCESS"),
         ("RET016", "runtime_mode_reported", "* runtime_mode_reported"),
         ("RET016", "files_created:", "- files_created:"),
-        ("RET017", "state: SUCCESS", "**state**: SUCCESS"),
-        ("RET017", "state: SUCCESS", "**state:** SUCCESS"),
-        ("RET017", "state: SUCCESS", "**state: SUCCESS**"),
+        *(
+            ("RET017", "state: SUCCESS", value)
+            for value in ("**state**: SUCCESS", "**state:** SUCCESS", "**state: SUCCESS**")
+        ),
         ("RET017", "files_modified:", "`files_modified`:"),
         ("RET018", "nine rows.", "nine rows; retry_hint: none"),
         ("RET019", "nine rows.", "nine rows\nand a path.", "and a path"),
@@ -205,9 +206,10 @@ STATUS = [
         ("RET030", "- plans/north.md \u2014 the plan\n- plans/seeds.csv - seeds to buy\n", "", "## Deliverables"),
         ("RET024", "- plans/north.md \u2014", "plans/north.md \u2014"),
         ("RET031", "- plans/north.md \u2014", "There are two files.\n- plans/north.md \u2014"),
-        ("RET032", "- plans/north.md \u2014 the plan", "- plans/north.md"),
-        ("RET032", "- plans/north.md \u2014 the plan", "- `plans/north.md`"),
-        ("RET032", "- plans/north.md \u2014 the plan", "- plans/north.md:"),
+        *(
+            ("RET032", "- plans/north.md \u2014 the plan", value)
+            for value in ("- plans/north.md", "- `plans/north.md`", "- plans/north.md:")
+        ),
         ("RET033", "- plans/north.md \u2014 the plan", "- The new plan \u2014 all rows"),
         ("RET040", "- maps/north.md\n- rows counted: 9\n", "", "## Evidence"),
         ("RET041", "- maps/north.md", "I read maps/north.md."),
@@ -220,16 +222,26 @@ STATUS = [
         ("RET056", "files_created:\n- plans/north.md", "files_created: plans/north.md"),
         ("RET056", "files_modified:\n- (none)", "files_modified: (none)"),
         ("RET057", "files_modified:\n- (none)\n", "files_modified:\n", "files_modified"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md, plans/seeds.csv"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md \u2014 the plan of it"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md` (new)"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md and a.md"),
+        *(
+            ("RET058", "files_created:\n- plans/north.md", value)
+            for value in (
+                "files_created:\n- plans/north.md, plans/seeds.csv",
+                "files_created:\n- plans/north.md \u2014 the plan of it",
+                "files_created:\n- `plans/north.md` (new)",
+                "files_created:\n- plans/north.md and a.md",
+            )
+        ),
         ("RET059", "files_created:\n- plans/north.md", "files_created:\n- /home/ada/north.md"),
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md"),
-        ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`"),
-        ("RET060", "files_created:\n- plans/north.md", "files_created:\n- [the plan](plans/north.md)"),
-        ("RET060", "files_created:\n- plans/north.md", 'files_created:\n- "plans/north.md"'),
-        ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md"),
+        *(
+            ("RET060", "files_created:\n- plans/north.md", value)
+            for value in (
+                "files_created:\n- `plans/north.md`",
+                "files_created:\n- [the plan](plans/north.md)",
+                'files_created:\n- "plans/north.md"',
+                "files_created:\n* plans/north.md",
+            )
+        ),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- none"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- No files were changed."),
         *(("RET059", "files_modified:\n- (none)", f"files_modified:\n- {path}") for path in _ELSEWHERE.split()),
@@ -239,9 +251,14 @@ STATUS = [
         ("RET061", "files_created:", "I created one file.\nfiles_created:"),
         ("RET061", "runtime_model_reported", "- plans/south.md\nruntime_model_reported"),
         ("RET061", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md\n    - plans/south.md"),
-        ("ERR007", "nine rows.", "nine rows.\nerror_code: E_ODD"),
-        ("ERR007", "nine rows.", "nine rows.\nretry_recommended: yes"),
-        ("ERR007", "nine rows.", "nine rows.\nretry_hint: none"),
+        *(
+            ("ERR007", "nine rows.", value)
+            for value in (
+                "nine rows.\nerror_code: E_ODD",
+                "nine rows.\nretry_recommended: yes",
+                "nine rows.\nretry_hint: none",
+            )
+        ),
     ),
     *_text(
         "north.return.md",
@@ -345,11 +362,16 @@ REPORT_CONTRACT = _json(
     ("REP033", "findings.context_map.1", ["One."], 18),
     ("REP033", "findings.context_map.1", "One."),
     ("REP033", "findings.context_map.1.0", None, 18),
-    ("REP035", "findings.context_map.1.1", "src/soil.py, line 10"),
-    ("REP035", "findings.context_map.1.1", 4),
-    ("REP035", "findings.context_map.1.1", "repo:///etc/soil:1-2"),
-    ("REP035", "findings.context_map.1.1", "repo://src/soil.py:20-10"),
-    ("REP035", "findings.context_map.1.1", "repo://src/soil.py:0-10"),
+    *(
+        ("REP035", "findings.context_map.1.1", value)
+        for value in (
+            "src/soil.py, line 10",
+            4,
+            "repo:///etc/soil:1-2",
+            "repo://src/soil.py:20-10",
+            "repo://src/soil.py:0-10",
+        )
+    ),
     ("REP046", "report_metadata.status", "blocked", '"blockers"'),
     (
         "REP046",
@@ -364,7 +386,7 @@ REPORT_CONTRACT = _json(
     ("REP051", "report_metadata.attempt", True, '"attempt"'),
 )
 
-TABLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "rows.json").read_text("utf-8"))
+TABLES = json.loads((Path(__file__).parent / "rows.json").read_text())
 """The contracts in JSON: an example, and each way to break one of its fields as rule, kind, path, line and value."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 Change = Callable[[Any], Any]
 
-PACKET: dict[str, Any] = {
+PACKET = {
     "handoff_schema": "composability.handoff_packet.v1",
     "task_id": "garden.beds.north",
     "objective": "Plan the north bed for spring.",
@@ -103,7 +103,7 @@ limitations:
 - Rows five to nine are open.
 """
 
-SUBAGENT: dict[str, Any] = {
+SUBAGENT = {
     "status": "completed",
     "summary": "Planned the north bed. Nine rows are filled.",
     "artifacts": [
@@ -123,7 +123,7 @@ SUBAGENT: dict[str, Any] = {
     "next_steps": "Buy the seeds.",
 }
 
-SUBAGENT_FAILED: dict[str, Any] = {
+SUBAGENT_FAILED = {
     **SUBAGENT,
     "status": "failed",
     "artifacts": [],
@@ -137,7 +137,7 @@ SUBAGENT_FAILED: dict[str, Any] = {
     ],
 }
 
-META: dict[str, Any] = {
+META = {
     "status": "researched",
     "started_at": "2030-01-01T00:00:00Z",
     "summary": "Read the almanac.",
@@ -157,7 +157,7 @@ META: dict[str, Any] = {
     "review_reason": "Two almanacs disagree.",
 }
 
-REPORT: dict[str, Any] = {
+REPORT = {
     "report_metadata": {
         "agent_name": "soil-reader",
         "task_id": "garden.soil",

@@ -65,7 +65,7 @@ def rules_of(document: OpenDocument | None) -> list[str]:
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     found = [at] if at else []
-    entries: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in entries:
         found += places(child, (*at, key))
     return found

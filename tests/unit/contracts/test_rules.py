@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import read_document
-from tests.goldens.documents import adapter
-from tests.goldens.documents.table import THEMES, cases_of
+from tests.goldens.documents import test_documents as adapter
+from tests.goldens.documents.test_documents import THEMES, cases_of
 from tests.goldens.trees.test_trees import topics
 from tests.unit.contracts.cases import CASES, TABLES
 
@@ -31,7 +31,7 @@ def test_a_rule_broken_alone_gives_only_its_finding(case):
     assert "{" not in broken.findings[0].message, "a placeholder was left open"
 
 
-def test_every_rule_is_broken_by_a_case_and_says_all_that_explains_it():
+def test_every_rule_is_broken_by_a_case_and_is_explained():
     assert {case.rule for case in CASES} == {rule for rule in RULES if not rule.startswith(SHOWN_ELSEWHERE)}
     contracts = defaultdict(set)
     for name, rule in RULES.items():
@@ -62,7 +62,7 @@ def test_the_schema_refuses_errors_of_fields_alone(case):
 # The table of the documents' normative sentences
 
 UNIT = Path(__file__).parents[1]
-CLAIMS = json.loads((UNIT.parent / "goldens" / "verdicts" / "files_data.json").read_text("utf-8"))
+CLAIMS = json.loads((UNIT.parent / "goldens" / "verdicts" / "files_data.json").read_text())
 GOLDENS = {
     *(f"{theme}#{case.id}" for theme in THEMES for case in cases_of(theme)),
     *(f"{topic}#{name}".replace(" ", "_") for one in topics() for topic, name, _ in one.values),
@@ -82,7 +82,7 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     found, document = [], ""
-    for line in (Path(__file__).parent / "normative.md").read_text("utf-8").splitlines():
+    for line in (Path(__file__).parent / "normative.md").read_text().splitlines():
         if line.startswith("## "):
             document = line.removeprefix("## ")
         elif line.startswith("| ") and not line.startswith(("| section |", "| --- |")):
@@ -106,7 +106,7 @@ def test_a_sentence_is_held_as_severely_as_it_speaks(row):
         assert "error" not in severities, "a SHOULD is never an error"
     for test in row.others - GOLDENS:
         path, name = test.split("::")
-        assert re.search(rf"^def {name}\(", (UNIT / path).read_text("utf-8"), re.MULTILINE), test
+        assert re.search(rf"^def {name}\(", (UNIT / path).read_text(), re.MULTILINE), test
 
 
 def test_every_rule_holds_a_sentence_and_every_error_a_must():

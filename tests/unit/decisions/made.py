@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain, DecisionMade, Ledger
-from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, in_words, sign, written
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.record import Asked, Params, Record, SignedRequest, Subject, draft_of, in_words, sign, written
+from agentwatch.delegation.decision import Action, RequestKind
 from agentwatch.disk import Disk
 from agentwatch.state import workspace_id
 
@@ -42,6 +42,18 @@ class Quick(Disk):
         os.fstat(descriptor)
 
 
+class Closed(Quick):
+    """A disk on which nothing in a place can be opened."""
+
+    def __init__(self, place: Path, number: int):
+        self._place, self._number = place, number
+
+    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+        if dir_fd is None and Path(path).is_relative_to(self._place):
+            raise OSError(self._number, os.strerror(self._number))
+        return os.open(path, flags, mode, dir_fd=dir_fd)
+
+
 QUICK = Quick()
 
 
@@ -51,31 +63,15 @@ class Operator:
 
     root: Path
     disk: Disk = QUICK
-    keys: Keys = field(init=False)
-    key: SigningKey = field(init=False)
-    ledger: Ledger = field(init=False)
 
     def __post_init__(self):
+        self.workspace, self.configuration = self.root / "workspace", self.root / "configuration"
         self.workspace.mkdir(parents=True, exist_ok=True)
+        self.workspace_id = workspace_id(self.workspace)
+        self.state = self.root / "state" / "agentwatch" / self.workspace_id
         self.keys = Keys(self.configuration, QUICK)
         self.key = self.keys.load() if self.keys.directory.exists() else self.keys.create()
         self.ledger = Ledger(self.state, self.workspace_id, self.disk)
-
-    @property
-    def workspace(self) -> Path:
-        return self.root / "workspace"
-
-    @property
-    def state(self) -> Path:
-        return self.root / "state" / "agentwatch" / self.workspace_id
-
-    @property
-    def configuration(self) -> Path:
-        return self.root / "configuration"
-
-    @property
-    def workspace_id(self) -> str:
-        return workspace_id(self.workspace)
 
     @property
     def trust(self) -> Trust:
@@ -151,3 +147,12 @@ def record(**changes: Any) -> Record:
         return Record(**({"version": 1, "decision_id": subject.decision_id} | values))
     except ValidationError as error:
         raise RecordError(in_words(error)) from error
+
+
+ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)
+
+
+def answer(**changes: Any) -> Record:
+    """A valid record of an answer, of ten minutes."""
+    values = {"version": 2, "action": Action.ALLOW, "note": "", "expires_at": "2030-01-01T12:10:00Z", "request": ASKED}
+    return record(**(values | {"handoff_sha256": None, "return_sha256": None} | changes))

@@ -1,7 +1,9 @@
 """Keys: the own one private, whole, and replaced without losing the past; those of others trusted from a moment on."""
 
 import os
+import time
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -174,7 +176,7 @@ def test_a_key_directory_that_cannot_be_used_is_told(keys, monkeypatch):
     for ask in (broken.create, broken.load, broken.trust):
         with pytest.raises(KeyProblemError, match="Not a directory; check the disk"):
             ask()
-    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(time, "monotonic", count(0, 60).__next__)
     locked = pytest.raises(KeyProblemError, match="another process holds the lock; end it")
     with Directory.open(keys.directory) as directory, directory.locked(), locked:
         keys.rotate()
@@ -204,7 +206,6 @@ def test_keys_are_given_for_signing_or_for_asking(keys):
 def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
     place, kim = trust_kim(keys), TrustedKey(KIMS, None, "kim", "2030-01-01T12:00:00Z")
     assert (keys.others(Role.OPERATOR), keys.others(Role.HOST)) == ([kim], [])
-    assert place.read_text() == f"{KIMS.text}\nname kim\ntrusted 2030-01-01T12:00:00Z\n"
     assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     # It signs no record: that is for own keys.
     assert keys.trust() == Trust((), (kim,))
@@ -215,6 +216,9 @@ def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
 def test_a_name_is_a_word_or_two(keys, name):
     with pytest.raises(KeyProblemError, match="a word or two"):
         keys.trust_other(Role.OPERATOR, KIMS, name)
+
+
+def test_a_key_is_introduced_by_its_name():
     assert introduced(f"kim={KIMS.text}") == ("kim", KIMS)
     with pytest.raises(KeyProblemError, match="write NAME=KEY"):
         introduced("kim")
@@ -249,30 +253,38 @@ def test_trust_ends_once_and_can_begin_again(keys):
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    ("old", "new"),
     [
-        lambda path: path.write_bytes(b"\xff" * 100),
-        lambda path: path.write_text(f"{KIMS.text}\n"),
-        lambda path: path.write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n"),
-        lambda path: path.write_text(path.read_text().replace("ed25519:", "ed25519:A")),
-        lambda path: path.write_text(path.read_text().replace("name kim", "name k\x1bm")),
-        lambda path: path.write_text(path.read_text().replace("trusted 2030", "trusted 2O30")),
-        lambda path: path.write_text(path.read_text() + "distrusted never\n"),
-        lambda path: path.rename(path.with_name("kim.pub")),
-        lambda path: path.rename(path.with_suffix(".old")),
+        ("e", "\xff"),
+        ("name kim\ntrusted 2030-01-01T12:00:00Z\n", ""),
+        ("name kim\ntrusted", "retired"),
+        ("ed25519:", "ed25519:A"),
+        ("name kim", "name k\x1bm"),
+        ("trusted 2030", "trusted 2O30"),
+        ("Z\n", "Z\ndistrusted never\n"),
+        (None, "kim.pub"),
+        (None, f"{KIMS.keyid}.old"),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_no_key(keys, spoil):
+def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
+    """Another text in it, or another name."""
     keys.create()
     place = trust_kim(keys)
     good = place.read_text()
-    spoil(place)
+    if old is None:
+        place.rename(place.with_name(new))
+    else:
+        place.write_text(good.replace(old, new), "latin-1")
+        assert place.read_text("latin-1") != good
     assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
-    # Nor is the key of somebody else one that was replaced here.
-    place.parent.rename(keys.directory / RETIRED)
-    (keys.directory / RETIRED / place.name).write_text(good)
+
+
+def test_the_key_of_another_is_none_that_was_replaced_here(keys):
+    keys.create()
+    place = trust_kim(keys)
+    retired = place.parent.rename(keys.directory / RETIRED)
     assert KIMS.keyid not in keys.trust().signing
-    (keys.directory / RETIRED / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
+    (retired / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
     assert KIMS.keyid in keys.trust().signing
 
 

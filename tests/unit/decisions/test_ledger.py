@@ -3,7 +3,9 @@
 import errno
 import os
 import threading
+import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +31,15 @@ def tasks(chain: Chain) -> list[str]:
     return [entry.record.task_id for entry in chain.entries]
 
 
-def test_decisions_are_numbered_chained_and_private(operator):
+def test_decisions_are_numbered_and_private(operator):
     for task in ("a", "b", "c"):
         assert operator.decide(task).fresh
-    chain = operator.chain()
-    assert (chain.problems, chain.broken) == ((), None)
-    assert [entry.record.seq for entry in chain.entries] == [1, 2, 3]
-    assert [entry.record.prev_sha256 for entry in chain.entries] == [None, *(one.sha256 for one in chain.entries[:2])]
-    assert [path.name for path in operator.files()] == [entry.name for entry in chain.entries]
-    assert chain.entries[0].name == f"000001-{operator.subject('a').decision_id}.json"
-    assert operator.ledger.bytes_of(chain.entries[0]) == operator.files()[0].read_bytes()
-    modes = [path.stat().st_mode & 0o777 for path in (operator.ledger.directory, *operator.files())]
+    chain, files = operator.chain(), operator.files()
+    assert (chain.problems, chain.broken, tasks(chain)) == ((), None, ["a", "b", "c"])
+    assert [path.name for path in files] == [entry.name for entry in chain.entries]
+    assert files[0].name == f"000001-{operator.subject('a').decision_id}.json"
+    assert operator.ledger.bytes_of(chain.entries[0]) == files[0].read_bytes()
+    modes = [path.stat().st_mode & 0o777 for path in (operator.ledger.directory, *files)]
     assert modes == [0o700, 0o600, 0o600, 0o600]
 
 
@@ -122,7 +122,7 @@ def test_a_ledger_that_is_open_to_others_is_refused(operator, mode):
 
 def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
     operator.decide("a")
-    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(time, "monotonic", count(0, 60).__next__)
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
         with pytest.raises(NotRecordedError, match=r"not recorded: .* another process holds the lock; end it"):
             operator.decide("b")
@@ -130,16 +130,25 @@ def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
         assert tasks(operator.chain()) == ["a"]
 
 
-def failing(**calls: int) -> Disk:
-    """A disk on which some calls always fail, each with an error number."""
-    disk = Quick()
-    for name, number in calls.items():
+def disk(**calls: Callable[..., Any]) -> Disk:
+    """One that does some calls in another way."""
+    made = Quick()
+    for name, do in calls.items():
+        setattr(made, name, do)
+    return made
 
-        def fail(*_arguments: object, number: int = number, **_named: object):
-            raise OSError(number, os.strerror(number))
 
-        setattr(disk, name, fail)
-    return disk
+def error(number: int) -> Callable[..., Any]:
+    def fail(*_arguments: object, **_named: object):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def linked(*arguments: Any, **named: Any):
+    """The link is made and then reported as failed, as on a network file system whose answer was lost."""
+    QUICK.link(*arguments, **named)
+    raise OSError(errno.EIO, "Input/output error")
 
 
 @pytest.mark.parametrize(
@@ -155,29 +164,16 @@ def failing(**calls: int) -> Disk:
     ],
 )
 def test_what_fails_is_told_with_what_to_do(tmp_path, call, number, words):
-    operator = Operator(tmp_path, failing(**{call: number}))
+    operator = Operator(tmp_path, disk(**{call: error(number)}))
     with pytest.raises(NotRecordedError, match=f"not recorded: .*{words}, then decide again"):
         operator.decide("a")
     assert operator.chain() == Chain()
     assert Operator(tmp_path).decide("a").fresh
 
 
-def behind(then: Callable[[Disk], object]) -> Disk:
-    """A disk on which a link is made and then reported as failed; `then` changes the disk behind it."""
-    disk = Quick()
-
-    def link(*arguments: Any, **named: Any):
-        QUICK.link(*arguments, **named)
-        then(disk)
-        raise OSError(errno.EIO, "Input/output error")
-
-    disk.link = link  # type: ignore[method-assign]
-    return disk
-
-
 def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
-    """As on a network file system whose answer was lost: the ledger is read again before anything is said."""
-    operator = Operator(tmp_path, behind(lambda _: None))
+    """The ledger is read again before anything is said."""
+    operator = Operator(tmp_path, disk(link=linked))
     recorded = operator.decide("a")
     assert recorded.fresh
     assert "recorded, but the disk reported an error behind it (Input/output error)" in (recorded.doubt or "")
@@ -185,35 +181,32 @@ def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
 
 
 def test_what_nobody_can_tell_is_said_to_be_so(tmp_path):
-    blind = failing(stat=errno.EIO).stat
-    operator = Operator(tmp_path, behind(lambda disk: setattr(disk, "stat", blind)))
+    def blinded(*arguments: Any, **named: Any):
+        blind.stat = error(errno.EIO)  # type: ignore[method-assign]
+        linked(*arguments, **named)
+
+    blind = disk(link=blinded)
     with pytest.raises(UncertainError, match=r"nobody can tell .* decide the same again: it counts once"):
-        operator.decide("a")
-    assert (Operator(tmp_path).decide("a").fresh, len(operator.files())) == (False, 1)
-
-
-def opening(path: Path, then: Callable[[], object]) -> Disk:
-    """A disk on which something happens before a file is opened."""
-
-    class Opening(Quick):
-        def open(self, name: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
-            if name == path.name:
-                then()
-            return os.open(name, flags, mode, dir_fd=dir_fd)
-
-    return Opening()
+        Operator(tmp_path, blind).decide("a")
+    operator = Operator(tmp_path)
+    assert (operator.decide("a").fresh, len(operator.files())) == (False, 1)
 
 
 def test_a_file_that_goes_while_it_is_opened_is_not_there(operator):
     operator.decide("a")
     (first,) = operator.files()
-    going = Ledger(operator.state, operator.workspace_id, opening(first, first.unlink))
-    assert going.read(operator.trust) == Chain()
+
+    def opened(path: Any, *flags: int, dir_fd: int | None = None) -> int:
+        if path == first.name:
+            first.unlink()
+        return os.open(path, *flags, dir_fd=dir_fd)
+
+    assert Ledger(operator.state, operator.workspace_id, disk(open=opened)).read(operator.trust) == Chain()
 
 
 def test_a_ledger_that_cannot_be_read_is_told(operator):
     entry = operator.decide("a").entry
-    blind = Ledger(operator.state, operator.workspace_id, failing(listdir=errno.EACCES))
+    blind = Ledger(operator.state, operator.workspace_id, disk(listdir=error(errno.EACCES)))
     for ask in (blind.read, blind.set_aside):
         with pytest.raises(LedgerError, match="Permission denied"):
             ask(operator.trust)
@@ -230,12 +223,8 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(operator):
     made = operator.decide_from_afar()
     assert operator.ledger.refuse(text, trust, lambda: written.append("again")) == made.entry
     assert written == ["refused"]
-
-    def fail():
-        raise OSError(errno.ENOSPC, "no space left")
-
-    with pytest.raises(LedgerError, match="no space left; free space"):
-        operator.ledger.refuse(operator.signed("b"), trust, fail)
+    with pytest.raises(LedgerError, match="No space left on device; free space"):
+        operator.ledger.refuse(operator.signed("b"), trust, error(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(

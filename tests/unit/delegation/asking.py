@@ -41,10 +41,6 @@ def requested(one: Request, seq: int = 1) -> Requested:
     return Requested(seq, one.asked_at, one.request_id, one)
 
 
-def forgotten(one: Request, seq: int = 9) -> Requested:
-    return Requested(seq, 2_000.0, one.request_id, None)
-
-
 def session(*permits: Permit, **more: object) -> Run:
     known = {"source": "claude-code", "session_id": "s1", "started_at": 1_000.0, "updated_at": 1_050.0}
     return replace(ROOT, title="export the invoices", permits=permits, **(known | more))  # type: ignore[arg-type]
@@ -55,8 +51,7 @@ def ran(run: Run, seq: int = 2) -> Ran:
 
 
 def permit(allowed: bool | None = True, by: Permitter = Permitter.HOOK, at: float = 1_120.0, **more: object) -> Permit:
-    made = Permit("toolu_1", "Bash", digest("npm test"), allowed, by, at)
-    return made._replace(**more)
+    return Permit("toolu_1", "Bash", digest("npm test"), allowed, by, at)._replace(**more)
 
 
 def decided(

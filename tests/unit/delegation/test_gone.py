@@ -4,13 +4,41 @@ from dataclasses import replace
 
 import pytest
 
+from agentwatch.app.screens.timeline import Kind, spans_of
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
-from agentwatch.delegation.events import Activity, ActivityKind, Aside, Event, Noted, Put, Ran, RunState, Seen, Tick
+from agentwatch.delegation.events import (
+    Activity,
+    ActivityKind,
+    Aside,
+    Event,
+    Lost,
+    Noted,
+    Put,
+    Ran,
+    Reached,
+    RunState,
+    Seen,
+    Tick,
+)
 from agentwatch.delegation.standing import mark_of
-from agentwatch.delegation.tree import Tree
-from agentwatch.view.words import question_at
-from tests.unit.delegation.events import ROOT, child, decided, message, ran, returned, tree_of
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import JoinedTree, Tree
+from agentwatch.view.words import question_at, took, why_at
+from tests.unit.delegation.events import (
+    ROOT,
+    Recorder,
+    child,
+    decided,
+    handoff,
+    message,
+    meta,
+    outline,
+    ran,
+    returned,
+    todos,
+    tree_of,
+)
 
 GONE = "process gone: retry or abort?"
 LEFT = "process gone, and {} below had not ended: resume the session in its own program, or abort?"
@@ -29,7 +57,7 @@ def again(session: str, state: RunState = RunState.WORKING, **more: object) -> E
     return ran(child(session, state, **more), seq=99)[0]  # type: ignore[arg-type]
 
 
-def test_a_child_asks_until_its_process_or_a_sign_of_life_comes_back():
+def test_a_child_asks_until_it_shows_a_sign_of_life():
     tree = watched(*ran(ROOT, child("one")))
     assert asks(tree) == {}
     tree.apply(again("one", process_gone=True))
@@ -59,7 +87,7 @@ def test_a_file_written_long_after_the_process_is_a_sign_of_life(at, asking):
     assert tree.tasks["one"].needs_operator == asking
 
 
-def test_a_closed_session_asks_for_itself_and_for_what_is_open_below():
+def test_a_closed_session_asks_for_what_is_open_below_it_too():
     tree = watched(*ran(CLOSED, child("one", RunState.ENDED)))
     assert asks(tree)["root"] == "process gone: resume the session in its own program, or abort?"
     tree.apply(again("one", process_gone=True), again("two", process_gone=True))
@@ -87,15 +115,12 @@ def test_what_can_be_decided_about_a_process_that_is_gone():
     assert policy.suggested(root) is None
     tree.apply(*ran(replace(ROOT, process_gone=False)))
     assert policy.suggested(one) is Action.RETRY
+    spent = watched(*ran(ROOT, child("one", process_gone=True)), max_retries=0)
+    assert asks(spent) == {"one": "process gone: escalate or abort?"}
+    assert policy.suggested(spent.tasks["one"]) is Action.ESCALATE
     assert next(policy.warnings(one, Action.RETRY)).startswith("its process is gone: the agent that handed it out")
     tree.apply(*ran(CLOSED), decided("root", Action.ABORT, 300.0))
     assert (one.state, asks(tree), tree.totals.stale) == ("canceled", {}, 0), "the abort of the session ends it, too"
-
-
-def test_without_a_retry_left_it_offers_none():
-    tree = watched(*ran(ROOT, child("one", process_gone=True)), max_retries=0)
-    assert asks(tree) == {"one": "process gone: escalate or abort?"}
-    assert policy.suggested(tree.tasks["one"]) is Action.ESCALATE
 
 
 def test_a_process_gone_long_before_it_was_watched_asks_nothing():
@@ -104,10 +129,77 @@ def test_a_process_gone_long_before_it_was_watched_asks_nothing():
     assert tree.totals.stale == 0
 
 
-def test_one_that_is_snoozed_asks_again_when_its_time_has_come():
-    tree = watched(*ran(ROOT, child("one", process_gone=True)))
-    mark = mark_of(tree.tasks["one"])
-    tree.apply(Noted(9, 131.0, "one", Aside(Put(mark, 131.0, snoozed=True, until=500.0))))
-    assert asks(tree) == {}
-    tree.apply(Tick(10, 500.0))
-    assert asks(tree) == {"one": GONE}
+LOST = Lost(0, 1_030.0)
+
+
+def shop() -> list[Event]:
+    """A parent with a child at work, one handed off, one done and one that failed."""
+    see = Recorder().seen
+    return [
+        see("a.json", handoff("a")),
+        see("b.json", handoff("a.b")),
+        see("b.todos.md", todos("x", "-")),
+        see("c.json", handoff("a.c")),
+        see("d.md", returned("completed", task_id="a.d")),
+        see("e.md", returned("failed", task_id="a.e")),
+        Tick(20, 1_020.0),
+    ]
+
+
+def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
+    tree = tree_of(shop())
+    before, known = outline(tree), {task.task_id: task.state for task in tree.tasks.values()}
+    assert tree.apply(LOST) >= {"a", "a.b", "a.c", "a.e"}
+    assert outline(tree) == ["a unknown", "  a.b unknown", "  a.c unknown", "  a.d completed", "  a.e failed"]
+    assert {task.task_id: task.known_state for task in tree.tasks.values()} == known
+    assert (tree.totals.states.get(State.WORKING), tree.totals.states[State.UNKNOWN]) == (None, 3)
+    assert {task.task_id for task in tree.tasks.values() if task.lost_since == LOST.at} == {"a", "a.b", "a.c", "a.e"}
+    tree.apply(Reached(0, 1_004.0))
+    assert outline(tree) == before
+
+
+def test_it_says_since_when_and_what_it_was():
+    tree = tree_of([*shop(), LOST, Lost(0, 1_100.0), Tick(21, 1_210.0)])
+    a = tree.tasks["a.b"]
+    assert a.since == LOST.at, "a second loss is no news"
+    words = "its host cannot be reached: nothing is known for 3m, and it was "
+    assert why_at(a, tree.tasks, 1_210.0) == f"{words}{a.known_state} then"
+    so_far = took(a, a.latest, 1_210.0)
+    assert so_far is not None
+    assert so_far.seconds == LOST.at - (a.attempts[-1].started_at or 0.0)
+    work, unknown = spans_of(a)
+    assert (work.end, unknown.start, unknown.end, unknown.kind) == (LOST.at, LOST.at, None, Kind.SILENT)
+    assert unknown.look.word == "unknown"
+
+
+def test_nothing_turns_silent_or_gone_while_it_is_lost():
+    doing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
+    tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], stale_after=60.0)
+    tree.apply(Lost(10, 131.0), Tick(11, 9_999.0))
+    one = tree.tasks["one"]
+    assert (one.stale, one.ask, one.doing, one.did, tree.totals.stale) == (False, None, None, doing, 0)
+    tree.apply(Reached(12, 9_999.0))
+    assert one.stale
+    tree.apply(*ran(child("one", process_gone=True)))
+    asked = one.ask
+    tree.apply(Lost(10, 10_000.0))
+    assert (one.ask, one.state) == (asked, State.UNKNOWN), "what was gone before goes on asking"
+
+
+def test_what_asks_goes_on_asking_behind_those_in_reach():
+    joined = JoinedTree("/")
+    joined.show(tree_of([*shop(), LOST]))
+    joined.show(tree_of(shop()), name="other")
+    assert [key[-3:] for key in joined.queue] == ["a.e", "a.e"]
+    assert joined.queue[1] == "a.e"
+
+
+def test_an_idle_session_and_a_mere_name_follow_what_is_below():
+    see = Recorder().seen
+    idle = replace(ROOT, state=RunState.ENDED, ended_at=125.0)
+    path = see("j/.return-meta.json", meta("working", "orchestrator", "plan", "planner"))
+    tree = tree_of([path, *ran(idle, child("one")), Tick(2, 1_002.0)])
+    assert {task.state for task in tree.tasks.values()} == {State.WORKING}
+    tree.apply(Lost(0, 1_003.0))
+    assert {task.state for task in tree.tasks.values()} == {State.UNKNOWN}
+    assert tree.tasks["root"].known_state is State.WORKING

@@ -24,10 +24,11 @@ from tests.unit.delegation.events import decided as decided_about
 from tests.unit.delegation.events import handoff, message, tree_of
 
 ACTED, ELSEWHERE, DELIVERED = RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.DELIVERED
-OFFERED, UNKNOWN = RequestStage.OFFERED, RequestStage.UNKNOWN
+OFFERED, UNKNOWN, DECIDED = RequestStage.OFFERED, RequestStage.UNKNOWN, RequestStage.DECIDED
+ASKED, THERE = requested(request()), "it waits in its own session"
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 WAITS = ran(session(waiting="a permission"))
-ALLOW, DENY = Action.ALLOW, Action.DENY
+ALLOW, DENY, GIVEN = Action.ALLOW, Action.DENY, Stage.DELIVERED
 
 
 def task_of(*events: Event) -> Task:
@@ -38,50 +39,32 @@ def stages(task: Task) -> dict[str, RequestStage]:
     return {one.nonce: one.stage for one in task.requests}
 
 
-def stands(task: Task) -> tuple[list[RequestStage], State, str | None]:
-    return [one.stage for one in task.requests], task.state, task.ask
-
-
 @pytest.mark.parametrize(
-    ("events", "expected", "why"),
+    ("events", "stage", "state", "ask", "why"),
     [
-        (
-            [requested(request())],
-            ([OFFERED], State.BLOCKED, "allow? Bash  npm test"),
-            "its program asks for a permission",
-        ),
-        (
-            [WAITS, requested(request()), decided(request())],
-            ([RequestStage.DECIDED], State.BLOCKED, None),
-            "its program has not got your answer yet",
-        ),
+        ([ASKED], OFFERED, State.BLOCKED, "allow? Bash  npm test", "its program asks for a permission"),
+        ([WAITS, ASKED, decided(request())], DECIDED, State.BLOCKED, None, "its program has not got your answer yet"),
         # Its store still says that it waits: it has written nothing since.
-        (
-            [WAITS, requested(request()), decided(request(), stage=Stage.DELIVERED)],
-            ([DELIVERED], State.WORKING, None),
-            "",
-        ),
-        ([requested(GONE)], ([RequestStage.GONE], State.WORKING, None), ""),
+        ([WAITS, ASKED, decided(request(), stage=GIVEN)], DELIVERED, State.WORKING, None, ""),
+        ([requested(GONE)], GONE.stage, State.WORKING, None, ""),
         # Its own prompt stands.
         (
             [WAITS, requested(GONE)],
-            ([RequestStage.GONE], State.BLOCKED, "it waits in its own session: a permission"),
-            "it waits for an answer in its own session",
+            GONE.stage,
+            State.BLOCKED,
+            f"{THERE}: a permission",
+            "it waits for an answer in its",
         ),
-        (
-            [requested(request()), decided_about("s1", Action.ABORT, 1_200.0)],
-            ([OFFERED], State.CANCELED, None),
-            "you decided: abort; the decision is recorded",
-        ),
+        ([ASKED, decided_about("s1", Action.ABORT, 1_200.0)], OFFERED, State.CANCELED, None, "you decided: abort; "),
     ],
 )
-def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, expected, why):
+def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, stage, state, ask, why):
     task = task_of(ran(session()), *events)
-    assert stands(task) == expected
+    assert ([one.stage for one in task.requests], task.state, task.ask) == ([stage], state, ask)
     assert task.why.startswith(why)
 
 
-def test_an_ask_names_what_is_given_besides_before_a_long_command():
+def test_an_ask_names_the_rest_before_a_long_command():
     beside = (Given("cwd", '"/x"'), Given('"a\u202e"', "1"))
     task = task_of(ran(session()), requested(request(command="x" * 500, beside=beside)))
     assert (task.ask or "").startswith('allow? Bash + cwd, "a<U+202E>"  xxx')
@@ -97,66 +80,64 @@ def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end():
 
 
 def test_a_session_that_is_not_known_is_a_task_named_by_program():
-    tree = tree_of([requested(request())])
+    tree = tree_of([ASKED])
     task = tree.tasks["s1"]
     assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
-    # Then its run is seen, and is the execution of a task that was handed over.
-    tree.apply(ran(session(parent_session="root", prompt=message(handoff("a")))))
-    assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
-    tree = tree_of([requested(request())])
     assert tree.apply(requested(GONE, 2)) == {"s1"}
     assert (tree.tasks, tree.request(GONE.request_id)) == ({}, None)
+    # Then its run is seen, and is the execution of a task that was handed over.
+    tree.apply(ASKED, ran(session(parent_session="root", prompt=message(handoff("a")))))
+    assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
 
 
 def test_a_decision_about_a_request_is_no_decision_of_the_task():
     before = task_of(ran(session()))
-    task = task_of(ran(session()), requested(request()), decided(request()))
+    task = task_of(ran(session()), ASKED, decided(request()))
     assert (task.attempt, task.retry, task.decision, task.binding) == (1, before.retry, None, None)
     assert [attempt.decisions for attempt in task.attempts] == [()]
 
 
 def test_an_answer_that_expired_undelivered_can_be_given_anew():
-    tree = tree_of([ran(session()), requested(request()), decided(request(), expires_at=1_500.0), Tick(5, 1_499.0)])
+    tree = tree_of([ran(session()), ASKED, decided(request(), expires_at=1_500.0), Tick(5, 1_499.0)])
     assert tree.tasks["s1"].ask is None
     assert tree.apply(Tick(6, 1_500.0)) == {"s1"}
     assert (stages(tree.tasks["s1"]), tree.tasks["s1"].needs_operator) == ({"n1": OFFERED}, True)
     tree.apply(Tick(7, 1_499.0))
-    assert stages(tree.tasks["s1"]) == {"n1": RequestStage.DECIDED}
-
-
-LOST = [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
+    assert stages(tree.tasks["s1"]) == {"n1": DECIDED}
 
 
 @pytest.mark.parametrize(
-    ("action", "stage", "recorded", "expected", "later"),
+    ("action", "stage", "recorded", "expected"),
     [
-        (ALLOW, Stage.DELIVERED, permit(), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.UNKNOWN), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(allowed=None), ACTED, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.PERSON), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(by=Permitter.RULE), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(allowed=False), ELSEWHERE, []),
-        (ALLOW, Stage.RECORDED, permit(), ELSEWHERE, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False), ACTED, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False, words="Error: Use build/."), ACTED, []),
-        (DENY, Stage.DELIVERED, permit(allowed=False, words="Not now."), ELSEWHERE, []),
-        (DENY, Stage.DELIVERED, permit(), ELSEWHERE, []),
-        (ALLOW, Stage.DELIVERED, permit(at=1_099.0), DELIVERED, []),
-        (ALLOW, Stage.DELIVERED, permit(input_sha256="0"), DELIVERED, []),
-        (ALLOW, Stage.DELIVERED, permit(tool="Edit"), DELIVERED, []),
-        (None, Stage.RECORDED, permit(), ELSEWHERE, []),
+        (ALLOW, GIVEN, permit(), ACTED),
+        (ALLOW, GIVEN, permit(by=Permitter.UNKNOWN), ACTED),
+        (ALLOW, GIVEN, permit(allowed=None), ACTED),
+        (ALLOW, GIVEN, permit(by=Permitter.PERSON), ELSEWHERE),
+        (ALLOW, GIVEN, permit(by=Permitter.RULE), ELSEWHERE),
+        (ALLOW, GIVEN, permit(allowed=False), ELSEWHERE),
+        (ALLOW, Stage.RECORDED, permit(), ELSEWHERE),
+        (DENY, GIVEN, permit(allowed=False), ACTED),
+        (DENY, GIVEN, permit(allowed=False, words="Error: Use build/."), ACTED),
+        (DENY, GIVEN, permit(allowed=False, words="Not now."), ELSEWHERE),
+        (DENY, GIVEN, permit(), ELSEWHERE),
+        (ALLOW, GIVEN, permit(at=1_099.0), DELIVERED),
+        (ALLOW, GIVEN, permit(input_sha256="0"), DELIVERED),
+        (ALLOW, GIVEN, permit(tool="Edit"), DELIVERED),
+        (None, None, permit(), ELSEWHERE),
         # Its holder broke before it was heard of.
-        (ALLOW, Stage.RECORDED, permit(at=1_000.0), UNKNOWN, LOST),
-        (ALLOW, Stage.RECORDED, permit(by=Permitter.UNKNOWN), UNKNOWN, LOST),
-        (ALLOW, Stage.RECORDED, permit(False, Permitter.UNKNOWN), ELSEWHERE, LOST),
-        (ALLOW, Stage.RECORDED, permit(by=Permitter.PERSON), ELSEWHERE, LOST),
+        (ALLOW, None, permit(at=1_000.0), UNKNOWN),
+        (ALLOW, None, permit(by=Permitter.UNKNOWN), UNKNOWN),
+        (ALLOW, None, permit(False, Permitter.UNKNOWN), ELSEWHERE),
+        (ALLOW, None, permit(by=Permitter.PERSON), ELSEWHERE),
     ],
 )
-def test_the_records_of_the_program_tell_if_our_answer_was_carried_out(action, stage, recorded, expected, later):
-    events: list[Event] = [ran(session(recorded)), requested(request())]
+def test_the_records_of_the_program_tell_what_it_carried_out(action, stage, recorded, expected):
+    events: list[Event] = [ran(session(recorded)), ASKED]
     if action is not None:
-        events.append(decided(request(), action, stage, note="Use build/." if action is DENY else ""))
-    assert stages(task_of(*events, *later)) == {"n1": expected}
+        note = "Use build/." if action is DENY else ""
+        events.append(decided(request(), action, stage or Stage.RECORDED, note=note))
+        events += [] if stage else [requested(request(stage=UNKNOWN, ended_at=1_110.0), 5)]
+    assert stages(task_of(*events)) == {"n1": expected}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +156,7 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last():
     # OpenCode asks for a directory outside, then for the command, both with the id of the call.
     first = request(1, stage=DELIVERED, ended_at=1_111.0, call_id="toolu_1")
     second = request(2, asked_at=1_112.0, stage=DELIVERED, ended_at=1_114.0, call_id="toolu_1")
-    answers = decided(first, stage=Stage.DELIVERED), decided(second, DENY, Stage.DELIVERED, at=1_113.0)
+    answers = decided(first, stage=GIVEN), decided(second, DENY, GIVEN, at=1_113.0)
     record = ran(session(permit(False, Permitter.UNKNOWN)))
     task = task_of(record, requested(first), requested(second), *answers)
     found = {one.nonce: (one.stage, one.allowed) for one in task.requests}
@@ -196,7 +177,7 @@ def test_what_ends_soon_comes_first_and_then_the_newest():
 
 
 def test_a_new_request_asks_again_after_one_was_put_aside():
-    tree = tree_of([ran(session()), requested(request())])
+    tree = tree_of([ran(session()), ASKED])
     tree.apply(Noted(4, 1_150.0, "s1", Aside(Put(mark_of(tree.tasks["s1"]), 1_150.0))))
     assert tree.tasks["s1"].acknowledged
     # The very same command once more.
@@ -207,13 +188,13 @@ def test_a_new_request_asks_again_after_one_was_put_aside():
 def test_an_open_request_is_no_history_however_old_its_session():
     old = ran(session())
     assert tree_of([old], history_before=10_000.0).tasks["s1"].past
-    assert not tree_of([old, requested(request())], history_before=10_000.0).tasks["s1"].past
+    assert not tree_of([old, ASKED], history_before=10_000.0).tasks["s1"].past
 
 
 # Ids
 
 
-def test_equal_inputs_have_one_spelling_whatever_the_order_of_keys():
+def test_equal_inputs_have_one_spelling():
     one, two = input_text({"b": 1, "a": "ä"}), input_text({"a": "ä", "b": 1})
     assert one == two == ('{"a":"ä","b":1}', hashlib.sha256('{"a":"ä","b":1}'.encode()).hexdigest())
     assert input_text({"a": "1"}) != input_text({"a": 1})

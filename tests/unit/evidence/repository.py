@@ -23,14 +23,13 @@ AFTER = 1_000.0
 class Repository:
     """A workspace under git. Times are seconds after the handoff."""
 
-    def __init__(self, root: Path, home: Path):
-        self.root = root
-        self.home = home
+    def __init__(self, root: Path, home: Path, handed_off: float = HANDED_OFF):
+        self.root, self.home, self.handed_off = root, home, handed_off
         root.mkdir(parents=True, exist_ok=True)
         home.mkdir(parents=True, exist_ok=True)
 
     def git(self, *arguments: str, at: float = BEFORE) -> str:
-        stamp = f"@{int(HANDED_OFF + at)} +0000"
+        stamp = f"@{int(self.handed_off + at)} +0000"
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
         for who in ("AUTHOR", "COMMITTER"):
             environment |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@example.org", f"GIT_{who}_DATE": stamp}
@@ -54,7 +53,7 @@ class Repository:
         self.touch(path, at)
 
     def touch(self, path: str, at: float):
-        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at), follow_symlinks=False)
+        os.utime(self.root / path, (self.handed_off + at,) * 2, follow_symlinks=False)
 
 
 def program(path: Path, text: str) -> Path:

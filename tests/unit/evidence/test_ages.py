@@ -13,7 +13,6 @@ from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
 from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.evidence import repository as repositories
 from tests.unit.evidence.repository import Repository
 
 HANDED_OFF = 1_700_000_000.0
@@ -22,10 +21,10 @@ HANDED_OFF = 1_700_000_000.0
 NAME = "specs/1_shop/.return-meta.json"
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setattr(repositories, "HANDED_OFF", HANDED_OFF)
+@pytest.fixture
+def plain(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Repository(tmp_path / "workspace", tmp_path / "home", HANDED_OFF)
 
 
 def meta(status: str = "in_progress", **keys: object) -> str:
@@ -37,39 +36,35 @@ def stamp(after: float) -> str:
     return datetime.fromtimestamp(HANDED_OFF + after, UTC).isoformat()
 
 
-def tasks(root: Path) -> dict[str, Task]:
-    return scanned(root, Settings(sessions=False)).tree.tasks
-
-
 def cloned(repository: Repository, directory: Path) -> Path:
     repository.git("clone", "-q", str(repository.root), str(directory / "clone"))
     return directory / "clone"
 
 
 def planner(root: Path) -> Task:
-    return next(task for name, task in tasks(root).items() if name.endswith("planner"))
+    tasks = scanned(root, Settings(sessions=False)).tree.tasks
+    return next(task for name, task in tasks.items() if name.endswith("planner"))
 
 
-def since_handoff(at: float | None) -> float | None:
-    return None if at is None else at - HANDED_OFF
+def checked_out(repository: Repository) -> Path:
+    """The file was removed, and comes back."""
+    (repository.root / NAME).unlink()
+    repository.git("checkout", "-q", "--", ".")
+    return repository.root
 
 
-@pytest.mark.parametrize("way", ["clone", "copy", "checkout"])
+def copied(repository: Repository, directory: Path) -> Path:
+    return Path(shutil.copytree(repository.root, directory / "copy", copy_function=shutil.copyfile))
+
+
+@pytest.mark.parametrize("way", [cloned, copied, lambda repository, _: checked_out(repository)])
 def test_a_copy_is_no_sign_of_life(repository, tmp_path, way):
     repository.write(NAME, meta())
     repository.commit(at=50)
-    root = repository.root
-    if way == "clone":
-        root = cloned(repository, tmp_path)
-    elif way == "copy":
-        root = tmp_path / "copy"
-        shutil.copytree(repository.root, root, copy_function=shutil.copyfile)
-    else:
-        (root / NAME).unlink()
-        repository.git("checkout", "-q", "--", ".")
+    root = way(repository, tmp_path)
     assert time.time() - (root / NAME).stat().st_mtime < 600
     task = planner(root)
-    assert (task.state, task.stale, since_handoff(task.updated_at)) == (State.WORKING, True, 50)
+    assert (task.state, task.stale, task.updated_at) == (State.WORKING, True, HANDED_OFF + 50)
 
 
 def test_archived_work_is_as_old_as_its_content(repository, tmp_path):
@@ -80,7 +75,7 @@ def test_archived_work_is_as_old_as_its_content(repository, tmp_path):
     repository.commit(at=5_000)
     for root in (repository.root, cloned(repository, tmp_path)):
         task = planner(root)
-        assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
+        assert (task.stale, task.updated_at) == (True, HANDED_OFF + 50)
 
 
 @pytest.mark.parametrize("ignored", [False, True])
@@ -92,7 +87,7 @@ def test_what_git_does_not_keep_is_as_old_as_its_file(repository, *, ignored):
         repository.write(".gitignore", "specs\n")
     repository.git("commit", "-q", "-m", "x", at=40)
     repository.touch(NAME, 80)
-    assert since_handoff(planner(repository.root).ended_at) == 80
+    assert planner(repository.root).ended_at == HANDED_OFF + 80
 
 
 @pytest.mark.parametrize(
@@ -109,7 +104,7 @@ def test_what_git_does_not_keep_is_as_old_as_its_file(repository, *, ignored):
 def test_a_plausible_time_that_a_return_states_comes_before_git(repository, tmp_path, keys, status, at):
     repository.write(NAME, meta(status, **keys))
     repository.commit(at=50)
-    assert since_handoff(planner(cloned(repository, tmp_path)).updated_at) == at
+    assert planner(cloned(repository, tmp_path)).updated_at == HANDED_OFF + at
 
 
 def watched(root: Path):
@@ -130,16 +125,12 @@ def test_after_the_first_look_a_return_counts_from_when_seen(repository):
     repository.write(NAME, meta("blocked", completed_at=stamp(0)), at=0)
     repository.commit(at=50)
     task = planner(repository.root)
-    assert task.state is State.BLOCKED
-    assert task.ended_at is not None
-    assert task.ended_at >= before, "nobody puts a failure into the past"
+    assert (task.state, (task.ended_at or 0) >= before) == (State.BLOCKED, True), "nobody puts a failure into the past"
 
 
 def test_a_dead_marker_that_a_checkout_brings_back_does_not_work(repository):
     watched(repository.root)
     repository.write(NAME, meta())
     repository.commit(at=50)
-    (repository.root / NAME).unlink()
-    repository.git("checkout", "-q", "--", ".")
-    task = planner(repository.root)
-    assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
+    task = planner(checked_out(repository))
+    assert (task.stale, task.updated_at) == (True, HANDED_OFF + 50)

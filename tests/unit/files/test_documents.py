@@ -59,10 +59,8 @@ def read(documents: Documents, path: str) -> str:
     return " ".join(map(brief, events))
 
 
-Step = tuple[str | float | None, str]
-"""A text to write, seconds to wait, or None to delete the file; and the events that follow."""
-
-STEPS: dict[str, tuple[str, list[Step]]] = {
+# For each step, a text to write, seconds to wait, or None to delete the file, and the events that follow.
+STEPS = {
     "written again as it was": ("a.json", [(A, "seen"), (A, ""), (B, "seen")]),
     "half, then whole": ("a.json", [(HALF, ""), (A, "seen"), (10, "")]),
     "half, and stays so": ("a.json", [(HALF, ""), (1.5, ""), (1, "half"), (10, "")]),
@@ -122,7 +120,7 @@ def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, docu
     write(tmp_path / "return.json", A)
 
     class Growing(Disk):
-        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
+        def read(self, descriptor, length):
             with (tmp_path / "return.json").open("a") as file:
                 file.write(" ")
             return os.read(descriptor, length)
@@ -138,7 +136,7 @@ def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, docu
 
 def test_a_file_out_of_reach_for_a_moment_is_read_later(tmp_path, documents):
     class Full(Disk):
-        def open(self, path: str, *arguments: int, **options: int) -> int:  # type: ignore[override]
+        def open(self, path, *arguments, **options):
             raise OSError(errno.EMFILE, "Too many open files")
 
     for text, disk, events in ((A, DISK, "seen"), (B, Full(), "SRC005"), (B, DISK, "seen")):

@@ -53,8 +53,9 @@ class Acting(Disk):
 
 def refused(rule: str, match: str | None = None, *, lasting: bool = True) -> pytest.RaisesExc[FileRefusedError]:
     """The file is refused, for this rule."""
-    check = lambda error: (error.rule, error.lasting) == (rule, lasting)  # noqa: E731
-    return pytest.raises(FileRefusedError, match=match, check=check)
+    return pytest.raises(
+        FileRefusedError, match=match, check=lambda error: (error.rule, error.lasting) == (rule, lasting)
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path, is_replace
     path, other = tmp_path / "x.json", tmp_path / "y.json"
     path.write_text("old")
 
-    def change(piece: int):
+    def change(piece):
         if piece == 1:
             (other if is_replaced else path).write_text("newer")
             if is_replaced:

@@ -9,7 +9,6 @@ from pathlib import Path
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.events import Event, Gone, Seen
-from agentwatch.delegation.tree import Tree
 from agentwatch.history.store import History
 
 META = "specs/7_api/.return-meta.json"
@@ -56,28 +55,10 @@ def meta(status: str, session: str = "sess_1", summary: str = "the work", agent:
 
 def packet(task_id: str, objective: str = "build it", attempt: int | None = None) -> str:
     """A handoff."""
-    fields: dict[str, object] = {
-        "handoff_schema": "composability.handoff_packet.v1",
-        "task_id": task_id,
-        "objective": objective,
-        "evidence": [],
-        "success_criteria": [],
-        "risks": [],
-        "constraints": [],
-        "deliverables": [],
-        "dependencies": [],
-        "notes": [],
-    }
-    if attempt is not None:
-        fields["attempt"] = attempt
-    return json.dumps(fields)
-
-
-def tree_of(events: list[Event]) -> Tree:
-    tree = Tree()
-    for event in events:
-        tree.apply(event)
-    return tree
+    lists = ("evidence", "success_criteria", "risks", "constraints", "deliverables", "dependencies", "notes")
+    fields = {"handoff_schema": "composability.handoff_packet.v1", "task_id": task_id, "objective": objective}
+    numbered = {} if attempt is None else {"attempt": attempt}
+    return json.dumps({**fields, **dict.fromkeys(lists, ()), **numbered})
 
 
 def opened(state: Path, **more: int) -> History:
@@ -93,7 +74,7 @@ def seen_in(history: History) -> list[Seen]:
 
 
 def facts(versions: list[Seen]) -> list[tuple[str, str]]:
-    """What was recorded, without times."""
+    """All that was recorded, without times."""
     return [(version.path, version.digest) for version in versions]
 
 

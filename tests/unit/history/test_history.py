@@ -1,4 +1,4 @@
-"""What is recorded comes back, in order, whatever happens to the files of the workspace and to the history itself."""
+"""All that is recorded comes back in order, whatever happens to the files of the workspace and to the history."""
 
 import os
 import shutil
@@ -14,13 +14,12 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Checked, Claim, Event, Tick, Unreadable, Verdict
 from agentwatch.delegation.links import MAX_VERSIONS
-from agentwatch.delegation.tree import Tree
-from agentwatch.history import store as database
 from agentwatch.history.recording import pack
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
 from agentwatch.sources.files.source import Recalled
 from agentwatch.state import HISTORY
-from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
+from tests.unit.delegation.events import tree_of
+from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in
 
 
 @pytest.fixture
@@ -70,29 +69,26 @@ def test_versions_come_back_in_order_with_their_texts(state):
     assert (history.text(seen[2].digest), history.text("0" * 64)) == (text, None)
 
 
-@pytest.mark.parametrize("has_texts", [True, False])
-def test_attempts_survive_a_restart_also_without_texts(state, *, has_texts):
+def test_attempts_survive_a_restart_without_texts(state):
     workspace = Workspace()
-    events = [
-        workspace.seen(META, meta(status, session))
-        for session in ("sess_1", "sess_2", "sess_3")
-        for status in ("in_progress", "made_up_word")
-    ]
+    words = [(word, session) for session in ("sess_1", "sess_2", "sess_3") for word in ("in_progress", "made_up_word")]
+    events = [workspace.seen(META, meta(*each)) for each in words]
     events.append(workspace.seen("a.handoff.json", packet("a", attempt=2)))
-    history = opened(state)
-    assert history.record([*events, workspace.gone(META)], workspace.text_of if has_texts else lambda _: None)
-
-    def attempts(tree: Tree) -> list[tuple[object, ...]]:
-        all_ = [one for task in tree.tasks.values() for one in task.attempts]
-        return [(one.number, one.state, one.session_id, one.started_at) for one in all_]
-
-    assert attempts(tree_of([*seen_in(history)])) == attempts(tree_of([*events]))
+    assert opened(state).record([*events, workspace.gone(META)], lambda _: None)
+    stored, lived = (
+        [
+            (one.number, one.state, one.session_id, one.started_at)
+            for task in tree_of([*some]).tasks.values()
+            for one in task.attempts
+        ]
+        for some in (seen_in(opened(state)), events)
+    )
+    assert stored == lived
 
 
 def test_what_comes_back_is_a_version_and_seen_again_is_none(state):
     workspace = Workspace()
-    texts = meta("partial"), meta("blocked"), meta("partial")
-    seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 3.0), strict=True)]
+    seen = [workspace.seen(META, meta(status)) for status in ("partial", "blocked", "partial")]
     again = [workspace.gone("never.json"), *seen, workspace.gone(META), workspace.seen(META, meta("partial"))]
     kinds = ["Seen", "Seen", "Seen", "Gone", "Seen"]
     for one in [*again, again[-1]]:
@@ -151,24 +147,9 @@ def test_a_verdict_comes_back_with_the_times_at_which_it_turned(state):
 
 def test_only_the_user_may_read_what_is_kept(state):
     before = os.umask(0)
-    try:
-        written(state)
-        assert stat.S_IMODE(state.stat().st_mode) == 0o700
-        assert {stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()} == {0o600}
-    finally:
-        os.umask(before)
-
-
-def test_all_is_written_once_the_disk_takes_it(state, monkeypatch):
-    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
-    workspace = Workspace()
-    history = opened(state)
-    with closing(sqlite3.connect(state / HISTORY, isolation_level=None)) as blocker:
-        blocker.execute("BEGIN IMMEDIATE")
-        assert not history.record([workspace.seen(META, meta("in_progress"))], workspace.text_of)
-    assert "not saved" in (history.notice or "")
-    assert history.record([workspace.seen(META, meta("partial"))], lambda _: None)
-    assert (history.notice, len(seen_in(history))) == (None, 2)
+    written(state)
+    os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (state, *state.iterdir())] == [0o700, 0o600, 0o600]
 
 
 def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
@@ -249,24 +230,23 @@ def test_damage_that_shows_while_it_runs_is_set_aside(state):
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE texts SET packed = x'00'",
-        "UPDATE observations SET outline = x'ff', digest = x'00'",
-        "UPDATE observations SET at = 'never', outline = '[1'",
-        "UPDATE observations SET path = x'ff'",
+        "texts SET packed = x'00'",
+        "observations SET outline = x'ff', digest = x'00'",
+        "observations SET at = 'never', outline = '[1'",
+        "observations SET path = x'ff'",
     ],
 )
 def test_a_damaged_value_costs_no_more_than_its_version(state, damage):
     written(state)
-    run_sql(state, damage)
+    run_sql(state, f"UPDATE {damage}")
     history = opened(state)
-    assert isinstance(seen_in(history), list)
     assert isinstance(history.recall().files, dict)
     assert is_usable(history)
 
 
 # Reading writes nothing
 
-_READER = """
+READER = """
 import sys
 from pathlib import Path
 from agentwatch.history.store import History
@@ -276,17 +256,15 @@ print(*[one.digest for one in history.recall().events])
 """
 
 
-def listing(state: Path) -> dict[str, tuple[bytes, int]]:
-    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}
-
-
 def test_a_reader_leaves_nothing_while_it_is_recorded(state):
+    def listing():
+        return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}
+
     history, workspace = opened(state), Workspace()
-    seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(30)]
-    for number in (10, 20):
-        assert history.record(seen[number - 10 : number], workspace.text_of)
-        before = listing(state)
-        # In one process SQLite would share what it knows of the file.
-        reader = subprocess.run([sys.executable, "-c", _READER, str(state)], stdout=subprocess.PIPE, check=True)
-        assert reader.stdout.decode().split() == [one.digest for one in seen[:number]]
-        assert listing(state) == before
+    seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(10)]
+    assert history.record(seen, workspace.text_of)
+    before = listing()
+    # In one process SQLite would share what it knows of the file.
+    printed = subprocess.check_output([sys.executable, "-c", READER, str(state)], text=True)
+    assert printed.split() == [one.digest for one in seen]
+    assert listing() == before

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,6 @@ from agentwatch.delegation.events import (
     Run,
     RunState,
     StartedBy,
-    Tick,
     Turn,
 )
 from agentwatch.delegation.task import State
@@ -34,7 +32,6 @@ from tests.unit.delegation.events import ROOT as SESSION
 from tests.unit.delegation.events import handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
-from tests.unit.sessions.store import NOW, STORY, Store
 
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
@@ -50,10 +47,7 @@ def told(events: Iterable[Event], now: float = 1_000.0) -> list[str]:
 @pytest.mark.parametrize("order", [("handoff.json", "return.md"), ("return.md", "handoff.json")])
 def test_files_that_are_deleted_or_renamed_make_no_other_task(order):
     workspace = Workspace()
-    events: list[Event] = [
-        workspace.seen("one/a.handoff.json", packet("x")),
-        written := workspace.seen("one/a.return.md", ERROR),
-    ]
+    events = [workspace.seen("one/a.handoff.json", packet("x")), written := workspace.seen("one/a.return.md", ERROR)]
     before = told(events)
     assert before == ["1001 x: None → submitted 1", "1002 x: submitted → invalid 1"]
     assert told([*events, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
@@ -63,7 +57,7 @@ def test_files_that_are_deleted_or_renamed_make_no_other_task(order):
 
 def test_what_was_gone_at_a_start_delays_nothing():
     workspace = Workspace()
-    events: list[Event] = [
+    events = [
         workspace.seen("a.handoff.json", packet("a")),
         workspace.gone("a.handoff.json")._replace(at=9_000.0),
         workspace.seen("b.handoff.json", packet("b"), at=1_500.0),
@@ -75,13 +69,13 @@ def test_what_was_gone_at_a_start_delays_nothing():
 # Lines
 
 
-def test_what_a_task_does_is_told_once_where_it_is_asked_for():
+def test_the_doings_of_a_task_are_told_once_where_asked_for():
     make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
     todo = Activity(30.0, ActivityKind.TODO, about="Test")
     again = make._replace(at=20.0, repeats=2)
     steps = [None, make, make._replace(over=True), again, None, todo, todo._replace(over=True)]
     run = replace(ROOT, session_id="s", process_gone=False)
-    events: list[Event] = [
+    events = [
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
@@ -122,7 +116,7 @@ def message(document: Fields | None, at: float) -> Message:
 
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
     """A run that was handed a packet, and returned at `ended`."""
-    over: dict[str, object] = {"updated_at": 290.0}
+    over = {"updated_at": 290.0}
     if ended is not None:
         said = message(returned("completed"), ended)
         over = {"updated_at": ended, "state": RunState.ENDED, "ended_at": ended, "said": said}
@@ -267,26 +261,3 @@ def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps):
     events = record(steps)
     of_the_story, of_the_source = tree_of(story(events, 0.0)), tree_of(events)
     assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
-
-
-@pytest.mark.parametrize("program", ["claude-code", "codex", "opencode", "roo"])
-def test_every_store_tells_each_attempt_in_order(program, tmp_path):
-    store = Store(program, tmp_path)
-    try:
-        store.finish()
-        watch = store.watch()
-        watch.look()
-        runs = list(watch.runs.values())
-        Random(1).shuffle(runs)
-        events = story(runs, NOW)
-        both = [tree_of([*some, Tick(0, NOW)]) for some in (events, watch.runs.values())]
-        of_the_story, of_the_source = (tree_document(tree, "workspace")["tasks"] for tree in both)
-        assert of_the_story == of_the_source
-        lines = list(state_changes(events, Tree()))
-        assert [one.at for one in lines] == sorted(one.at for one in lines)
-        for task_id, states in STORY.items():
-            if task_id in watch.tasks:
-                last = {one.attempt: one.after for one in lines if one.task_id == task_id}
-                assert (list(last), last[len(states)]) == (list(range(1, len(states) + 1)), states[-1])
-    finally:
-        store.close()

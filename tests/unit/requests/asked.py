@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action, Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, workspace_id
-from tests.unit.decisions.made import QUICK
+from tests.unit.decisions.made import QUICK, Operator
+from tests.unit.delegation import asking
 
 AT = 1_893_499_200.0
 """2030-01-01 12:00 UTC."""
@@ -27,23 +30,12 @@ def request(workspace: Path, command: str = "touch x", **changes: Any) -> Reques
     """A permission that can be allowed, and denied with words, with some fields changed. Each has a nonce of its own,
     and the id that follows from its parts unless one is given."""
     text, digest = input_text(changes.pop("given", {"command": command}))
-    values: dict[str, Any] = {
-        "source": "claude",
-        "session_id": "5f0c",
-        "nonce": f"nonce-{next(_COUNT)}",
-        "kind": RequestKind.PERMISSION,
-        "tool": "Bash",
-        "input": text,
-        "input_sha256": digest,
-        "shown": command,
-        "asked_at": 0.0,
-        "actions": (Action.ALLOW, Action.DENY),
-        "words": True,
-    } | changes
-    if "request_id" not in values:
-        identity = (values[name] for name in ("source", "session_id", "nonce", "input_sha256"))
-        values["request_id"] = request_id_of(workspace_id(workspace), *identity)
-    return Request(**values)
+    values = {"source": "claude", "session_id": "5f0c", "input": text, "input_sha256": digest, "words": True}
+    made = asking.request(next(_COUNT), command, **(values | {"asked_at": 0.0} | changes))
+    if "request_id" in changes:
+        return made
+    identity = made.source, made.session_id, made.nonce, made.input_sha256
+    return replace(made, request_id=request_id_of(workspace_id(workspace), *identity))
 
 
 def question(workspace: Path, **changes: Any) -> Request:
@@ -67,23 +59,19 @@ ANSWERED = Params(
 )
 
 
-class Place:
-    """A workspace with the directories of an operator beside it."""
+class Place(Operator):
+    """A workspace with the directories of an operator beside it, and the requests in it."""
 
-    def __init__(self, root: Path):
-        self.root = root
-        self.workspace = root / "workspace"
-        self.workspace.mkdir(parents=True, exist_ok=True)
-        self.state, self.configuration = root / "state" / workspace_id(self.workspace), root / "configuration"
+    def __post_init__(self):
+        super().__post_init__()
         self.store = RequestStore(self.workspace, state=self.state, disk=QUICK)
         self._desk = self.desk()
 
     def desk(self) -> DecisionService:
         return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
 
-    def holder(self, name: str = "test") -> Holder:
-        given = {"state": self.state, "configuration": self.configuration, "disk": QUICK}
-        return Holder(self.workspace, name=name, **given)  # type: ignore[arg-type]
+    def holder(self, name: str = "test", disk: Disk = QUICK, kind: type[Holder] = Holder) -> Holder:
+        return kind(self.workspace, name=name, state=self.state, configuration=self.configuration, disk=disk)
 
     def answer(
         self,

@@ -1,8 +1,13 @@
-"""What is offered is seen as it was offered for as long as somebody holds it; nothing else in the box is believed."""
+"""Requests are seen as they are offered while somebody holds them, who gets the operator's answer once."""
 
 import json
 import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.decision import Given, Option, Query, RequestStage
-from agentwatch.requests import store as store_module
-from agentwatch.requests.store import RequestError, RequestStore, parse, to_bytes
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.decision import Action, Given, Option, Query, Request, RequestStage, Stage
+from agentwatch.delegation.events import Event, Requested
+from agentwatch.requests.inbox import Inbox
+from agentwatch.requests.store import MOST_ENDED, RequestError, RequestStore, parse, to_bytes
 from agentwatch.state import workspace_id
-from tests.unit.decisions.made import QUICK
+from tests.unit.decisions.made import NOON, QUICK, at
 from tests.unit.requests.asked import Place, question, request
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -40,33 +47,16 @@ def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place):
     assert place.store.problems == []
 
 
-def test_a_file_that_shows_another_input_than_its_digest_is_no_request(place):
-    with place.store.offer(request(place.workspace)):
-        document = json.loads(file_of(place).read_bytes())
-        document["input"] = json.dumps(json.loads(document["input"]) | {"command": "rm -rf ."}, separators=(",", ":"))
-        spelled = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        file_of(place).write_text(f"{spelled}\n", "utf-8")
-        assert place.store.read() == []
-        assert "is no request" in place.store.problems[0]
-
-
-def test_the_first_end_holds(place):
-    asked = request(place.workspace)
-    with place.store.offer(asked) as one, place.store.offer(asked) as other:
-        one.end(RequestStage.DELIVERED, by="ada")
-        other.end(RequestStage.ELSEWHERE)
-    assert [read.stage for read in place.store.read()] == [RequestStage.DELIVERED]
-
-
-def test_what_two_hold_is_open_until_both_have_let_go(place):
+def test_of_two_that_hold_the_first_end_holds(place):
     asked = request(place.workspace)
     with place.store.offer(asked) as one:
         with place.store.offer(asked) as other:
-            assert one.is_whole()
-            assert other.is_whole()
-        assert place.store.read() == [asked]
-        assert one.is_whole()
-    assert [read.stage for read in place.store.read()] == [RequestStage.GONE]
+            assert (one.is_whole(), other.is_whole()) == (True, True)
+        assert place.store.read() == [asked], "open until both have let go"
+        with place.store.offer(asked) as other:
+            one.end(RequestStage.DELIVERED, by="ada")
+            other.end(RequestStage.ELSEWHERE)
+    assert [read.stage for read in place.store.read()] == [RequestStage.DELIVERED]
 
 
 @given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
@@ -78,59 +68,52 @@ def test_any_text_is_written_and_read_again(command, said, nonce, asked, until):
     assert parse(to_bytes(made, workspace_id(workspace)), workspace_id(workspace)) == made
 
 
-WRONG: dict[str, dict[str, Any]] = {
-    "another id": {"request_id": "0" * 32},
-    "another input": {"input": '{"command":"rm -rf /"}'},
-    "input in another spelling": {"input": '{"command": "touch x"}'},
-    "nested input": {"input": "[" * 100_000},
-    "a later version": {"version": 2},
-    "time true": {"asked_at": True},
-    "until for ever": {"until": 1e300},
-    "options that are none": {
-        "queries": [{"question": "q", "header": "", "options": [1], "several": False, "key": ""}]
-    },
-    "more": {"more": 1},
+def rewritten(**changes: Any) -> Callable[[Path], object]:
+    """The file as it would be spelled with other values."""
+
+    def write(file: Path):
+        document = json.loads(file.read_bytes()) | changes
+        file.write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+
+    return write
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "another id": rewritten(request_id="0" * 32),
+    "another input": rewritten(input='{"command":"rm -rf ."}'),
+    "input in another spelling": rewritten(input='{"command": "touch x"}'),
+    "nested input": rewritten(input="[" * 100_000),
+    "a later version": rewritten(version=2),
+    "time true": rewritten(asked_at=True),
+    "until for ever": rewritten(until=1e300),
+    "a query that is none": rewritten(queries=[{"question": "q", "header": "", "options": [1]}]),
+    "more": rewritten(more=1),
+    "cut off": lambda file: os.truncate(file, 20),
+    "empty": lambda file: os.truncate(file, 0),
+    "huge": lambda file: os.truncate(file, 10**10),
+    "a copy": lambda file: file.rename(file.with_name("0" * 32 + ".json")),
+    "a stray": lambda file: file.rename(file.with_name("notes.txt")),
+    "a link": lambda file: file.symlink_to(file.rename(file.parent.parent / "x")),
+    "a pipe": lambda file: file.unlink() or os.mkfifo(file),
+    "a directory": lambda file: file.unlink() or file.mkdir(),
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place, name):
-    with place.store.offer(request(place.workspace, until=5.0)):
-        file = file_of(place)
-        file.write_text(json.dumps(json.loads(file.read_text()) | WRONG[name]))
+@pytest.mark.parametrize("name", SPOILED)
+def test_whatever_lies_there_is_told_and_not_believed(place, name):
+    with place.store.offer(request(place.workspace)) as offer:
+        SPOILED[name](file_of(place))
         assert place.store.read() == []
         (problem,) = place.store.problems
-        assert file.name in problem
         assert "remove it" in problem
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("cut off", lambda file: os.truncate(file, 20)),
-        ("empty", lambda file: os.truncate(file, 0)),
-        ("huge", lambda file: os.truncate(file, 10**10)),
-        ("a copy", lambda file: file.with_name("0" * 32 + ".json").write_bytes(file.read_bytes()) and file.unlink()),
-        ("a stray", lambda file: file.rename(file.with_name("notes.txt"))),
-        ("a link", lambda file: file.rename(file.parent.parent / "x") and file.symlink_to(file.parent.parent / "x")),
-        ("a pipe", lambda file: file.unlink() or os.mkfifo(file)),
-        ("a directory", lambda file: file.unlink() or file.mkdir()),
-    ],
-)
-def test_whatever_lies_there_is_told_and_not_waited_for(place, name, change):
-    with place.store.offer(request(place.workspace)) as offer:
-        change(file_of(place) if name != "" else Path())
-        assert place.store.read() == []
-        assert len(place.store.problems) == 1
         assert not offer.is_whole()
 
 
-@pytest.mark.parametrize("inside", [".", "deep/below"])
-def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path, inside):
+def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path):
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (tmp_path / "link").symlink_to(workspace)
-    for state in (workspace / inside, tmp_path / "link" / inside):
+    for state in (workspace, workspace / "deep" / "below", tmp_path / "link" / "below"):
         box = RequestStore(workspace, state=state, disk=QUICK)
         with pytest.raises(RequestError, match="lies in the workspace"):
             box.offer(request(workspace))
@@ -157,11 +140,151 @@ def test_what_is_too_large_or_no_text_is_not_offered(place):
         to_bytes(request(place.workspace), "another")
 
 
-def test_so_many_that_ended_are_kept_and_no_more(place, monkeypatch):
-    monkeypatch.setattr(store_module, "MOST_ENDED", 2)
+def test_so_many_that_ended_are_kept_and_no_more(place):
     with place.store.offer(asked := request(place.workspace)):
-        for number in range(9):
+        for number in range(2 * MOST_ENDED):
             with place.store.offer(request(place.workspace, asked_at=1.0 + number)):
-                assert len(list(place.store.directory.glob("*.json"))) <= 5
-        assert [one.asked_at for one in place.store.read()][-2:] == [8.0, 9.0]
-        assert asked in place.store.read()
+                pass
+        ended = [one.asked_at for one in place.store.read() if one.stage is RequestStage.GONE]
+        assert MOST_ENDED <= len(ended) < 2 * MOST_ENDED
+        assert (ended[-1], asked in place.store.read()) == (2 * MOST_ENDED, True)
+
+
+def after(action: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(0.1, action)
+    timer.start()
+    return timer
+
+
+def test_the_answer_comes_to_who_holds_the_request(place):
+    holder = place.holder()
+    asked = request(place.workspace, until=time.time() + 10)
+    with place.watched(), holder.store.offer(asked) as offer:
+        timer = after(lambda: place.answer(asked, Action.DENY, note="Use build/."))
+        record = holder.hold(offer, lambda: True)
+        timer.join()
+        assert record is not None
+        assert (record.action, record.note, record.decision_id) == (Action.DENY, "Use build/.", asked.request_id)
+        holder.delivered(record)
+        stages = [one.stage for one in place.desk().receipts([record])[record.decision_id]]
+        assert stages == [Stage.RECORDED, Stage.DELIVERED]
+        assert holder.trouble == ""
+    assert list(place.workspace.iterdir()) == []
+
+
+def test_holding_ends_where_nobody_can_answer_in_time(place):
+    holder = place.holder()
+    with (
+        holder.store.offer(request(place.workspace)) as offer,
+        holder.store.offer(request(place.workspace, until=time.time() + 0.1)) as short,
+        ExitStack() as watched,
+    ):
+        assert holder.hold(offer, lambda: True) is None, "nobody watches"
+        watched.enter_context(place.watched())
+        assert holder.hold(offer, lambda: False) is None, "it goes on without"
+        assert holder.hold(short, lambda: True) is None, "its time is over"
+        timer = after(watched.close)
+        assert holder.hold(offer, lambda: True) is None, "nobody watches any more"
+        timer.join()
+
+
+def equal(place: Place, asked: Request, **changes: object) -> Request:
+    values = {"nonce": asked.nonce, "session_id": asked.session_id} | changes
+    return request(place.workspace, **values)  # type: ignore[arg-type]
+
+
+def test_an_answer_from_before_is_none_where_an_id_comes_again(place):
+    asked, holder = request(place.workspace, asked_at=NOON.timestamp()), place.holder()
+    with at(NOON):
+        place.answer(asked)
+    again = equal(place, asked, asked_at=NOON.timestamp() + 2)
+    assert again.request_id == asked.request_id
+    with at(NOON + timedelta(seconds=2)), holder.store.offer(again) as offer:
+        assert holder.look(offer) is None
+
+
+def test_an_answer_after_the_time_of_the_request_is_none(place):
+    asked, holder = request(place.workspace, until=NOON.timestamp() + 1), place.holder()
+    with holder.store.offer(asked) as offer:
+        with at(NOON):
+            place.answer(asked)
+        with at(NOON + timedelta(seconds=2)):
+            assert holder.look(offer) is None
+
+
+def test_keys_in_the_workspace_sign_no_answer(place):
+    place.configuration = place.workspace / "config"
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.store.offer(asked) as offer:
+        place.answer(asked)
+        assert holder.look(offer) is None
+        assert "lies in the workspace" in holder.trouble
+
+
+def test_what_the_request_does_not_offer_is_none_though_signed(place):
+    holder = place.holder()
+    generous = request(place.workspace, rules=("Bash(*)",))
+    for asked, params in (
+        (equal(place, generous), Params(rule="Bash(*)")),
+        (equal(place, generous, actions=(Action.DENY,), command="ls"), None),
+    ):
+        with holder.store.offer(asked) as offer:
+            place.answer(replace(asked, rules=generous.rules, actions=generous.actions), Action.ALLOW, params)
+            assert holder.look(offer) is None
+
+
+def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
+    return [(one.path, one.request and one.request.stage) for one in events if isinstance(one, Requested)]
+
+
+def test_each_change_is_told_once(place):
+    inbox, asked = Inbox(place.store), request(place.workspace)
+    assert inbox.look() == []
+    with place.store.offer(asked) as offer:
+        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
+        assert inbox.look() == []
+        offer.end(RequestStage.DELIVERED)
+    assert told(inbox.look()) == [(asked.request_id, RequestStage.DELIVERED)]
+    assert inbox.look() == []
+    (place.store.directory / f"{asked.request_id}.json").unlink()
+    assert inbox.look() == []
+
+
+def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place):
+    inbox, asked = Inbox(place.store), request(place.workspace)
+    with closing(inbox):
+        assert inbox.poll() == []
+        assert inbox.waiter is not None
+        with place.store.offer(asked):
+            assert inbox.waiter.wait(60).paths == {f"{asked.request_id}.json"}
+            assert told(inbox.poll()) == [(asked.request_id, RequestStage.OFFERED)]
+            assert not inbox.waiter.wait(0.2).paths, "to look at it is no news"
+
+
+def test_what_nobody_holds_any_more_ended_when_that_was_seen(place):
+    now = [100.0]
+    inbox, asked = Inbox(place.store, clock=lambda: now[0]), request(place.workspace)
+    offer = place.store.offer(asked)
+    inbox.look()
+    # As if it was killed, it can write no end.
+    place.store.directory.chmod(0o755)
+    offer.end(RequestStage.GONE)
+    place.store.directory.chmod(0o700)
+    now[0] = 200.0
+    (ended,) = inbox.look()
+    assert ended.request == replace(asked, stage=RequestStage.GONE, ended_at=200.0)
+    now[0] = 300.0
+    assert inbox.look() == []
+
+
+def test_it_says_why_a_request_cannot_be_answered_any_more(place):
+    inbox, asked = Inbox(place.store), request(place.workspace)
+    assert "nobody waits" in (inbox.gone(asked) or "")
+    with place.store.offer(asked):
+        assert inbox.gone(asked) is None
+        assert inbox.gone(replace(asked, stage=RequestStage.DECIDED, by="ada", allowed=True)) is None
+        assert "look at it again" in (inbox.gone(replace(asked, shown="ls")) or "")
+    assert "nobody waits" in (inbox.gone(asked) or "")
+    with place.store.offer(asked) as offer:
+        offer.end(RequestStage.ELSEWHERE)
+    assert "answered elsewhere" in (inbox.gone(asked) or "")

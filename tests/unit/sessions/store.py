@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -27,7 +29,6 @@ from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.sessions.store import slug
 from agentwatch.view.document import tree_document
-from tests.unit.opencode.program import open_database
 
 NOW = 2_000_000_000.0
 """Later than everything that happens in a story."""
@@ -46,6 +47,7 @@ STORY: Mapping[str, Sequence[str]] = {
 own and had the words done by another agent, the cart was aborted, the paying is still worked on. Beside them one
 answers in prose."""
 
+SCHEMA = Path(__file__).parents[2] / "goldens/sessions/stores/opencode/schema.sql"
 _NUMBER = "NUMBER"
 PROGRAMS: dict[str, tuple[Callable[[Path, Path], SessionReader], str]] = {
     "claude-code": (ClaudeCodeReader, f"projects/{{slug}}-work/agent-{_NUMBER}.jsonl"),
@@ -59,10 +61,50 @@ PROGRAMS: dict[str, tuple[Callable[[Path, Path], SessionReader], str]] = {
 """By the name of the program: its reader, and where garbage may lie in its store."""
 
 
+def open_database(path: Path, journal: str = "wal") -> sqlite3.Connection:
+    """A database with the tables of OpenCode."""
+    is_new = not path.exists()
+    connection = sqlite3.connect(path, isolation_level=None)
+    # The power never goes here: nothing need wait for the disk.
+    connection.executescript(f"PRAGMA journal_mode = {journal}; PRAGMA synchronous = off")
+    if is_new:
+        connection.executescript(SCHEMA.read_text("utf-8"))
+    return connection
+
+
+def begin_session(database: sqlite3.Connection, name: str, workspace: Path, at: float):
+    row = (name, str(workspace), at * 1000, at * 1000)
+    database.execute("INSERT INTO session VALUES (?, 'project', NULL, ?, 'A session', '1.18.33', 'build', ?, ?)", row)
+
+
+def change(database: sqlite3.Connection, session: str, statements: str):
+    """Change a session as OpenCode does."""
+    count = f"UPDATE event_sequence SET seq = seq + 1 WHERE aggregate_id = '{session}'"
+    database.executescript(f"BEGIN IMMEDIATE; {statements}; {count}; COMMIT")
+
+
+def write_without_end(root: Path, seconds: float):
+    """Be an OpenCode that is read beside, and killed. Prints in the end how often it found the database busy."""
+    store = Store("opencode", root)
+    store.finish()
+    # The patience that OpenCode has.
+    store.database.execute("PRAGMA busy_timeout = 5000")
+    part, session = store.database.execute("SELECT id, session_id FROM part ORDER BY id DESC").fetchone()
+    print("ready", flush=True)
+    busy, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            more = f"UPDATE part SET data = json_set(data, '$.more', hex(randomblob(900))) WHERE id = '{part}'"
+            change(store.database, session, more)
+            store.database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.OperationalError:
+            busy += 1
+    print(busy, flush=True)
+    sys.stdin.read()
+
+
 class Store:
     """The store of a program in an empty directory. `story` writes it, one write each step."""
-
-    tasks = STORY
 
     def __init__(self, program: str, root: Path):
         self.workspace, self.place = root / "work", root / "store"
@@ -75,7 +117,7 @@ class Store:
         story, _, self._forgetting = text.partition("+++\n")
         self._garbage = self.place / garbage.replace("{slug}", slug(str(root)))
         # Open as long as the program runs.
-        self._database = open_database(self._garbage) if program == "opencode" else None
+        self.database = open_database(self._garbage) if program == "opencode" else None
         self.story = self._written(story)
 
     def finish(self):
@@ -101,8 +143,8 @@ class Store:
 
     def end(self):
         """The program ends."""
-        if self._database is not None:
-            self._database.close()
+        if self.database is not None:
+            self.database.close()
 
     def close(self):
         """The program ends, and all go home. Not before: a program and its readers in one process share its locks."""
@@ -112,8 +154,8 @@ class Store:
 
     def spoil(self, random: Random):
         """Add something that is no use, where a program could have left it. What is half written is let be."""
-        if self._database is not None:
-            _spoil_rows(self._database, random)
+        if self.database is not None:
+            _spoil_rows(self.database, random)
             return
         whole = [path for path in sorted(self._garbage.parent.rglob("*.jsonl")) if _ends_a_line(path)]
         if whole and random.random() < 0.6:
@@ -141,8 +183,8 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             if how == "delete":
                 path.unlink()
-            elif how == "sql" and self._database is not None:
-                self._database.executescript(body)
+            elif how == "sql" and self.database is not None:
+                self.database.executescript(body)
                 yield
             elif how == "write":
                 new = path.with_suffix(".new")
@@ -210,24 +252,6 @@ class Watch:
         return {one.digest for one in told if one is not None} | returned
 
 
-def packet(task_id: str) -> str:
-    """A prompt that hands a packet over."""
-    handed = {"handoff_schema": "composability.handoff_packet.v1", "task_id": task_id, "objective": f"Do {task_id}."}
-    return f"```json\n{json.dumps(handed)}\n```\n\nAnswer in the agreed format.\n"
-
-
-def report(state: str = "SUCCESS", summary: str = "Done.") -> str:
-    """A return."""
-    retry = "retry_recommended: no\n" if state == "ERROR" else ""
-    attested = (
-        "runtime_model_reported: x\nruntime_mode_reported: code\nfiles_created:\n- (none)\nfiles_modified:\n- (none)"
-    )
-    return (
-        f"## Status\nstate: {state}\nsummary: {summary}\n{retry}\n## Deliverables\n- (none)\n\n"
-        f"## Evidence\n- README.md\n\n## Runtime Attestation\n{attested}\n"
-    )
-
-
 GARBAGE = (
     b"{",
     b"null",
@@ -244,3 +268,6 @@ GARBAGE = (
 """Lines that no program wrote on purpose."""
 VALUES = ("", "{", "[]", 7, -1, 2**62, 1.5, b"\xff\x00", '{"role": [], "type": {}, "time": 5}', "[" * 3_000)
 """Values of columns that no program wrote on purpose."""
+
+if __name__ == "__main__":
+    write_without_end(Path(sys.argv[1]), float(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""What agents did by their tools, as the records of each program tell it: commands, how they ended, files written."""
+"""Acts of agents, as the records of each program tell them: commands, how they ended, files written."""
 
 import json
 from pathlib import Path
@@ -18,10 +18,13 @@ from agentwatch.sources.sessions.entries import Act, ActKind, EntriesIn, Entry, 
 MOVED = (
     "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
 )
+DECLINED = 'Qwen Code requires permission to use "run_shell_command", but that permission was declined'
+CANCELLED = "[Operation Cancelled]"
 AT = "2026-03-01T12:00:00.000Z"
-PLACE = "/build/shop"
-Result = tuple[int | None, str, bool]
-"""Exit code, output, and whether it was cut."""
+ABOVE = "/build/shop"
+PLACE = f"{ABOVE}/web"
+Told = tuple[EntriesIn, list[dict[str, object]]]
+"""How records are read, and records."""
 
 
 def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
@@ -31,36 +34,13 @@ def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
         return list(acts_in(LinesTranscript(Path(file.name), lambda: entries_in).records()))
 
 
-def ended(act: Act) -> Result | None:
-    return None if act.ended is None else (act.ended.exit_code, act.ended.output, act.ended.is_cut)
-
-
-def _claude(kind: str, block: dict[str, object], **keys: object) -> dict[str, object]:
-    return {"type": kind, "timestamp": AT, "cwd": PLACE, "message": {"content": [block]}, **keys}
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "shown", "result"),
-    [
-        ("3 passed", False, {"stdout": "3 passed", "stderr": "warned"}, (0, "3 passed\nwarned", False)),
-        ("Exit code 2\n1 failed", True, None, (2, "1 failed", False)),
-        ("Exit code 1", True, None, (1, "", False)),
-        ("Command running in background with ID: b1", False, {"stdout": ""}, (None, "", False)),
-        (MOVED, False, None, (None, MOVED, False)),
-        (f"1 passed\n{MOVED}", False, {"stdout": "1 passed"}, (None, "1 passed", False)),
-        ("", False, {"stdout": "", "backgroundTaskId": "b1"}, (None, "", False)),
-        ("", False, {"stdout": "", "returnCodeInterpretation": "No matches found"}, (None, "", False)),
-        ("<persisted-output>", False, {"stdout": "begin", "persistedOutputPath": "/tmp/x"}, (0, "begin", True)),
-    ],
-)
-def test_claude_code(words, error, shown, result):
-    call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
-    block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": error}
-    answer = _claude("user", block, **({"toolUseResult": shown} if shown is not None else {}))
-    (act,) = acts_of(claude_code, call, answer)
-    assert (act.kind, act.what, act.cwd) == (ActKind.COMMAND, "make test", PLACE)
-    assert ended(act) == result
-    assert not act.refused
+def of_claude(words: str, shown: object = None, *, error: bool = False) -> Told:
+    common = {"timestamp": AT, "cwd": PLACE}
+    use = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}}
+    block = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": error}
+    answer = {"toolUseResult": shown} if shown is not None else {}
+    used = {"type": "assistant", "message": {"content": [use]}, **common}
+    return claude_code, [used, {"type": "user", "message": {"content": [block]}, **common, **answer}]
 
 
 def _codex(payload: dict[str, object], kind: str = "response_item") -> dict[str, object]:
@@ -72,22 +52,107 @@ def _exec(**arguments: object) -> dict[str, object]:
     return _codex({"type": "function_call", "name": "exec_command", "call_id": "a", "arguments": written})
 
 
+def of_codex(output: str) -> Told:
+    answer = _codex({"type": "function_call_output", "call_id": "a", "output": output})
+    return codex, [_exec(cmd="make test", workdir=PLACE), answer]
+
+
+def of_opencode(status: str, **state: object) -> Told:
+    given = {"input": {"command": "make test", "workdir": PLACE}, "time": {"start": 1_000, "end": 3_000}}
+    return opencode, [{"type": "tool", "tool": "bash", "callID": "a", "state": {"status": status, **state, **given}}]
+
+
+def of_qwen(status: str, **response: str) -> Told:
+    args = {"command": "make test", "directory": "web"}
+    call = {"functionCall": {"id": "a", "name": "run_shell_command", "args": args}}
+    answer = {"functionResponse": {"id": "a", "name": "run_shell_command", "response": response}}
+    common = {"timestamp": AT, "cwd": ABOVE}
+    return qwen, [
+        {**common, "type": "assistant", "message": {"parts": [call]}},
+        {**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}},
+    ]
+
+
+def said_by_qwen(output: str, code: object) -> str:
+    return f"Command: make test\nDirectory: (root)\nOutput: {output}\nError: (none)\nExit Code: {code}\nSignal: (none)"
+
+
+def of_copilot(content: str, **shell: int) -> Told:
+    told: dict[str, dict[str, object]] = {
+        "session.start": {"context": {"cwd": PLACE}},
+        "tool.execution_start": {"toolName": "bash", "arguments": {"command": "make test"}},
+        "tool.execution_complete": {"success": True, "result": {"content": content}, "shellExecution": shell or None},
+    }
+    common = {"toolCallId": "a", "model": "small"}
+    return copilot, [{"type": kind, "timestamp": AT, "id": kind, "data": common | data} for kind, data in told.items()]
+
+
+def of_gemini(output: str, ended: str = "") -> Told:
+    told = f"<untrusted_context>\nOutput: {output}\n{ended}Process Group PGID: 31074\n</untrusted_context>"
+    return moved_by_gemini(told)
+
+
+def moved_by_gemini(told: str) -> Told:
+    response = {"functionResponse": {"id": "a", "response": {"output": told}}}
+    given = {"command": "make test", "dir_path": "web"}
+    call = {"id": "a", "name": "run_shell_command", "args": given, "status": "success", "result": [response]}
+    return gemini, [{"directories": [ABOVE]}, {"type": "gemini", "timestamp": AT, "toolCalls": [call]}]
+
+
+REFUSED = "refused"
+
+
 @pytest.mark.parametrize(
-    ("output", "result"),
+    ("told", "ended"),
     [
-        ("Wall time: 1 s\nProcess exited with code 0\nOutput:\n3 passed\n", (0, "3 passed\n", False)),
-        ("Wall time: 1 s\nProcess exited with code 1\nOutput:\n1 failed\n", (1, "1 failed\n", False)),
-        ("Wall time: 10 s\nProcess running with session ID 7\nOutput:\n...", (None, "...", False)),
-        ("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb", (0, "a\n…12 tokens truncated…\nb", False)),
+        (of_claude("3 passed", {"stdout": "3 passed", "stderr": "warned"}), (0, "3 passed\nwarned", False)),
+        (of_claude("Exit code 2\n1 failed", error=True), (2, "1 failed", False)),
+        (of_claude("Exit code 1", error=True), (1, "", False)),
+        (of_claude("Command running in background with ID: b1", {"stdout": ""}), (None, "", False)),
+        (of_claude(MOVED), (None, MOVED, False)),
+        (of_claude(f"1 passed\n{MOVED}", {"stdout": "1 passed"}), (None, "1 passed", False)),
+        (of_claude("", {"stdout": "", "backgroundTaskId": "b1"}), (None, "", False)),
+        (of_claude("", {"stdout": "", "returnCodeInterpretation": "No matches found"}), (None, "", False)),
+        (of_claude("<persisted-output>", {"stdout": "begin", "persistedOutputPath": "/tmp/x"}), (0, "begin", True)),
+        (of_codex("Wall time: 1 s\nProcess exited with code 0\nOutput:\n3 passed\n"), (0, "3 passed\n", False)),
+        (of_codex("Wall time: 1 s\nProcess exited with code 1\nOutput:\n1 failed\n"), (1, "1 failed\n", False)),
+        (of_codex("Wall time: 10 s\nProcess running with session ID 7\nOutput:\n..."), (None, "...", False)),
+        (of_codex("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb"), (0, "a\n…12 tokens truncated…\nb", False)),
+        (of_opencode("completed", output="ok", metadata={"output": "ok", "exit": 0}), (0, "ok", False)),
+        (of_opencode("completed", output="no", metadata={"output": "no", "exit": 3}), (3, "no", False)),
+        (of_opencode("completed", output="", metadata={"output": "", "exit": None}), (None, "", False)),
+        (of_opencode("completed", output="a", metadata={"exit": 0, "truncated": True}), (0, "a", True)),
+        (of_opencode("error", error="The user rejected permission"), REFUSED),
+        (of_qwen("success", output=said_by_qwen("3 passed", 0)), (0, "3 passed\n", False)),
+        (of_qwen("error", error=said_by_qwen("1 failed", 1)), (1, "1 failed\n", False)),
+        (of_qwen("success", output=said_by_qwen("(empty)", "(none)")), (None, "(empty)\n", False)),
+        (of_qwen("cancelled", error=f"{CANCELLED} Reason: User did not allow tool call"), REFUSED),
+        (of_qwen("error", error=f"{DECLINED}."), REFUSED),
+        (of_qwen("error", output=f"{DECLINED} (non-interactive mode cannot prompt for confirmation)."), REFUSED),
+        (of_qwen("cancelled", error=f"{CANCELLED} User cancelled tool execution."), None),
+        (of_copilot("3 passed\n<shellId: 0 completed with exit code 0>", exitCode=0), (0, "3 passed", False)),
+        (of_copilot("1 failed\n<shellId: 0 completed with exit code 1>", exitCode=1), (1, "1 failed", False)),
+        (of_copilot("<shellId: 0 is still running>"), (None, "<shellId: 0 is still running>", False)),
+        (of_gemini("3 passed"), (0, "3 passed", False)),
+        (of_gemini("Exit Code: 0\n1 failed", "Exit Code: 1\n"), (1, "Exit Code: 0\n1 failed", False)),
+        (of_gemini("(empty)", "Signal: 9\n"), (None, "(empty)", False)),
+        (moved_by_gemini("Command moved to background (PID: 7)."), None),
     ],
 )
-def test_codex(output, result):
-    answer = _codex({"type": "function_call_output", "call_id": "a", "output": output})
-    (act,) = acts_of(codex, _exec(cmd="make test", workdir="/other"), answer)
-    assert (act.what, act.cwd, ended(act)) == ("make test", "/other", result)
+def test_a_command_ends_as_its_program_tells(told, ended):
+    """With an exit code, an output that may be cut, both, or neither, where it was refused or nothing is known."""
+    entries_in, records = told
+    if entries_in is opencode:
+        (act,) = acts_in([(0, list(opencode(records[0], 1.0)))])
+        assert (act.at, act.ended_at) == (1.0, 3.0)
+    else:
+        (act,) = acts_of(entries_in, *records)
+    assert (act.kind, act.what, act.cwd, act.refused) == (ActKind.COMMAND, "make test", PLACE, ended is REFUSED)
+    found = None if act.ended is None else (act.ended.exit_code, act.ended.output, act.ended.is_cut)
+    assert found == (None if ended is REFUSED else ended)
 
 
-def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its_parent_did():
+def test_codex_works_where_its_turn_does_and_not_for_its_parent():
     thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
     header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
     inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
@@ -106,98 +171,6 @@ def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its
         ("make here", PLACE),
         ("make there", "/turn/below"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("state", "result", "refused"),
-    [
-        ({"status": "completed", "output": "ok", "metadata": {"output": "ok", "exit": 0}}, (0, "ok", False), False),
-        ({"status": "completed", "output": "no", "metadata": {"output": "no", "exit": 3}}, (3, "no", False), False),
-        ({"status": "completed", "output": "", "metadata": {"output": "", "exit": None}}, (None, "", False), False),
-        ({"status": "completed", "output": "a", "metadata": {"exit": 0, "truncated": True}}, (0, "a", True), False),
-        ({"status": "error", "error": "The user rejected permission"}, None, True),
-    ],
-)
-def test_opencode(state, result, refused):
-    given = {"input": {"command": "make test", "workdir": PLACE}, "time": {"start": 1_000, "end": 3_000}}
-    part = {"type": "tool", "tool": "bash", "callID": "a", "state": {**state, **given}}
-    (act,) = acts_in([(0, list(opencode(part, 1.0)))])
-    assert (act.what, act.cwd, act.at, act.ended_at) == ("make test", PLACE, 1.0, 3.0)
-    assert (ended(act), act.refused) == (result, refused)
-
-
-_QWEN = "Command: make test\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: (none)"
-_DECLINED = 'Qwen Code requires permission to use "run_shell_command", but that permission was declined'
-
-
-@pytest.mark.parametrize(
-    ("response", "status", "result", "refused"),
-    [
-        ({"output": _QWEN.format("3 passed", 0)}, "success", (0, "3 passed\n", False), False),
-        ({"error": _QWEN.format("1 failed", 1)}, "error", (1, "1 failed\n", False), False),
-        ({"output": _QWEN.format("(empty)", "(none)")}, "success", (None, "(empty)\n", False), False),
-        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, "cancelled", None, True),
-        ({"error": f"{_DECLINED}."}, "error", None, True),
-        ({"output": f"{_DECLINED} (non-interactive mode cannot prompt for confirmation)."}, "error", None, True),
-        ({"error": "[Operation Cancelled] User cancelled tool execution."}, "cancelled", None, False),
-    ],
-)
-def test_qwen(response, status, result, refused):
-    common = {"timestamp": AT, "cwd": PLACE}
-    call = {
-        "functionCall": {"id": "a", "name": "run_shell_command", "args": {"command": "make test", "directory": "web"}}
-    }
-    answer = {"functionResponse": {"id": "a", "name": "run_shell_command", "response": response}}
-    (act,) = acts_of(
-        qwen,
-        {**common, "type": "assistant", "message": {"parts": [call]}},
-        {**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}},
-    )
-    assert (act.what, act.cwd, act.refused) == ("make test", f"{PLACE}/web", refused)
-    assert ended(act) == result
-
-
-def _copilot(kind: str, **data: object) -> dict[str, object]:
-    return {"type": kind, "timestamp": AT, "id": kind, "data": {"toolCallId": "a", "model": "small", **data}}
-
-
-@pytest.mark.parametrize(
-    ("answer", "result"),
-    [
-        ({"content": "3 passed\n<shellId: 0 completed with exit code 0>", "exitCode": 0}, (0, "3 passed", False)),
-        ({"content": "1 failed\n<shellId: 0 completed with exit code 1>", "exitCode": 1}, (1, "1 failed", False)),
-        ({"content": "<shellId: 0 is still running>"}, (None, "<shellId: 0 is still running>", False)),
-    ],
-)
-def test_copilot(answer, result):
-    shell = {"shellExecution": {"exitCode": answer["exitCode"]}} if "exitCode" in answer else {}
-    (act,) = acts_of(
-        copilot,
-        _copilot("session.start", context={"cwd": PLACE}),
-        _copilot("tool.execution_start", toolName="bash", arguments={"command": "make test"}),
-        _copilot("tool.execution_complete", success=True, result={"content": answer["content"]}, **shell),
-    )
-    assert (act.what, act.cwd, ended(act)) == ("make test", PLACE, result)
-
-
-_GEMINI = "<untrusted_context>\nOutput: {}\n{}Process Group PGID: 31074\n</untrusted_context>"
-
-
-@pytest.mark.parametrize(
-    ("told", "result"),
-    [
-        (_GEMINI.format("3 passed", ""), (0, "3 passed", False)),
-        (_GEMINI.format("Exit Code: 0\n1 failed", "Exit Code: 1\n"), (1, "Exit Code: 0\n1 failed", False)),
-        (_GEMINI.format("(empty)", "Signal: 9\n"), (None, "(empty)", False)),
-        ("Command moved to background (PID: 7).", None),
-    ],
-)
-def test_gemini(told, result):
-    response = {"functionResponse": {"id": "a", "response": {"output": told}}}
-    given = {"command": "make test", "dir_path": "web"}
-    call = {"id": "a", "name": "run_shell_command", "args": given, "status": "success", "result": [response]}
-    (act,) = acts_of(gemini, {"directories": [PLACE]}, {"type": "gemini", "timestamp": AT, "toolCalls": [call]})
-    assert (act.what, act.cwd, ended(act)) == ("make test", f"{PLACE}/web", result)
 
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\n+x\n*** End Patch"

@@ -1,4 +1,4 @@
-"""All readers of session stores keep the promises of a reader, and tell the same story."""
+"""All readers of session stores tell the same story, whatever else lies there, is damaged or cannot be read."""
 
 import json
 import os
@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.sources.sessions.entries import RunTranscript
-from tests.unit.sessions.store import OTHER, PROGRAMS, THOUGHT, Store, Watch
+from tests.closing import closed
+from tests.unit.sessions.store import OTHER, PROGRAMS, STORY, THOUGHT, Store, Watch
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
 ODD = (
@@ -65,20 +66,20 @@ def test_the_story_is_the_tree(program):
         watch = store.watch()
         watch.look()
         tasks, found = watch.tasks, watch.source.found()
-        states = {task: [one["state"] for one in tasks[task]["attempts"]] for task in store.tasks}
-        assert states == {task: list(states) for task, states in store.tasks.items()}
-        assert {tasks[task]["parent_basis"] for task in store.tasks} == {"session"}
+        states = {task: [one["state"] for one in tasks[task]["attempts"]] for task in STORY}
+        assert states == {task: list(states) for task, states in STORY.items()}
+        assert {tasks[task]["parent_basis"] for task in STORY} == {"session"}
         assert watch.source.problems == ()
-        (main,) = {tasks[task]["parent_id"] for task in store.tasks if task.count(".") == 1}
+        (main,) = {tasks[task]["parent_id"] for task in STORY if task.count(".") == 1}
         assert (tasks[main]["parent_id"], tasks[main]["state"]) == (None, "working")
         assert tasks["shop.index.words"]["parent_id"] == "shop.index"
         assert tasks["shop.index"]["summary"] == "All of it."
-        (prose,) = (task for task in tasks.values() if task["parent_id"] == main and task["task_id"] not in store.tasks)
+        (prose,) = (task for task in tasks.values() if task["parent_id"] == main and task["task_id"] not in STORY)
         assert (prose["state"], prose["contract"]) == ("completed", None)
         assert THOUGHT in map(watch.source.content, watch.digests)
         assert watch.source.content("0" * 64) is None
         assert len(watch.digests) >= 10
-        assert len(tasks) == len(store.tasks) + 4
+        assert len(tasks) == len(STORY) + 4
         attempts = sum(len(task["attempts"]) for task in tasks.values())
         assert (sum(one.sessions for one in found), sum(one.children for one in found)) == (2, attempts - 2)
         store.forget()
@@ -148,7 +149,7 @@ def _raised(watch: Watch) -> list[str]:
 
 @cache
 def _unspoilt(program: str) -> list[dict[str, Any]]:
-    """What the tree makes of a store that nobody spoilt."""
+    """The tasks of a store that nobody spoilt."""
     with built(program) as store:
         store.finish()
         tasks: list[dict[str, Any]] = store.seen_at_once()["tasks"]
@@ -204,7 +205,7 @@ def _odd(value: Any, random: Random) -> Any:
 
 
 @every_store
-def test_nothing_is_written_or_locked_and_idle_looks_tell_nothing(program):
+def test_nothing_is_written_or_locked_nor_told_by_idle_looks(program):
     """Nothing in the store changes, and no lock is held there (on Linux, where that can be seen)."""
     with built(program) as store:
         store.finish()
@@ -239,3 +240,60 @@ def files_of(place: Path) -> dict[str, tuple[int, int, bytes]]:
         )
         for path in (place, *place.rglob("*"))
     }
+
+
+@contextmanager
+def finished(program: str) -> Iterator[tuple[Store, list[Path]]]:
+    """A store with the whole story, of a program that has ended, and what belongs to its sessions, outermost first."""
+    with built(program) as store:
+        store.finish()
+        store.end()
+        found = [store.place, *sorted(store.place.rglob("*"))]
+        # A log's shared memory is made anew each time.
+        yield store, [path for path in found if not path.name.endswith(("-shm", "-wal"))]
+
+
+@every_store
+def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
+    with finished(program) as (store, places):
+        whole, told = store.seen_at_once()["tasks"], 0
+        before = store.watch()
+        before.look()
+        for path in places:
+            watch = store.watch()
+            with closed(path):
+                watch.look()
+                assert watch.document["tasks"] == whole or watch.source.problems, path
+                told += bool(watch.source.problems)
+                before.look()
+                assert before.document["tasks"] == whole, path
+            before.look()
+            assert before.document["tasks"] == whole, path
+            assert before.source.problems == (), path
+        assert told >= 2
+
+
+@every_store
+def test_where_a_store_is_damaged_the_tree_is_whole_or_it_is_told(program):
+    random = Random(1)
+    with finished(program) as (store, places):
+        whole = store.seen_at_once()["tasks"]
+        for path in filter(Path.is_file, places):
+            before = path.read_bytes()
+            path.write_bytes(random.randbytes(len(before) // 2) + b"\n" + random.randbytes(len(before) // 2) + b"\n")
+            watch = store.watch()
+            watch.look()
+            assert watch.document["tasks"] == whole or watch.source.problems, path
+            path.write_bytes(before)
+
+
+def test_half_a_document_changes_nothing_of_what_is_known():
+    with finished("roo") as (store, places):
+        watch = store.watch()
+        watch.look()
+        whole = watch.document["tasks"]
+        for path in filter(Path.is_file, places):
+            path.write_bytes(path.read_bytes()[:-2])
+            watch.look()
+            assert watch.document["tasks"] == whole, path
+            assert watch.source.problems, path

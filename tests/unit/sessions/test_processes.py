@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.events import Ran, Run
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.processes import Processes, is_of_this_system, sees_all
 from tests.unit.claude_code import building
@@ -106,7 +106,7 @@ def test_a_lock_of_copilot_tells_of_its_process(tmp_path, gone_pid):
     assert told(os.getpid(), 4e9) == (True, "")
 
 
-def test_a_child_whose_process_is_killed_asks_until_another_goes_on(tmp_path, gone_pid):
+def test_a_killed_session_asks_until_another_process_goes_on(tmp_path, gone_pid):
     store = building.Store(tmp_path)
     log = store.session()
     log.asked("Go.")
@@ -118,7 +118,6 @@ def test_a_child_whose_process_is_killed_asks_until_another_goes_on(tmp_path, go
 
     def asked() -> dict[str | None, str | None]:
         for change in reader.read(60.0):
-            assert isinstance(change.run, Run)
             tree.add([Ran(1, change.run.updated_at, change.key, change.run)])
         tree.settle()
         return {task.agent: task.ask for task in tree.asking()}

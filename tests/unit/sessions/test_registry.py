@@ -147,23 +147,17 @@ SAID = {
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "taken": "ValueError: another source has its name, codex",
 }
-"""What the health line says of those that raise, or talk rubbish."""
+"""Words of the health line about those that raise, or talk rubbish."""
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a package of one module, with entry points."""
-
-    def install(module: str, code: str, entries: str):
-        site = tmp_path / f"site of {module}"
-        described = site / f"{module}-1.0.dist-info"
-        described.mkdir(parents=True)
-        (site / f"{module}.py").write_text(code, encoding="utf-8")
-        (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
-        (described / "entry_points.txt").write_text(f"[agentwatch.sources]\n{entries}", encoding="utf-8")
-        monkeypatch.syspath_prepend(site)
-
-    return install
+def install(site: Path, module: str, code: str, *names: str):
+    """Install a module, with entry points."""
+    described = site / f"{module}-1.0.dist-info"
+    described.mkdir(parents=True)
+    (site / f"{module}.py").write_text(code, encoding="utf-8")
+    (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
+    entries = "".join(f"{name} = {module}:{name}\n" for name in names)
+    (described / "entry_points.txt").write_text(f"[agentwatch.sources]\n{entries}", encoding="utf-8")
 
 
 def example() -> str:
@@ -173,10 +167,10 @@ def example() -> str:
     return section.split("```python\n")[1].split("```")[0]
 
 
-def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(home, tmp_path, install):
-    names = ("sound", "nothing", *SAID)
-    install("agentwatch_broken", BROKEN, "".join(f"{name} = agentwatch_broken:{name}\n" for name in names))
-    install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
+def test_readers_that_raise_or_talk_rubbish_hide_nobody(home, tmp_path, monkeypatch):
+    install(tmp_path / "site", "agentwatch_broken", BROKEN, "sound", "nothing", *SAID)
+    install(tmp_path / "site", "agentwatch_scribe", example(), "ScribeReader")
+    monkeypatch.syspath_prepend(tmp_path / "site")
     kept = {"began": 100.0, "last": 200.0, "asked": "Go."}
     (tmp_path / "shop" / ".scribe" / "lead.json").write_text(json.dumps(kept), encoding="utf-8")
     assert home.is_dir()

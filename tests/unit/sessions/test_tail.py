@@ -1,13 +1,19 @@
-"""The tail of a growing file: whole lines, in order, each once, whatever happens to the file between two looks."""
+"""The parts of readers: whole lines of a growing file, each once, and texts that are judged by the contracts."""
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Document, Return
 from agentwatch.sources.sessions.fields import Line, Tail, record, record_at
+from agentwatch.sources.sessions.reader import message
+from tests.unit.claude_code.building import packet, report
 
 BUDGET = 1 << 20
 ONE, TWO = b'{"a": 1}\n', b'{"a": 2}\n'
@@ -75,3 +81,19 @@ def test_only_regular_files_are_opened(tmp_path):
 @pytest.mark.parametrize("line", [b"", b"[1]", b"{", b'{"a": ' + b"[" * 100_000, b"\x00" * 8, b"9" * 5000])
 def test_a_line_that_is_no_json_object_is_no_record(line):
     assert record(line) is None
+
+
+def test_a_packet_beside_a_return_is_found_too():
+    read = read_document(packet("t.a"), "agents", embedded=True)
+    both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0)
+    assert isinstance(both.reading.document, Return)
+    assert (both.packet, message(report(), 1.0).packet) == (Document(read.document, read.findings, read.complete), None)
+
+
+def test_plain_words_load_no_contract():
+    script = (
+        "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0);"
+        "print('agentwatch.contracts.reading' in sys.modules, 'pydantic' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False"]

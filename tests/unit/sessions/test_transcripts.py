@@ -26,7 +26,6 @@ def test_what_was_handed_over_and_back_and_each_step_is_there(program):
         watch.look()
         shown, told = transcripts(watch), 0
         for run in (ran.run for ran in watch.runs.values()):
-            assert run is not None
             messages = [one for one in (run.prompt, run.said) if one is not None and run.session_id in shown]
             texts = [entry.text.strip() for entry in shown[run.session_id].entries()] if messages else []
             for message in messages:
@@ -35,20 +34,17 @@ def test_what_was_handed_over_and_back_and_each_step_is_there(program):
         assert told >= 8
         for transcript in shown.values():
             look = transcript.look()
-            assert look is not None
             for step in look.steps:
                 whole = transcript.whole(step)
-                assert whole is not None
                 assert whole.said.kind is step.kind
                 if step.kind is not EntryKind.CALL:
                     assert one_line(whole.said.text) == step.about
                 if step.answered is not None:
-                    assert whole.result is not None
                     assert one_line(whole.result.text) == step.result
 
 
 @every_store
-def test_who_follows_from_the_beginning_sees_what_a_late_one_sees(program):
+def test_one_who_follows_sees_what_one_sees_who_comes_late(program):
     with built(program) as store:
         watch = store.watch()
         followed: dict[str, RunTranscript] = {}
@@ -102,14 +98,11 @@ def test_of_a_long_file_the_end_is_followed(tmp_path):
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     transcript = LinesTranscript(path, lambda: entries_in)
     look = transcript.look()
-    assert look is not None
     assert look.steps[-3].about.startswith("59 long")
     assert 30 < len(look.steps) < 50
     call = look.steps[-2]
     assert (call.about, call.outcome, call.result, call.ended_at) == ("make", Outcome.FAILED, "made it", 3.0)
     whole = transcript.whole(call)
-    assert whole is not None
-    assert whole.result is not None
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
 
 
@@ -119,7 +112,6 @@ def test_what_is_said_again_at_once_is_told_once(tmp_path):
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
     transcript = LinesTranscript(path, lambda: entries_in)
     look = transcript.look()
-    assert look is not None
     assert [one.about for one in look.steps] == ["make", "make", "made"]
     assert [one.text for one in transcript.entries()] == ["", "", "made"]
     assert transcript.whole(look.steps[0]._replace(place=(0, 1))) is None

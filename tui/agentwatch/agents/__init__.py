@@ -1,1 +1,1 @@
-"""Agents hand off, return and wait the agentwatch way by these: MCP server, hook, set-up."""
+"""The MCP server and the hook, by which agents hand off, return and wait, and `init`, which sets them up."""

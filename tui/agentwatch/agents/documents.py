@@ -1,6 +1,6 @@
-"""Handoffs and returns of agents held against the contracts, and written into the workspace, whole and never elsewhere.
+"""Checks handoffs and returns of agents against the contracts, and writes them atomically into the workspace.
 
-The answers are models: their schemas are what the clients of the MCP server show to their own models.
+The answers are pydantic models, because clients of the MCP server show the schemas to their language models.
 """
 
 import hashlib
@@ -105,12 +105,12 @@ files_modified:
   "blockers": []
 }
 """,
-}  # One document each. No rule is broken in them.
+}  # one document for each contract; none breaks a rule
 
 INVALID = "invalid"
-WAITS = frozenset({INVALID, "failed", "blocked"})  # States about which the operator decides
+WAITS = frozenset({INVALID, "failed", "blocked"})  # the states in which an agent waits for the operator's decision
 
-# Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes.
+# The most characters of a stem: with its ending and the name of its temporary file it stays below 255 bytes.
 _LONGEST = 150
 
 _READ_ONLY = "nothing may be written here: the operator has set read_only; go on without submitting"
@@ -197,7 +197,7 @@ class ContractTold(BaseModel):
 
 
 def describe_contract(name: Contract) -> ContractTold:
-    """Everything about one contract; of the rules also those that hold for any document."""
+    """Return everything about one contract, including the rules that hold for any document."""
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
         for rule in contract_rules().values()
@@ -207,7 +207,7 @@ def describe_contract(name: Contract) -> ContractTold:
 
 
 def validate_return(text: str) -> Validated:
-    """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
+    """Check whether a text may be a child's last message, in which prose or a fence may surround the contract."""
     reading = read_document(text, "return", embedded=True)
     if not reading or not isinstance(reading.document, Return):
         return Validated(**_judged(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
@@ -219,7 +219,7 @@ def validate_return(text: str) -> Validated:
 
 
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
-    """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
+    """Write a handoff packet that keeps its contract to `handoffs/<task id>.handoff.json`, or `.md`."""
     reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
     document = reading.document if reading else None
     if not reading or not isinstance(document, Handoff) or not document.recognised:
@@ -235,7 +235,7 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
-    """Write a return to `returns/<task_id>.return.md`, or `.json`. With errors only where `accept_invalid` is set."""
+    """Write a return to `returns/<task_id>.return.md`, or `.json`; one with errors only if `accept_invalid`."""
     stem = stem_of(task_id)
     path = f"returns/{stem}.return"
     reading = read_document(text, f"{path}.{ending_of(text)}")
@@ -260,7 +260,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
 
 
 def wait_about(task_id: str, question: str = "") -> str:
-    """That the operator is asked about a task, and what; `question` is foreign."""
+    """Return words that tell an agent to wait for the operator, and the foreign `question` asked, if any."""
     why = f"the operator is asked: {quoted(question, 300)}; " if question else ""
     return (
         f"{why}call wait_for_decision for {quoted(task_id)} now, again and again until it is not pending, and do what"
@@ -269,20 +269,20 @@ def wait_about(task_id: str, question: str = "") -> str:
 
 
 def stem_of(task_id: str) -> str:
-    """The stem of a task's files, different for different ids, which are foreign and may hold anything.
+    """Return the stem of a task's file names, different for different ids. Ids are foreign and may hold anything.
 
     >>> stem_of("shop.api"), stem_of("a/b"), stem_of("../etc")
     ('shop.api', 'a%2Fb', 'task%2Df7f9121fdb53d8de1eccbfa65c4bd976')
     """
     stem = quote(task_id, safe="._-", errors="surrogatepass")
-    # Too long, a hidden file, an option on a command line, or one that would be read as that of another task.
+    # A stem that is too long, makes a hidden file or a command-line option, or reads as another task's gets a hash.
     if len(stem) > _LONGEST or stem[:1] in ".-" or slot(f"handoffs/{stem}.handoff.json")[1] != stem:
         stem = f"task%2D{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return stem
 
 
 def _judged(reading: Document | None) -> dict[str, Any]:
-    """A reading as an answer has it: `contract`, `state` (None for a handoff) and `findings`."""
+    """Return the fields of an answer about a document: `contract`, `state` (None for a handoff) and `findings`."""
     if not reading:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document
@@ -293,13 +293,13 @@ def _judged(reading: Document | None) -> dict[str, Any]:
 
 
 def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
-    """Write a document to a path, which lacks its ending."""
+    """Write a document to `path`, to which the ending (json or md) is added."""
     data, ending = text.encode("utf-8", "replace"), ending_of(text)
     place, name = path.split("/")
     try:
         with Directory.open(workspace) as root, root.child(place, make=0o755) as directory:
             directory.replace(f"{name}.{ending}", data, 0o644)
-            # One task has one handoff and one return: of two files nobody could tell which one holds.
+            # A task has one handoff and one return: with two files nobody could tell which one is valid.
             with suppress(OSError):
                 directory.remove(f"{name}.{'md' if ending == 'json' else 'json'}")
     except OSError as error:

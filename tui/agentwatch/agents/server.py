@@ -1,4 +1,4 @@
-"""The MCP server of `agentwatch mcp`: what a client's model reads, and the tools behind it. Only here is the SDK."""
+"""The MCP server of `agentwatch mcp`: its tools and the texts that a client's model reads. Only it imports the SDK."""
 
 import time
 from pathlib import Path
@@ -89,7 +89,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         decision: do exactly what `do_now` says, with the operator's `note`, `params` and the amended handoff in
         `handoff_path`.
         """
-        # The limits of the clients are behind that of the settings.
+        # The limit of the settings is below the time-outs of the clients.
         seconds = settings.mcp_wait if timeout_seconds is None else min(timeout_seconds, settings.mcp_wait)
         return await _wait(workspace, settings, load, task_id, seconds)
 
@@ -104,8 +104,8 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
 
 async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
-    """The decision about the latest attempt of a task, or that it is pending after so many seconds. Cancelling it ends
-    it at once."""
+    """Return the decision about a task's latest attempt, or that it is still pending after so many seconds.
+    Cancelling ends the wait at once."""
     reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
 
     def see(**more: Any) -> tuple[Task | None, Question]:
@@ -114,12 +114,12 @@ async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, s
         return tree.tasks.get(task_id), question_about(tree, task_id, None)
 
     def look() -> tuple[Task | None, Question]:
-        """How the task stands. Whether it may go on depends on whether what it claims is true."""
+        """Return the task and its question; check its claims only if a decision seems needless without that."""
         seen = see(inspects=False)
         return see(inspects=True) if is_needless(seen[0]) else seen
 
     def answer(found: Found) -> Waited:
-        # How it stands now, not when the wait began.
+        # The task as it is now, not as it was when the wait began.
         task, question = see(desk=known_desk(workspace), inspects=False) if found.decided else look()
         found = found if found.decided else reader.find(question)
         _, told = reader.answer(found, task, task_id)

@@ -1,10 +1,10 @@
 """`agentwatch init`: shows what it would change, changes it with --write, and takes it back with --remove.
 
-A file that is plain JSON is read, and written anew with ours in it. Where it is none, as with comments, a person is
-shown what to add.
+A file of plain JSON is rewritten with our entries. For any other file, such as JSON with comments, a person is shown
+what to add.
 
-The commands name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
-PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
+The commands name an interpreter with `-I -S`, our file and the package directories. Otherwise the current directory, a
+PYTHON* variable or a `.pth` file could run somebody else's code. No word needs quotes, for agents' rules hold them.
 """
 
 import difflib
@@ -33,12 +33,12 @@ from agentwatch.view.words import plural
 
 NAME = "agentwatch"
 CLAUDE_SETTINGS = ".claude/settings.json"
-# Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid.
+# Seconds that a hook has beyond its own wait before the program kills it, which would let the child go unreported.
 HOOK_SLACK = 30
 
-HELD_SECONDS = 24 * 3600  # The longest that a request is held whose prompt stands in the program meanwhile
+HELD_SECONDS = 24 * 3600  # the longest that a request is held while the program shows its own prompt for it
 
-_MCP_SLACK = 75  # The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s
+_MCP_SLACK = 75  # the same for `wait_for_decision`, which OpenCode and Kilo would by default end after 60 s
 
 _INSTRUCTIONS = """\
 ## Delegation: agentwatch
@@ -78,7 +78,7 @@ BY_HAND = 1
 _STALE = "it does not start this agentwatch as it would be written now, so it may start other code, or nothing"
 _SDK = ("mcp", "mcp_types")
 _LARGEST = 4 * 1024 * 1024
-# Around what is ours in a Markdown file: nobody sees these when it is shown.
+# Comments around our part of a Markdown file, invisible when the file is rendered.
 _BEGIN = "<!-- agentwatch: begin -->"
 _END = "<!-- agentwatch: end -->"
 
@@ -88,15 +88,15 @@ _INDENT = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
 class Json(NamedTuple):
-    """Our part of a JSON file of the workspace: the member NAME of objects, and entries of arrays. `paths` are the
-    possible names of the file, the one to make last."""
+    """Our part of a JSON file in the workspace: members called NAME in objects, and entries of arrays. `paths` are the
+    possible names of the file; if there is none yet, the last is created."""
 
     paths: tuple[str, ...]
     ours: Mapping[str, Any]
 
 
 class ByHand(NamedTuple):
-    """Something that only the operator can add: `lines`, to `place`, because of `why`."""
+    """Lines that only the operator can add to `place`; `why` says why `init` cannot."""
 
     place: str
     lines: str
@@ -104,9 +104,9 @@ class ByHand(NamedTuple):
 
 
 class Program(NamedTuple):
-    """One agent program. It is there where one of `signs` is.
+    """One agent program, recognised in a workspace by any of the files `signs`.
 
-    Its file `instructions` gets ours. `note` says what it does by itself.
+    Our instructions go into its file `instructions`. `note` tells the operator how the program itself behaves.
     """
 
     name: str
@@ -118,11 +118,11 @@ class Program(NamedTuple):
 
 
 class NotEditableError(ValueError):
-    """A JSON file that is not written anew, and why."""
+    """A JSON file cannot be rewritten; the message says why."""
 
 
 class Edit(NamedTuple):
-    """One file, relative to the workspace. None stands for no file."""
+    """The text of one file before and after; `path` is relative to the workspace. None stands for no file."""
 
     path: str
     before: str | None
@@ -130,7 +130,7 @@ class Edit(NamedTuple):
 
 
 Step = Edit | ByHand
-# Puts what is ours into a text, or with False takes it out. Raises NotEditableError.
+# Returns a text with our part put in (True) or taken out (False). Raises NotEditableError.
 Change = Callable[[str, bool], str]
 
 
@@ -143,9 +143,9 @@ def run(
     remove: bool,
     confirm: Callable[[str], bool] | None = None,
 ) -> int:
-    """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left.
+    """Set up the recognised programs, or the named `agent`. Returns 0, or BY_HAND if the user has to do the rest.
 
-    With `confirm`, files are listed, and written after a yes; without, each line is shown.
+    With `confirm`, list the files and write them after a yes; without, show each changed line.
     """
     command, known = launcher(), programs(settings)
     chosen = [known[agent]] if agent else _recognised(workspace, known, settings)
@@ -163,18 +163,18 @@ def run(
             if not write:
                 say(f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line")
                 return BY_HAND
-    # One after the other, as two of them may share a file.
+    # One program after the other, as two of them may share a file.
     left = [_set_up(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]
     return BY_HAND if any(left) else 0
 
 
 def _edits(steps: Iterable[Step]) -> list[Edit]:
-    """The files that would not stay as they are."""
+    """Return the edits that change a file."""
     return [step for step in steps if isinstance(step, Edit) and step.before != step.after]
 
 
 def _listed(edit: Edit) -> list[Part | str]:
-    """The change of a file, in a line."""
+    """Return one line about the change of a file: its name, and how many lines are added and removed."""
     before, after = ((text or "").splitlines() for text in edit[1:])
     lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     became = "new" if edit.before is None else "removed" if edit.after is None else "changed"
@@ -183,7 +183,7 @@ def _listed(edit: Edit) -> list[Part | str]:
 
 
 def _recognised(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
-    """The programs that have files in the workspace, or a session there."""
+    """Return the programs that have files or a session in the workspace, else the generic one; tell the user."""
     read = set[str]()
     if settings.sessions:
         with closing(sessions_of(workspace)) as source:
@@ -202,7 +202,7 @@ def _recognised(workspace: Path, known: Mapping[str, Program], settings: Setting
 
 
 def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
-    """Returns whether something is left to be done by hand. `shows`: each line of what changes."""
+    """Set up or remove one program, showing each changed line if `shows`. Return whether work by hand is left."""
     name, steps = program.name, plan(workspace, program, remove=remove)
     edits = _edits(steps)
     by_hand = [step for step in steps if isinstance(step, ByHand)]
@@ -231,7 +231,7 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, sho
 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
-    """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
+    """Yield the checks of `doctor` on files that `init` wrote: whether it would write the same now."""
     if said := last_unanswered(workspace):
         yield note("agents", f"an answer to a program did not get through at {said}")
     known = programs(settings)
@@ -244,7 +244,7 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
             if not is_right[path]:
                 yield bad("agents", f"{path}: {_STALE}; `agentwatch init` mends it")
         elif _BEGIN in (edit.before or "") and edit.before != edit.after:
-            # Nothing is started by the instructions.
+            # Instructions start no program, so an old version is only a note.
             yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
     if is_right and all(is_right.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
@@ -254,7 +254,7 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
 
 
 def _of_codex(lines: str) -> Iterator[Check]:
-    """The entry that the operator has added by hand, against ours."""
+    """Compare the entry that the operator added to Codex's configuration by hand with ours."""
     import tomllib
 
     place = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
@@ -269,7 +269,7 @@ def _of_codex(lines: str) -> Iterator[Check]:
 
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
-    """The steps of setting a program up, or of removing what was set up."""
+    """Return the steps that set a program up, or with `remove` take the set-up out."""
     told = _INSTRUCTIONS.replace("<agentwatch>", command_line(launcher()))
     changes = [(program.instructions, told, partial(_change_block, told))]
     for file in program.files:
@@ -281,12 +281,12 @@ def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
 
 
 def _step(workspace: Path, path: str, lines: str, change: Change, *, put: bool) -> Step:
-    """The edit of one file, or `lines` for a person where it cannot be edited."""
+    """Return the edit of one file, or `lines` to add by hand if the file cannot be edited."""
     before = None
     try:
         with suppress(FileNotFoundError), _directory_of(workspace, path) as (directory, name):
             before = directory.read(name, _LARGEST).decode()
-        # A file with nothing in it but what was ours goes.
+        # A file that held only our part is removed.
         after = change(before or "", put) or None
         return Edit(path, before, before if after is None and not before else after)
     except (UnicodeDecodeError, NotEditableError) as error:
@@ -298,7 +298,7 @@ def _step(workspace: Path, path: str, lines: str, change: Change, *, put: bool) 
 
 @contextmanager
 def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
-    """The directory of a file in the workspace, through no link, and the name in it. Raises OSError."""
+    """Open the directory of a workspace file without following links; yield it and the file's name. Raises OSError."""
     *parents, name = path.split("/")
     directory = Directory.open(workspace)
     for parent in parents:
@@ -309,7 +309,7 @@ def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator
 
 
 def _write(workspace: Path, edit: Edit) -> None:
-    """Raises OSError."""
+    """Write or remove the file of an edit. Raises OSError."""
     with _directory_of(workspace, edit.path, make=True) as (directory, name):
         if edit.after is None:
             directory.remove(name)
@@ -322,7 +322,7 @@ def _write(workspace: Path, edit: Edit) -> None:
 
 
 def _change_block(block: str, text: str, put: bool) -> str:
-    """The text with the block, where it was before, else at the end; or without it."""
+    """Return the text with the block in its old place or at the end; if not `put`, without it."""
     if not put:
         return _WITH_GAP.sub(lambda gap: "\n" if gap.start() else "", text, count=1)
     new = f"{_BEGIN}\n{block.strip()}\n{_END}"
@@ -333,7 +333,7 @@ def _change_block(block: str, text: str, put: bool) -> str:
 
 
 def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
-    """The text with all that is ours, or without it, "" where there is nothing else; the same where nothing changes."""
+    """Return the JSON text with our part or, if not `put`, without it: unchanged if equal, "" if nothing is left."""
     try:
         before = _as(dict, json.loads(text or "{}"))
     except json.JSONDecodeError as error:
@@ -343,14 +343,13 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
     document = _merged(before, ours, put=put)
     if document == before:
         return text
-    # With the indent of before.
     indent = _INDENT.search(text)
     new = json.dumps(document, indent=indent[1] if indent else 2, ensure_ascii=False)
     return f"{new}\n" if document else ""
 
 
 def _merged(node: Any, ours: Any, *, put: bool) -> Any:
-    """A value with ours in it, in the place of an older one, or without it."""
+    """Return a JSON value with our part, in place of an older version, or without it if not `put`."""
     if isinstance(ours, list):
         entries = _as(list, node)
         others = [entry for entry in entries if not _is_ours(entry)]
@@ -376,13 +375,13 @@ def _as(kind: type[Any], value: Any) -> Any:
 
 
 def programs(settings: Settings) -> dict[str, Program]:
-    """All programs by name; the time-outs follow from the settings."""
+    """Return all programs by name; the settings determine the time-outs."""
     command, agents = launcher(), "AGENTS.md"
     request = int(settings.mcp_wait) + _MCP_SLACK
     mcp = {"mcpServers": {NAME: {"command": command[0], "args": [*command[1:], "mcp"]}}}
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
     (main,) = (word for word in command if word.endswith("/__main__.py"))
-    # Our own file, and what it starts for each request: nothing is copied, so nothing gets old.
+    # The plugin's file in this package and the command it starts for each request: no copy that could get outdated.
     place = f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}"
     ours = {"mcp": {NAME: local}, "plugin": [[place, {"command": [*command, "hook", "--plugin"]}]]}
     call = {"type": "command", "command": command_line([*command, "hook"])}
@@ -395,7 +394,7 @@ def programs(settings: Settings) -> dict[str, Program]:
         "PostToolUse": waits(0, matcher="Task|Agent"),
         ASKS: waits(HELD_SECONDS),
     }
-    # JSON strings of plain words are TOML ones, too.
+    # A JSON string of plain words is a valid TOML string.
     toml = (
         f"[mcp_servers.{NAME}]\n"
         f"command = {json.dumps(command[0])}\n"
@@ -433,6 +432,6 @@ def programs(settings: Settings) -> dict[str, Program]:
 
 
 def _is_ours(entry: Any) -> bool:
-    """Whether an entry is ours, or was before. A group of hooks to which the user has added is the user's."""
+    """Whether this or an earlier version wrote an entry. A group of hooks to which the user added one is the user's."""
     calls = entry.get("hooks") if isinstance(entry, dict) else [entry]
     return isinstance(calls, list) and len(calls) == 1 and bool(_OURS.search(json.dumps(calls)))

@@ -1,4 +1,4 @@
-"""Acknowledge, snooze, and undo: nothing of it is a decision or reaches an agent."""
+"""Acknowledge, snooze and undo. None of these is a decision, and none reaches an agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,14 +22,11 @@ from agentwatch.view.words import name_of, plural
 
 _WIDTH = 72
 _NAME_LENGTH = 40
-_MORNING = 9  # The hour at which tomorrow begins, on the operator's clock
+_MORNING = 9  # the hour of "tomorrow", on the operator's clock
 
 
 class ChoiceScreen(ModalScreen[int | None]):
-    """A small question of ours with a few answers; ends with the number of the one that was chosen, or None.
-
-    Its texts must be safe.
-    """
+    """A small question with a few answers; ends with the number of the chosen one, or None. Its texts must be safe."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", show=False)]
 
@@ -66,14 +63,14 @@ class ChoiceScreen(ModalScreen[int | None]):
         self.action_leave(event.option_index)
 
     def action_leave(self, number: int | None = None) -> None:
-        # A key and a click may come together: Textual would dismiss the screen below.
+        # After a key and a click at the same time, Textual would also dismiss the screen below.
         if self.is_active:
             self.dismiss(number)
 
 
 async def put_aside(app: AgentwatchApp, how: str) -> None:
-    """Acknowledge or snooze the selected task, or more, or take the latest of both back. The next key goes to the
-    question that this asks."""
+    """Ask what to acknowledge or for how long to snooze the selected task, or undo the latest of both. Returns once the
+    question is open, so that it gets the next key."""
     task = app.monitor.tree.tasks.get(app.task_id or "")
     if how == "undo":
         await _try(app, _undo(app))
@@ -95,7 +92,7 @@ async def _try(app: AgentwatchApp, act: Awaitable[None]) -> None:
 
 
 async def _ask(app: AgentwatchApp, screen: ChoiceScreen, act: Callable[[int], Awaitable[None]]) -> None:
-    """Ask a question, and act on the number of the answer."""
+    """Open a question, and call `act` with the number of the answer."""
 
     async def go_on(chosen: int | None) -> None:
         if chosen is not None:
@@ -105,8 +102,8 @@ async def _ask(app: AgentwatchApp, screen: ChoiceScreen, act: Callable[[int], Aw
 
 
 async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
-    """Ask which to acknowledge: the selected task with all below it; first, where something is sought, all that it
-    finds; on the heading of a group, its runs with all below them."""
+    """Offer to acknowledge, in this order: all tasks that the filter finds; the selected task with its subtree, or all
+    runs of the selected heading."""
     now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
     if app.screen is main and main.sought:
@@ -120,7 +117,7 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
         named[f"all of {group.value}"] = (one for one, _ in tree.preorder(tops))
     offers: dict[str, dict[str, str]] = {}
     for name, tasks in named.items():
-        # Those about which something is open or new.
+        # Only tasks with an open question or news can be acknowledged.
         those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
         if those:
             offers[f"{name}: {plural(len(those), 'task')}"] = {task.task_id: mark_of(task) for task in those}
@@ -138,7 +135,7 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
 
 
 async def _snooze(app: AgentwatchApp, task: Task) -> None:
-    """Ask for how long, and snooze a task."""
+    """Ask for how long to snooze a task, and snooze it."""
     now, marks = app.clock(), {task.task_id: mark_of(task)}
     day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
     ways: dict[str, float | None] = {
@@ -166,7 +163,7 @@ async def _undo(app: AgentwatchApp) -> None:
         return sum(len(record.tasks) for shelf in shelves if (record := shelf.undo()) is not None)
 
     count = await asyncio.to_thread(act)
-    # That it can be undone is said no more.
+    # Remove older notifications, which say that it can be undone.
     app.clear_notifications()
     app.say(f"Undone: {plural(count, 'task')} as before." if count else "There is nothing to undo.")
 
@@ -174,7 +171,8 @@ async def _undo(app: AgentwatchApp) -> None:
 async def _record(
     app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
 ) -> None:
-    """Record it of these tasks, each by the id that its own workspace knows it by. Raises AcknowledgeError."""
+    """Call `record` for each workspace with its tasks' marks, by the ids that they have there. Raises
+    AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
         monitor, own_id = app.monitor.of(task_id)

@@ -1,4 +1,4 @@
-"""Every action of the screen, defined once: bindings, footer, help, palette and manual are read from these rows."""
+"""The table of the screen's actions, from which bindings, footer, help, palette and manual are made."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from agentwatch.text import quoted
 
 
 class Home(StrEnum):
-    """The node that has an action's binding: the app, a screen, or a widget. REPLAY is the app that plays a recording:
-    its keys go before those of the tree."""
+    """The node that binds an action's keys: the app, a screen, or a widget. REPLAY is the app of a recording; its keys
+    go before those of the tree."""
 
     APP = "app"
     MAIN = "main"
@@ -31,7 +31,7 @@ class Home(StrEnum):
 
 
 class Place(StrEnum):
-    """Where the operator is; the footer says what the keys do there."""
+    """The place that has the focus; the footer lists its keys."""
 
     TREE = "tree"
     DETAILS = "details"
@@ -43,11 +43,11 @@ class Place(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """One action. `keys` are Textual's key names; those of an action with `{}` in it give it their number, from 0 on.
+    """One action. `keys` are Textual's key names; if `action` holds `{}`, it gets the number of the key, from 0 on.
 
-    `footer` are the places whose footer names it, by its `words`; behind a semicolon stand those for the tree. `flag`:
-    one that `acts` needs the workspace or its agents, which a replay has not; the keys of one that is `first` go before
-    those of the focus, as in a dialog and a replay all but a `late` one.
+    `footer` lists the places whose footer shows the action's `words`; words behind a semicolon are for the tree.
+    `flag`: an action that `acts` needs the workspace or its agents, so a replay lacks it. The keys of a `first` action
+    go before those of the focused widget; so do all keys of a dialog or a replay except `late` ones.
     """
 
     id: str
@@ -60,33 +60,33 @@ class ActionSpec(NamedTuple):
 
     @property
     def tooltip(self) -> str:
-        """The sentence in help, palette and tooltip."""
+        """The sentence for help, palette and tooltip."""
         return next(some[self.id] for some in HELP.values() if self.id in some)
 
     @property
     def is_numbered(self) -> bool:
-        """Whether its keys are numbered."""
+        """Whether the action gets the number of the key."""
         return "{}" in self.action
 
     @property
     def acts(self) -> bool:
-        """Whether it needs the workspace or its agents."""
+        """Whether the action needs the workspace or its agents."""
         return self.flag == "acts"
 
     @property
     def goes_first(self) -> bool:
-        """Whether its keys go before those of the focus."""
+        """Whether the action's keys go before those of the focused widget."""
         return self.flag == "first" or (self.homes[0] in (Home.DECIDE, Home.REPLAY) and self.flag != "late")
 
     @property
     def key_label(self) -> str:
-        """How the first key is written for people; from the first to the last where the keys are numbered."""
+        """The first key as people write it; for numbered keys, the first to the last."""
         first = key_label(self.keys[0])
         return f"{first}–{key_label(self.keys[-1])}" if self.is_numbered else first
 
     @property
     def keys_label(self) -> str:
-        """How all keys are written for people."""
+        """All keys as people write them."""
         return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys))
 
 
@@ -95,12 +95,12 @@ _LABELS = dict(one.split("=") for one in _SHORT.split())
 
 
 def key_label(key: str) -> str:
-    """A key as people write it: `^p`, `esc`, `↑`."""
+    """Return a key as people write it: `^p`, `esc`, `↑`."""
     return _LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-# Id, keys, action, words, flag, homes and footer (`selected`: all places that have a task), in the order of the footer:
-# a narrow one drops the last.
+# Columns: id, keys, action, words, flag, homes and footer (`selected`: all places with a selected task). The order is
+# that of the footer; a narrow footer drops the last ones.
 _ROWS = """
 filter.done       | enter       | done               | keep        |       | filter   | filter
 filter.drop       | escape      | drop               | clear       |       | filter   | filter
@@ -198,7 +198,7 @@ def _rows() -> Iterator[ActionSpec]:
         )
 
 
-COMMANDS = {one.id: one for one in _rows()}  # All actions by their ids
+COMMANDS = {one.id: one for one in _rows()}  # all actions by id
 
 _HELP = """Look
 back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
@@ -318,20 +318,20 @@ help              List the keys; the arrow keys left and right lead through the 
 palette           Find any command by its name; the themes are there, too.
 quit              Leave agentwatch. Nothing that runs is touched.
 suspend           Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo."""
-HELP: dict[str, dict[str, str]] = {}  # The sentence about each action, by the headings of the help screen
+HELP: dict[str, dict[str, str]] = {}  # for each heading of the help screen, the sentences by action id
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
-VIEWS = 9  # How many saved views have a key
+VIEWS = 9  # the number of saved views that have a key
 
 
 def action_name(action: str) -> str:
-    """The name of an action without its arguments."""
+    """Return the name of an action without its arguments."""
     return action.partition("(")[0]
 
 
 def bindings(home: Home) -> list[BindingType]:
-    """The bindings of one home, each with an id by which the operator's keys replace its own."""
+    """Return the bindings of one home; each has the id by which the operator's keys replace its keys."""
     return [
         Binding(keys, one.action.format(number), one.words, show=False, priority=one.goes_first, id=name)
         for one in COMMANDS.values()
@@ -341,20 +341,20 @@ def bindings(home: Home) -> list[BindingType]:
 
 
 def _keymap_of(command: ActionSpec) -> dict[str, str]:
-    """The keys of each of its bindings, by the id of that."""
+    """Return the keys of a command's bindings, by binding id."""
     if command.is_numbered:
         return {f"{command.id}.{number}": key for number, key in enumerate(command.keys)}
     return {command.id: ",".join(command.keys)}
 
 
 def commands_of(app: object) -> Mapping[str, ActionSpec]:
-    """The actions of an app, with the keys that hold there."""
+    """Return the actions of an app, with the keys that they have there."""
     return getattr(app, "commands", COMMANDS)
 
 
 # The operator's own keys
 
-# Keys that these have whatever is set: the way to decide and the ways out.
+# Keys that these actions always keep: the way to decide and the ways out.
 KEPT = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 _KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
@@ -363,8 +363,8 @@ _KEY = re.compile(
 
 
 def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, ActionSpec], list[str]]:
-    """All actions with the operator's own keys, `[keys]` of the settings, and a sentence for each wish that does not
-    hold: its action keeps its defaults."""
+    """Return all actions with the keys of the settings' `[keys]`, and a sentence for each wish that is refused: that
+    action keeps its default keys."""
     made, faults = dict(COMMANDS), list[str]()
     for name, words in wishes:
         spec, keys, fault = COMMANDS.get(name), [key_of(word) for word in words], ""
@@ -392,7 +392,7 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, Ac
 
 
 def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
-    """An action with a key of the operator's that another in the same place, or of the app, has, too."""
+    """Return two actions that share a key set by the operator where both apply, and that key; None if none clash."""
     for one, other in permutations(made.values(), 2):
         own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
@@ -401,12 +401,12 @@ def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
 
 
 def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
-    """By the id of each binding that differs from the default its keys, as `App.set_keymap` takes them."""
+    """Return the keys of each changed binding by its id, as `App.set_keymap` takes them."""
     changed = (one for name, one in commands.items() if one != COMMANDS[name])
     return {name: keys for one in changed for name, keys in _keymap_of(one).items()}
 
 
 def key_of(word: str) -> str | None:
-    """A key by Textual's name for it, also as `key_label` writes it; None if there is none."""
+    """Return Textual's name of a key, written so or as `key_label` writes it; None if there is no such key."""
     key = next((key for key, label in _LABELS.items() if label == word), word)
     return key if _KEY.fullmatch(key) and key.isprintable() else None

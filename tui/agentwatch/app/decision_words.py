@@ -1,4 +1,4 @@
-"""Decisions in words: those that were made, and those that can be."""
+"""Words about decisions that were made, and about those that can be made."""
 
 from textual.content import Content
 
@@ -9,19 +9,19 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import shown
 from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
 
-ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # The commands that decide
+ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # the actions of the deciding commands
 
 _GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
 
 def can_answer(task: Task) -> bool:
-    """Whether a request of the task can be answered here, now."""
+    """Whether any request of the task can be answered here and now."""
     return any(one.can_answer for one in task.requests)
 
 
 def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
-    """The task that is answered from the selected one: itself where it asks something that can be answered here, else
-    that of the request that comes first. None where there is none."""
+    """Return the id of the task to answer: the selected one if it asks something that can be answered here, else the
+    one with the first request. None if there is none."""
     task = tree.tasks.get(task_id or "")
     if task and why_not(task, Action.RESPOND, now) is None:
         return task_id
@@ -29,7 +29,7 @@ def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
 
 
 def why_not(task: Task, action: Action, now: float) -> str | None:
-    """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
+    """Return why a task does not allow an action with any parameters, as a lower-case sentence; None if it does."""
     if task.workspace:
         return "this row is a workspace; go to one of its tasks"
     if action is Action.RESPOND and (request := task.request) is not None:
@@ -39,14 +39,13 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     if (decision := task.binding) is not None:
         said = f"you said {decision.action} {ago(decision.at, now)}"
         return f"already decided: {said}; you can decide about the next attempt"
-    # Not for the first frame, in which nothing can be decided yet.
-    from agentwatch.decisions import policy, record
+    from agentwatch.decisions import policy, record  # not needed for the first frame
 
     return policy.why_not(task, action, record.Mitigation.CHANGED_INPUTS)
 
 
 def short(decision: Decision, now: float) -> str:
-    """How far it has got, for a row of the tree."""
+    """Return short words on how far a decision has got, for a row of the tree."""
     if decision.waits:
         return "! undelivered"
     age = duration(now - decision.receipt.at)
@@ -58,7 +57,7 @@ def short(decision: Decision, now: float) -> str:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """The decision and how far it has got, with the age of each step; one as old as the step before says none."""
+    """Return a decision and its steps so far, each with its age unless that is the age of the step before."""
     spec = SPECS[decision.action]
     mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
     words, age = [Content.styled(f"{shown(decision.words, 100)}{mode}", "bold")], ""
@@ -75,7 +74,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
 
 
 def warning(decision: Decision, now: float) -> str | None:
-    """A step for the operator about a decision that gets no further, a sentence; None if all is well."""
+    """Return a sentence on what the operator can do about a decision that does not proceed; None if all is well."""
     if decision.waits:
         return f"{shown(decision.waits, 300)}"
     if is_unread(decision, now):

@@ -1,4 +1,4 @@
-"""The operator's editor and pager, to which the terminal is lent, and the file that commands are about."""
+"""Runs the operator's editor and pager in the terminal, and finds the file that a command is about."""
 
 import asyncio
 import os
@@ -20,8 +20,8 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import local
 
 _LINES = 100_000
-_CHARACTERS = 4 * 1024 * 1024  # Of one entry; what is cut is said
-# The entries that are no calls.
+_CHARACTERS = 4 * 1024 * 1024  # the most characters of one entry; a note says if it was cut
+# The headings of entries other than calls and results.
 HEADS = {
     EntryKind.WORDS: "words",
     EntryKind.PROMPT: "what it was told",
@@ -33,10 +33,10 @@ HEADS = {
 async def file_at_hand(
     inspected: Path | None, task: Task | None, monitor: Monitor, *, names: bool = False
 ) -> Path | str:
-    """The file that is inspected; else the return of the task's latest attempt, else its handoff.
+    """Return the inspected file, else that of the task's latest return or, before any, handoff.
 
-    If there is none, a sentence that says why; so it is with one on another machine, unless what `names` it is enough.
-    The disk is asked in a thread.
+    If that cannot be opened here, return a sentence that says why. A file on another machine is returned only if its
+    name is all that is needed (`names`). Reads the disk in a thread.
     """
     if inspected is not None and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
@@ -54,8 +54,8 @@ async def file_at_hand(
 
 
 def command_words(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
-    """The words of the first command that is named, else of the first usual one that is in PATH (or `path`); empty if
-    there is none, or its quotation marks do not match."""
+    """Return the words of the first command in `named`, else the first of `usual` that is in PATH (or `path`); [] if
+    there is none, or quotation marks do not match."""
     found = (name for name in usual if find_program(name, path) is not None)
     with suppress(ValueError):
         return shlex.split(next(filter(None, named), "")) or list(found)[:1]
@@ -63,15 +63,15 @@ def command_words(named: Iterable[str | None], usual: Iterable[str], path: str |
 
 
 def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
-    """Give the terminal to the operator's editor on a file, until it ends: `$VISUAL`, `$EDITOR`, the configured one, or
-    `vi`. Returns what went wrong, a sentence; None if nothing did."""
+    """Open a file in the operator's editor and wait: `$VISUAL`, `$EDITOR`, the configured one, or `vi`. Returns a
+    sentence if something went wrong, else None."""
     command = command_words([os.environ.get("VISUAL"), os.environ.get("EDITOR"), configured], ["vi"])
-    # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
+    # There is no shell, so the file's name is never a command; as an absolute path it is never an option.
     return _lend(app, "$VISUAL, $EDITOR, or `editor` in config.toml", command, [str(path.absolute())])
 
 
 def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
-    """Give the terminal to the pager, `$PAGER`, else `less` or `more`, on a whole transcript; as `hand_over`."""
+    """Show a whole transcript in `$PAGER`, else `less` or `more`, and wait. Returns as `hand_over`."""
     command = command_words([os.environ.get("PAGER")], ["less", "more"])
     return _lend(app, "$PAGER", command, lines=plain_lines(transcript.entries()))
 
@@ -84,7 +84,7 @@ def _lend(
     name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():
-            # The app takes the terminal back only where its block ends without an error.
+            # Catch errors inside the block: the app takes the terminal back only if the block ends without one.
             try:
                 code = run([*command, *arguments], lines)
             except OSError as error:
@@ -95,19 +95,19 @@ def _lend(
 
 
 def run(command: list[str], lines: Iterable[str] = ()) -> int:
-    """Run a command and wait for it; its exit code. Raises OSError if it cannot be started."""
+    """Run a command with lines on its input, wait, and return its exit code. Raises OSError if it cannot be started."""
     source = subprocess.PIPE if lines else None
     words = resolve_command(command)
     with subprocess.Popen(words, stdin=source, encoding="utf-8", errors="backslashreplace") as process:  # noqa: S603
         if process.stdin is not None:
-            # An operator who has seen enough ends it before the end.
+            # The operator may leave the pager before all is written.
             with suppress(BrokenPipeError), process.stdin as pipe:
                 pipe.writelines(f"{line}\n" for line in lines)
         return process.wait()
 
 
 def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """Entries as safe lines: a heading for each, and its text indented below."""
+    """Yield entries as safe lines: a heading for each, and its text indented below."""
     for entry in entries:
         if entry.kind is EntryKind.CALL:
             head, body = f"calls {clean(entry.tool, 200)}", written(entry.given)

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class TreeUpdated(Message):
-    """The delegation tree has changed. Ids of all tasks added, changed or removed since the last one.
-
-    `settled` says that the first scan is over.
+    """The delegation tree has changed. `changed` has the ids of all tasks added, changed or removed since the last
+    message; `settled` says that the first scan is over.
     """
 
     changed: frozenset[str]
@@ -25,7 +24,7 @@ class TreeUpdated(Message):
 
 @dataclass
 class Inspect(Message):
-    """The operator wants to look at what a claim of a task is about."""
+    """The operator wants to look at the file or call that a claim of a task is about."""
 
     task_id: str
     claim: Claim
@@ -33,9 +32,10 @@ class Inspect(Message):
 
 @dataclass
 class ReadStep(Message):
-    """The operator wants to read a step of a transcript whole.
+    """The operator wants to read a whole step of a transcript.
 
-    `place` says where it stands, and `claim` what rests on it; "" and None where the transcript itself is shown.
+    `place` says where in the transcript it is, and `claim` is the claim that rests on it; "" and None if the step was
+    chosen in the transcript itself.
     """
 
     transcript: RunTranscript
@@ -56,6 +56,6 @@ STILL_READING = "Not known yet: agentwatch is still reading."
 
 @dataclass
 class Missing(Message):
-    """A key has no object. The app says so in these words; before the first look is over nobody knows."""
+    """A key has nothing to act on. The app says so in these words, or says that it still reads."""
 
     words: str

@@ -1,7 +1,7 @@
-"""Tells an operator who looks elsewhere: by title, bell, and the notifications of the terminal or the desktop.
+"""Notifies an operator who looks elsewhere: by title, bell, and the notifications of the terminal or the desktop.
 
-Quiet wins: an ask is told once, and only after it has stood for a while; several that come together are one
-notification; where the operator is known to look at the screen, the screen is enough; nobody is reminded.
+It rather stays quiet: a question is notified once, and only after it has been open for a while; several questions at
+once make one notification; an operator who looks at the screen is not notified; nobody is reminded.
 """
 
 import os
@@ -17,26 +17,26 @@ from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, question_at
 
-STANDS = 2.0  # Seconds for which an ask must stand before it is notified
-PAUSE = 10.0  # Seconds between two notifications, and after the last key where nobody says which window has the focus
-START = 60.0  # Seconds from the start in which an ask older than the start was there already, however late it is read
-_PATIENCE = 8.0  # Seconds that a command may take: less than `PAUSE`, so that they never pile up
+STANDS = 2.0  # seconds for which a question must be open before it is notified
+PAUSE = 10.0  # seconds between two notifications, and after the last key if it is unknown which window has the focus
+START = 60.0  # seconds after the start in which questions from before the start, though read late, are not notified
+_PATIENCE = 8.0  # seconds that a command may take: less than `PAUSE`, so that commands never pile up
 
 _NAMED = 3
 _NAME_LENGTH = 40
 _ASK_LENGTH = 120
 
-# Separators in the terminal's sequences, markup to desktops, and escapes to `notify-send`.
+# Replaces separators of terminal sequences, markup of desktops, and escapes of `notify-send`.
 _HARMLESS = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
 
 
 def plain(text: str, limit: int) -> str:
-    """Foreign text as one short line that neither a terminal's sequence nor a desktop reads as anything but text."""
+    """Return foreign text as one short line that is plain text in a terminal's sequence and for a desktop."""
     return clean(text, limit).translate(_HARMLESS)
 
 
 def words(tasks: Sequence[Task], now: float) -> str:
-    """One notification for all of these tasks, the most important first."""
+    """Return the text of one notification for all these tasks, given the most important first."""
     # A question comes before a session that has only ended its turn.
     tasks = (asking := [one for one in tasks if one.shown is not Shown.IDLE]) or tasks
     if len(tasks) == 1:
@@ -53,12 +53,12 @@ def _name(task: Task) -> str:
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
-    """Ask the terminal for a notification; empty if it cannot hear it. Neither text holds control characters or `;`.
+    """Return the sequence that makes the terminal notify, "" if none works. `head` and `text` must be `plain`.
 
-    Never both of the sequences there are: several terminals know both and would notify twice.
+    There are two sequences; never send both, because several terminals know both and would notify twice.
     """
     if "TMUX" in environment:
-        # It swallows both, and by default passes nothing through. The bell it hands on.
+        # tmux swallows both sequences and by default passes nothing through; only the bell gets through.
         return ""
     if environment.get("TERM_PROGRAM") == "iTerm.app" or environment.get("LC_TERMINAL") == "iTerm2":
         return f"\x1b]9;{head}: {text}\x1b\\"
@@ -66,9 +66,9 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
 
 
 def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Callable[[str, str], list[str]] | None:
-    """The command that notifies, of heading and text; None if there is none or none is wanted.
+    """Return a function from heading and text to the command that notifies; None if there is none or none is wanted.
 
-    By default there is one where a display is that the operator sees. Over SSH, only the terminal is sure to be one.
+    By default there is one if this machine has a display, but not over SSH, where the operator may not see it.
     """
     if settings.notify_desktop is False:
         return None
@@ -81,36 +81,36 @@ def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Calla
 
 
 class NotificationQueue:
-    """The asks of which an operator who looks elsewhere has to be notified: which of them, and when. No I/O, no clock.
+    """Decides of which questions an operator who looks elsewhere is notified, and when. No I/O, no clock.
 
-    `at` is seconds of a clock that nobody sets; `started_at` is the start in seconds since the epoch, as files have it.
+    `at` is in seconds of a monotonic clock; `started_at` is the start in epoch seconds, to compare with times of files.
     """
 
     def __init__(self, at: float, started_at: float):
         self._opened_at, self._started_at = at, started_at
-        self._since: dict[str, float] = {}  # The open asks, each with the second in which it was first seen
+        self._since: dict[str, float] = {}  # for each open question, when it was first seen
         self._told: set[str] = set()
         self._notified_at = -inf
-        # Until the terminal says whether its window has the focus, nobody knows.
+        # None until the terminal says whether its window has the focus.
         self._focus: bool | None = None
-        # An operator who has just started the program looks at it.
+        # An operator who has just started the program looks at the screen.
         self._acted_at = at
 
     def focus(self, *, here: bool) -> None:
-        """The terminal says whether its window has the focus."""
+        """Note that the terminal's window has got or lost the focus."""
         self._focus = here
         if not here:
             self._acted_at = -inf
 
     def act(self, at: float) -> None:
-        """The operator has pressed a key."""
+        """Note that the operator has pressed a key."""
         self._acted_at = at
         if self._focus is not None:
             self._focus = True
 
     def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
-        """Those of the tasks that ask now of which the operator is to be notified, in one notification. To be called
-        about once a second; each ask is returned once."""
+        """Return those of the asking `tasks` of which the operator must be notified now, in one notification. Call it
+        about once a second; each question is returned once."""
         since: dict[str, float] = {}
         new: dict[str, Task] = {}
         for task in tasks:
@@ -134,8 +134,8 @@ class NotificationQueue:
 
 
 def _asks_of(task: Task) -> set[str]:
-    """The asks of a task, each of which is told once: its requests, its process that is gone (one that is gone again
-    after a sign of life is another one), else its question. Which claims are false changes with every file."""
+    """Return a key for each question of a task, to be notified once: for its requests, else for its gone process (after
+    a sign of life it may be gone anew), else for its question. Which claims are false does not make a new question."""
     asks = {one.request_id for one in task.requests if one.waits_for_operator}
     if not asks and task.gone and task.run:
         asks = {f"{task.run.session_id} {task.run.updated_at}"}
@@ -145,9 +145,9 @@ def _asks_of(task: Task) -> set[str]:
 
 
 class Notifier:
-    """Notifies the operator of one monitor. `write` sends a sequence to the terminal as it is.
+    """Notifies the operator of one monitor. `write` sends a sequence to the terminal unchanged.
 
-    `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
+    `clock` gives epoch seconds, `steady` seconds of a monotonic clock.
     """
 
     def __init__(
@@ -168,8 +168,8 @@ class Notifier:
         self.queue = NotificationQueue(steady(), clock())
 
     def notify(self) -> None:
-        """Say in the title how many ask, and notify of all that is due; to be called about once a second. By one route,
-        unless the settings ask for both: the terminal's where the desktop has none."""
+        """Show the number of asking tasks in the title, and notify of what is due; call it about once a second. It
+        notifies by the desktop, else by the terminal, and by both only if the settings say so."""
         tree, settings = self._monitor.tree, self._settings
         asking = f"({tree.totals.needs_operator}) " if tree.totals.needs_operator else ""
         title = f"\x1b]0;{asking}agentwatch: {self._name}\x1b\\"
@@ -187,17 +187,15 @@ class Notifier:
         if settings.notify_terminal is not False and (self._command is None or settings.notify_terminal):
             self._write(notification_sequence(head, text, self._environment))
         if self._command is not None:
-            # Not a worker: leaving the program waits for those.
+            # A thread and not a Textual worker, because leaving the program would wait for a worker.
             command = self._command(head, text)
             Thread(target=self._run, args=(command,), name="agentwatch-notify", daemon=True).start()
 
     def _run(self, command: Sequence[str]) -> None:
-        """Run a command, in a thread. One that fails is told once, and not tried again: from now on the terminal takes
-        its place."""
+        """Run a notification command; blocks. If it fails, report that once and use the terminal from now on."""
         quiet = subprocess.DEVNULL
         try:
-            # No shell, no terminal: a text of an agent is one argument and nothing else, and nothing writes on the
-            # screen.
+            # Without a shell, an agent's text is only one argument; without a terminal, nothing writes on the screen.
             subprocess.run(  # noqa: S603
                 resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
                 start_new_session=True, timeout=_PATIENCE, check=True,

@@ -1,4 +1,4 @@
-"""The app on what is played, a recording or the demo: the same screens, each with a line at its top that says so."""
+"""The app for a recording or the demo: the same screens, with a bar at the top."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REVERSED = Style(reverse=True)
 
 
 class DemoBar(LineWidget):
-    """The line that says what a newcomer can try in the demo now."""
+    """The line that suggests what to try in the demo now."""
 
     period = 0.5
 
@@ -35,7 +35,7 @@ class DemoBar(LineWidget):
         self._tree = tree
         self._is_over = is_over
 
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - longer lines are cut anyway
         words = "Agents build the checkout of a shop. Soon one of them will need you."
         if self._tree.totals.needs_operator:
             key = commands_of(self.app)["needs.next"].key_label
@@ -46,7 +46,7 @@ class DemoBar(LineWidget):
 
 
 class ReplayBar(LineWidget):
-    """The line that says where the playback of a recording is, how fast, and the keys that steer it."""
+    """The line with the position and speed of a playback, and the keys that control it."""
 
     period = 0.1
 
@@ -61,7 +61,7 @@ class ReplayBar(LineWidget):
         speed = f"{position.speed:.3g}×" if position.speed < 1000 else f"{position.speed:.0f}×"
         parts = [
             Part(" REPLAY ", palette.needs + _REVERSED),
-            # As wide in each state: what stands behind it must not jump.
+            # The same width in each state, so that the parts behind it do not jump.
             Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
             Part(f" {speed:>5}"),
             Part(f"  {moment:{'%Y-%m-%d ' if width >= 72 else ''}%H:%M:%S}Z"),
@@ -79,7 +79,7 @@ class ReplayBar(LineWidget):
 
 class _PlayedApp(AgentwatchApp):
     is_played = True
-    new_bar: Callable[[], DemoBar | ReplayBar]  # The line that says what is played
+    new_bar: Callable[[], DemoBar | ReplayBar]  # makes the bar at the top
     hold: Callable[[bool], None] | None = None
 
     def on_mount(self) -> None:
@@ -87,7 +87,7 @@ class _PlayedApp(AgentwatchApp):
         self._add_bar(self.screen)
 
     def _add_bar(self, screen: Screen[object]) -> None:
-        """The line stands on every screen of its own: a modal one lets it shine through."""
+        """Add the bar to each screen that is not modal, and tell `hold` whether a dialog is open."""
         is_modal = isinstance(screen, ModalScreen)
         if self.hold is not None:
             self.hold(is_modal)
@@ -110,7 +110,7 @@ class DemoApp(_PlayedApp):
 
 
 class ReplayApp(_PlayedApp):
-    """Shows a monitor whose source is a playback. Nothing that acts on a workspace can be done here."""
+    """Shows a monitor whose source is a playback. Commands that act on a workspace are refused."""
 
     BINDINGS = bindings(Home.REPLAY)
 
@@ -118,20 +118,20 @@ class ReplayApp(_PlayedApp):
         super().__init__(monitor, playback.clock)
         self.playback = playback
         self.new_bar = lambda: ReplayBar(playback)
-        # Nothing in a recording needs anybody.
+        # Questions in a recording need nobody.
         self.notifier = None
         self._keys = {key for one in self.commands.values() if Home.REPLAY in one.homes for key in one.keys}
 
     # Commands
 
     def offers(self, command: ActionSpec) -> bool:
-        """Refused are those that act, and those whose keys are the replay's."""
+        """Whether a command does not act, and its keys are not all those of the replay."""
         return not command.acts and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _OUR_ACTIONS:
-            # In a text field the keys are characters.
+            # In a text field these keys are characters.
             return not isinstance(self.focused, Input)
         refused = {action_name(one.action) for one in self.commands.values() if not self.offers(one)}
         return name not in refused and super().check_action(action, parameters)

@@ -1,8 +1,8 @@
-"""The terminal: what reaches it, the app on it, and the end that needs no event loop.
+"""The terminal: what is written to it, the app that runs on it, and an end of the process that needs no event loop.
 
-That end comes when the terminal is gone, or a signal asks, while the loop may wait for something.
-A terminal that nobody reads blocks its writers, an editor blocks the loop until it ends, and a file descriptor
-whose other end is gone is readable for ever. So a thread of its own looks at the terminal and has the last word.
+The process must end when the terminal is gone or a signal asks for it, even if the event loop is blocked: by a write to
+a terminal that nobody reads, or by an editor that still runs. A file descriptor whose other end is gone stays readable
+for ever. So a thread of its own watches the terminal and ends the process.
 """
 
 from __future__ import annotations
@@ -35,47 +35,45 @@ if TYPE_CHECKING:
 
 _ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-_GONE_SECONDS = 0.6  # How long the app may take to end when there is nobody left who could see it
+_GONE_SECONDS = 0.6  # how long the app may take to end after its terminal is gone
 
-_ASKED_SECONDS = 1.5  # How long it may take to end, and to give the terminal back, when a signal asks for it
+_ASKED_SECONDS = 1.5  # how long the app may take to end and to restore the terminal after a signal
 
-# Textual writes this at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before.
+# Textual writes this when it ends, to restore mouse, paste, wrapping, keyboard, screen buffer, cursor and focus.
 _GIVE_BACK = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
-_ARENA_MAX = -8  # As `malloc.h` has it
+_ARENA_MAX = -8  # M_ARENA_MAX of `malloc.h`
 
-KEEP_TITLE = "\x1b[22;0t"  # The terminal puts its title on a stack, if it has one
+KEEP_TITLE = "\x1b[22;0t"  # makes the terminal push its title on a stack, if it has one
 
-# No title, and then the one on the stack: without a stack, many terminals show their own instead of none.
+# Sets an empty title, then pops the stack: many terminals without a stack show their default for an empty title.
 GIVE_TITLE_BACK = "\x1b]0;\x1b\\\x1b[23;0t"
 
 
-# Textual's thread that reads the keys would end, and the app with it, at the first byte that is no UTF-8: Alt with a
-# letter in a terminal of eight bits, text pasted in another encoding, a bad line. As a key it does nothing, and in a
-# text it shows that something was lost.
+# Textual's key reader, and so the app, would end at the first byte that is not UTF-8: from Alt with a letter in an
+# eight-bit terminal, pasted text in another encoding, or a bad line. Replaced by `�`, the byte does nothing as a key,
+# and in a text it shows that something was lost.
 linux_driver.getincrementaldecoder = lambda encoding: partial(  # type: ignore[attr-defined]
     getincrementaldecoder(encoding), "replace"
 )
 
 
 class Terminal(linux_driver.LinuxDriver):
-    """Draws as the screen library does, and drops what cannot be written: its thread that writes would end with it.
-
-    Then everybody who draws would wait for ever for that thread.
-    """
+    """Textual's driver, except that output which cannot be written is dropped: an error would end the writing thread,
+    for which all drawing would then wait for ever."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # A driver takes no other file, and has no public hooks for being stopped and woken.
+        # Private names of Textual, here and below: its drivers have no public way to change the file or to see signals.
         self._file = _Dropping(self._file)  # type: ignore[arg-type, assignment]
 
     def _sigtstp_application(self, *arguments: Any) -> None:
-        """Go to the shell: nobody looks at the screen until the app has come back."""
+        """Go to the shell, and mark the screen as unattended until the app comes back."""
         attend_screens(attended=False)
         super()._sigtstp_application(*arguments)
 
     def _sigcont_application(self, *arguments: Any) -> None:
-        """Come back; one that was not suspended would begin to read the keys twice."""
+        """Come back from the shell; do nothing if not suspended, or a second thread would read the keys."""
         if self._must_signal_resume:
             super()._sigcont_application(*arguments)
 
@@ -95,10 +93,10 @@ class _Dropping:
 
 
 class TerminalGuard(LineFilter):
-    """The second line of defence: nothing that the app draws reaches the terminal as a command.
+    """A second line of defence, so that nothing drawn reaches the terminal as a command.
 
-    Replaces what is not printable and takes links away: a link's address would be written as it is.
-    `agentwatch.text` shows such characters better; what it has cleaned passes unchanged.
+    Replaces unprintable characters, and removes links, whose addresses would be written unchecked. Text that
+    `agentwatch.text` has cleaned, and so made visible in a better way, passes unchanged.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
@@ -119,9 +117,9 @@ def _harmless(segment: Segment) -> Segment:
 
 
 def suspend_all() -> bool:
-    """Stop the process, and what it has started, until the shell wakes them; False where no shell waits for it.
+    """Suspend the process group until the shell wakes it; return False if no shell waits for it.
 
-    The whole group, as a terminal does: who waits for one of it, like a launcher, would keep the shell away.
+    The whole group, as a terminal does it: a launcher that waits for this process would otherwise block the shell.
     """
     if os.getpgrp() == os.getsid(0):
         return False
@@ -130,12 +128,11 @@ def suspend_all() -> bool:
 
 
 @contextmanager
-def ending(ask: Callable[[], None]) -> Iterator[None]:
-    """Have the process end soon once its terminal is gone or a signal asks, from now on.
+def process_guard(ask: Callable[[], None]) -> Iterator[None]:
+    """End the process soon after its terminal is gone or a signal asks for it, from now on.
 
-    `ask` is to end the app from another thread, and is called until the process has ended. Whatever is under way by
-    then, a write, an editor, a scan, is given up: the system gives the locks back, and no file of ours is ever half
-    written.
+    `ask` asks the app to end; a thread calls it repeatedly. If the app does not end in time, the process exits, even
+    during a scan or in an editor: the system frees the locks, and our files are written atomically.
     """
     watching, asking = os.pipe()
     descriptors = {stream.fileno() for stream in (sys.__stdin__, sys.__stderr__) if stream is not None}
@@ -145,7 +142,7 @@ def ending(ask: Callable[[], None]) -> Iterator[None]:
     def note(number: int, _frame: FrameType | None) -> None:
         os.write(asking, bytes([number]))
 
-    # Not the event loop's: they are called although the main thread waits, if only it waits for a lock or the system.
+    # Plain handlers, not the event loop's: they also run while the main thread waits for a lock or the system.
     before = {number: signal.signal(number, note) for number in _ASKING}
     try:
         yield
@@ -158,7 +155,7 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
     poll = select.poll()
     poll.register(watching, select.POLLIN)
     for descriptor in terminals:
-        # Not for input, which is Textual's: for the end alone, of which the system tells unasked.
+        # Ask for no events, as the input is for Textual: the system reports a hang-up unasked.
         poll.register(descriptor, 0)
     end, code = math.inf, 128 + signal.SIGHUP
     while time.monotonic() < end:
@@ -168,7 +165,7 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
                 end = min(end, time.monotonic() + _ASKED_SECONDS)
                 continue
             poll.unregister(descriptor)
-            # Some systems cannot tell this of a terminal: POLLNVAL.
+            # Ignore other events, such as POLLNVAL from a system that cannot poll a terminal.
             if event & (select.POLLHUP | select.POLLERR):
                 end = min(end, time.monotonic() + _GONE_SECONDS)
         if end < math.inf:
@@ -177,7 +174,7 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
         with suppress(termios.error, OSError):
             if attributes is not None:
                 termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
-                # It may be there after all. Nobody may be waited for any more, and it is not ours alone.
+                # The terminal may still exist: restore it, but without blocking, and undo that as others share it.
                 os.set_blocking(descriptor, False)
                 try:
                     os.write(descriptor, _GIVE_BACK)
@@ -195,39 +192,39 @@ def _attributes(descriptor: int) -> list[Any] | None:
 
 
 def run(app: AgentwatchApp) -> int:
-    """Show the app until the operator leaves; the exit code. The caller has seen to it that there is a terminal. Raises
-    what opening its monitor does."""
+    """Show the app until the operator leaves, and return the exit code. Needs a terminal. Raises the error with which
+    the app's monitor could not be opened."""
     app.when_shown = _collect_garbage
-    # The objects of the first scan stay: without this, the collector looks at all of it again and again, at 10,000
-    # tasks for a tenth of a second in which no key is answered.
+    # Freeze the objects of the first scan: otherwise the collector visits them again and again, which at 10,000 tasks
+    # blocks the keys for a tenth of a second.
     app.when_settled = _keep_what_is_there
     app.suit_terminal()
-    # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
-    # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
+    # Threads that read, check and record give up the interpreter at every system call, and get it back after this time
+    # at the latest. With the default of 5 ms, a first scan takes twice as long while the screen follows it.
     sys.setswitchinterval(0.001)
-    with _own_title() if app.settings.notify_title else nullcontext(), ending(app.ask_to_end):
+    with _own_title() if app.settings.notify_title else nullcontext(), process_guard(app.ask_to_end):
         app.run()
     if app.failure is not None:
         raise app.failure
-    # To leave gives a code. Without one, a thread of the screen library has ended the app by an exception.
+    # Leaving sets a return code; if there is none, an exception in a thread of Textual has ended the app.
     code = 1 if app.return_code is None else app.return_code
     if not (app.is_settled or app.is_played):
-        # A thread may still load what nobody looks at any more, or wait for a database; it has nothing to write, and
-        # Python would wait for it, or stop it in the midst of foreign code.
+        # A thread may still load or wait for a database. It writes nothing, so exit at once: Python would wait for it,
+        # or stop it in the middle of foreign code.
         os._exit(code)
     return code
 
 
 def _collect_garbage() -> None:
-    """From now on: until the first frame it was put off, and what is there by then stays. So does most of what the
-    first scan makes: before that is over, only what is new is looked at."""
+    """Start garbage collection, put off until the first frame, for objects made from now on. Most objects of the first
+    scan stay as well, so until it is over mainly young objects are visited."""
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000)
     gc.enable()
-    # The threads that begin from now on take memory from what there is: glibc has some set aside for each of them,
-    # several megabytes in all, though only one of them runs at a time.
+    # Make new threads share the present memory arena: glibc would reserve an arena for each, several megabytes in all,
+    # though only one of them runs at a time.
     if sys.platform == "linux":
-        import ctypes  # who watches has need of it, too
+        import ctypes  # the file watcher needs it anyway
 
         with suppress(AttributeError):  # another C library
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
@@ -240,7 +237,7 @@ def _keep_what_is_there() -> None:
 
 @contextmanager
 def _own_title() -> Iterator[None]:
-    """Whatever becomes of the app, the window has its title again afterwards."""
+    """Restore the window's title after the block, however it ends."""
     _write(KEEP_TITLE)
     try:
         yield
@@ -249,7 +246,7 @@ def _own_title() -> Iterator[None]:
 
 
 def _write(sequence: str) -> None:
-    """Where the screen library draws, while it does not. The terminal may be gone."""
+    """Write a sequence to standard error, where Textual draws, while it does not run. The terminal may be gone."""
     if sys.__stderr__ is not None:
         with suppress(OSError):
             sys.__stderr__.write(sequence)

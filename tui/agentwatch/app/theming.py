@@ -1,7 +1,7 @@
-"""Themes from TOML files, the check that the operator's own pass, and the ready styles that line widgets draw with.
+"""Loads themes from TOML files, checks the operator's own, and makes the styles with which line widgets draw.
 
-A shipped theme is package data (`agentwatch/themes`), in a checkout the folder `themes/` at its top. The operator's own
-lie in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` and have the same keys; one with a shipped name takes its place.
+Shipped themes are package data (`agentwatch/themes`), in a checkout the top folder `themes/`. The operator's own themes
+in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` have the same keys, and replace shipped themes of the same name.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from textual.theme import Theme
 from agentwatch.text import clean
 
 DEFAULT_THEME = "agentwatch-dark"
-# The others, brought down to sixteen colours, lose most of what tells the states apart.
+# For terminals of sixteen colours, in which the states of the other themes look nearly alike.
 SIXTEEN_COLOURS = "agentwatch-ansi"
 
-# The colours of a theme. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`.
+# The colours of a theme. Text is drawn in `foreground` and `muted` on `background`, `panel` and `cursor`.
 _COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-# Textual's variables, and ours, by the colour of the theme file.
+# For each colour of a theme file, the variables of Textual and of our own that have it.
 _DRAWN_IN = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
@@ -40,21 +40,21 @@ _DRAWN_IN = {
 
 
 def themes_folder() -> Path:
-    """The folder of the shipped themes: in the package, or in a checkout at its top."""
-    # `importlib.resources` would load what reads archives, before the first frame.
+    """Return the folder of the shipped themes: in the package, or at the top of a checkout."""
+    # Without `importlib.resources`, which would load modules that read archives before the first frame.
     packaged = Path(__file__).parents[1] / "themes"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
 
 
 @cache
 def shipped_themes() -> tuple[Theme, ...]:
-    """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
+    """Return the themes of the package, unchecked because the tests check them."""
     files = sorted(themes_folder().glob("*.toml"))
     return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files)
 
 
 def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
-    """The operator's own themes, and one sentence for each file that cannot be used."""
+    """Return the operator's own themes, and a sentence for each file that cannot be used."""
     themes: list[Theme] = []
     failures: list[str] = []
     for file in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
@@ -66,8 +66,8 @@ def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
 
 
 def check_theme(text: str) -> dict[str, Any]:
-    """The content of a theme file. Raises ValueError with a message that names the wrong keys."""
-    from agentwatch.delegation.task import State  # not for the first frame
+    """Return the checked content of a theme file. Raises ValueError, which names the wrong keys."""
+    from agentwatch.delegation.task import State  # not needed for the first frame
 
     data = tomllib.loads(text)
     states = [*(state.value for state in State if state is not State.UNKNOWN), "stale", "contradicted"]
@@ -91,7 +91,7 @@ def _is_color(value: object) -> bool:
 
 
 def make_theme(data: Mapping[str, Any]) -> Theme:
-    """The theme that a valid theme file describes."""
+    """Return the theme of a valid theme file."""
     colors: dict[str, str] = data["colors"]
     ansi = bool(data.get("ansi", False))
     variables = {f"state-{state}": color for state, color in data["states"].items()}
@@ -111,9 +111,9 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
 
 
 class Palette(NamedTuple):
-    """Ready styles of one theme. Each has a foreground, or attributes where a theme has no colour for it.
+    """The styles of one theme. Each has a foreground colour, or attributes if the theme has no colour for it.
 
-    `base` has the background as well: a line is drawn as `base + style`.
+    Only `base` has a background: a line is drawn in `base + style`.
     """
 
     base: Style
@@ -128,7 +128,7 @@ class Palette(NamedTuple):
 
     @classmethod
     def of(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
-        """Resolve the theme's variables once. `ansi`: sixteen colours, of which nobody knows how they look."""
+        """Make the styles from a theme's variables. `ansi`: the terminal's sixteen colours, whose looks are unknown."""
 
         def color(name: str) -> RichColor:
             return Color.parse(variables[name]).rich_color

@@ -1,4 +1,4 @@
-"""The command line: finds the command, runs it, and says what went wrong."""
+"""The command line: finds the command, runs it, and reports errors."""
 
 import os
 import sys
@@ -11,14 +11,14 @@ __all__ = ["COMMANDS", "run", "start"]
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line. Returns the exit code: that of the command, or 74 where the system refuses what nobody has
-    foreseen, such as to write the output."""
+    """Run a command line. Returns the command's exit code, or 74 for an unforeseen error of the system, such as a
+    failure to write the output."""
     try:
         try:
             name = arguments[0] if arguments else ""
             return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)
         finally:
-            # The rest of the buffer may meet a closed pipe or a full disk as well.
+            # Flush inside the `try`, because this may fail as well: on a closed pipe or a full disk.
             if sys.stdout is not None:
                 sys.stdout.flush()
     except AgentwatchError as error:
@@ -27,10 +27,10 @@ def run(arguments: Sequence[str]) -> int:
         from agentwatch.decisions.errors import reason, remedy
 
         if sys.stdout is not None:
-            # Python would complain once more while it closes the stream.
+            # Redirect the stream, or Python would print another error when it closes it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            # The reader (`| head`) has seen enough.
+            # The reader, such as `head`, has closed the pipe because it has enough.
             return 0
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         code, message = os.EX_IOERR, f"{place}{reason(error)}; {remedy(error)}, then try again"

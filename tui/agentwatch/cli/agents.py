@@ -1,4 +1,4 @@
-"""The commands that serve agent programs: the hook, the MCP server, and what sets a program up."""
+"""The commands that serve agent programs: the hook, the MCP server, and `init`, which sets programs up."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from agentwatch.state import is_shown, state_directory
 from agentwatch.text import complain, say
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
-_FAILED = 1  # 2 would block the agent, with our complaint as the reason
+_FAILED = 1  # exit code 2 would block the agent, with our message as the reason
 _LARGEST = 16 * 1024 * 1024
 _NOTHING_DONE = "nothing was held and nothing approved"
 
@@ -28,7 +28,7 @@ _NOTHING_DONE = "nothing was held and nothing approved"
 )
 def hook(options: Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
-    # Each call loads only what it needs: the operator sees what a program asks as soon as that is there.
+    # Each call loads only what it needs, so that the operator sees a request as soon as possible.
     if options.plugin:
         from agentwatch.agents.hook.requests import hold_for_plugin
 
@@ -40,7 +40,7 @@ def hook(options: Namespace) -> int:
     answer: dict[str, Any] = {}
     try:
         if call.event in (ASKS, "SubagentStop", "PostToolUse"):
-            # Where the session was begun, unless one is named.
+            # By default, the directory in which the session was begun.
             workspace = workspace_at(options.path or os.environ.get("CLAUDE_PROJECT_DIR") or call.cwd or ".")
             if call.event == ASKS:
                 if is_shown(state_directory(workspace)):
@@ -54,8 +54,7 @@ def hook(options: Namespace) -> int:
     except AgentwatchError as error:
         complain(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else _FAILED
-    # ASCII only: foreign characters reach the program as escapes.
-    say(json.dumps(answer))
+    say(json.dumps(answer))  # ASCII only: foreign characters reach the program as escapes
     return 0
 
 
@@ -72,7 +71,7 @@ def mcp(options: Namespace) -> int:
     workspace, settings = workspace_at(options.path), load()
     with needing("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
         from agentwatch.agents.server import serve
-    # Of the agents' sessions, only what is new is read each time.
+    # All calls share one source of sessions, which reads only what is new.
     return serve(workspace, settings, partial(scanned, sessions=sessions_of(workspace)))
 
 

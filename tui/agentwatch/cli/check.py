@@ -34,8 +34,8 @@ from agentwatch.view.words import SEVERITIES, plural
 
 
 class _File(NamedTuple):
-    """A file to check: the path to show, where reading it starts, and its name from there. `is_named`: on the command
-    line. `closed` says why it is a directory that cannot be listed."""
+    """A file to check: the path to show, the root directory, and the path relative to that. `is_named`: it stands on
+    the command line. If it is a directory that cannot be listed, `closed` says why."""
 
     path: str
     root: str
@@ -93,8 +93,8 @@ def check(options: Namespace) -> int:
 
 
 def _files(paths: Sequence[str]) -> Iterable[_File]:
-    """The files to check, each once, those of a directory in the order of their names, and what cannot be listed.
-    Raises UsageError for a path that is not there."""
+    """Return the files to check without repeats, those of a directory sorted by name, and the directories that cannot
+    be listed. Raises UsageError for a missing path."""
     files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
@@ -114,24 +114,25 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
 
 
 def _check_file(file: _File) -> CheckedFile | None:
-    """The findings of a file, and the state of a task that has only this document, as the delegation tree has it."""
+    """Return the findings of a file, and the state that the tree gives a task with only this document; None if the file
+    is no document."""
     try:
         if file.closed:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
-        # The content of an unreadable file is not known, whatever its name.
+        # Report an unreadable file whatever its name, because it may be a document.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
         findings = [FindingDoc.of(refused.finding, path=file.path)]
         return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_told else None
     except FileNotFoundError:
-        # Deleted since it was listed: there is nothing to check any more.
+        # The file was deleted after it was listed.
         return None
     reading = read_document(text.text, file.path)
     if not reading:
         return None
     document, state = reading.document, "submitted" if reading.document.recognised else None
-    # Only its name says that it is a report, as other programs call theirs; or it is perhaps an example.
+    # Skip a file that is a report only by its name, which other programs use too, and a fenced text: maybe an example.
     is_named_report = not document.recognised and reading.contract is Contract.REPORT_CONTRACT
     if (is_named_report or is_fenced(document)) and not _is_beside_handoff(file.place):
         return None
@@ -150,7 +151,7 @@ _HANDOFF = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNOR
 
 
 def _is_beside_handoff(place: str) -> bool:
-    """Whether a file has the stem of a handoff beside it, or nothing else may answer the only handoff there."""
+    """Whether a file has the stem of a handoff beside it, or is the only document besides the only handoff there."""
     directory = Path(place).parent
     around = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
     beside = [one for one in around if is_candidate(one)]
@@ -160,10 +161,10 @@ def _is_beside_handoff(place: str) -> bool:
 
 
 def _missing(file: _File, document: Return) -> Iterator[str]:
-    """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
+    """Yield the artifacts of a completed return that are missing in its project: rule 6 of subagent-return.
 
-    Their paths are relative to the project: the directory of git, else where the command was called, else the directory
-    that it was given. Finished work may have been archived as a whole, so each is looked for beside the return, too.
+    Their paths are relative to the project: the git work tree, else the current directory, else the directory on the
+    command line. Finished work may have been archived as a whole, so they are also looked for beside the return.
     """
     place, here = Path(file.place), Path.cwd().resolve()
     projects = [one for one in place.parents if os.path.lexists(one / ".git")]
@@ -188,7 +189,7 @@ def _line(finding: FindingDoc) -> list[Part | str]:
 
 
 def _github_line(finding: FindingDoc) -> str:
-    """A line that GitHub shows beside the code."""
+    """Return a line that makes GitHub show the finding beside the code."""
     line = f",line={finding.line}" if finding.line else ""
     path = _escaped(clean(finding.path), "%\r\n:,")
     message = _escaped(clean(finding.message), "%\r\n")

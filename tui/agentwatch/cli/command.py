@@ -1,4 +1,4 @@
-"""The commands, and the arguments of each as data, from which its parser, its help and its completion are made."""
+"""The commands and their arguments as data, from which parsers, help and completion are made."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from agentwatch.errors import UsageError
 
-# By group and usage. Watching a workspace has no name.
+# For each group, a summary by usage. The command that watches a workspace has no name.
 GROUPS = {
     "watch": {
         "relay [PATH ...]": "tell screens on other machines what is seen here",
@@ -46,13 +46,13 @@ GROUPS = {
     },
 }
 
-# By name.
+# The summaries by command name.
 COMMANDS = {
     "" if usage.startswith("[") else usage.split()[0]: summary
     for group in GROUPS.values()
     for usage, summary in group.items()
 }
-# Those that are not in a module of their own name.
+# The modules of the commands that are not in a module of their own name.
 _MODULES = {
     "": "screen",
     "ack": "pending",
@@ -73,12 +73,13 @@ OF_HOSTS = (
     "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
     " reached"
 )
-_DATA = "\0"  # Before a word that is no option, whatever it looks like; no argument that a system hands over holds it
-_END = "-\0"  # In the place of `--`: an option, so that no other takes a word behind it for its value
+_DATA = "\0"  # put before a word that is no option, whatever it looks like; no argument from the system holds NUL
+_END = "-\0"  # replaces `--`; it is an option itself, so that the option before it takes no word behind it as its value
 
 
 class Argument(NamedTuple):
-    """One argument, with options of argparse. Of those with `ways` only one may be given; with True, one must be."""
+    """One argument with its argparse options. Those whose `ways` is not None exclude each other; if True, one is
+    required."""
 
     names: Sequence[str]
     options: dict[str, Any]
@@ -90,7 +91,7 @@ class Argument(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command. The docstring of `run`, which returns the exit code, is its help."""
+    """A command. `run` returns the exit code; its docstring is the command's help."""
 
     run: Callable[[argparse.Namespace], int]
     arguments: Sequence[Argument]
@@ -101,29 +102,29 @@ class Command(NamedTuple):
 def command(
     *arguments: Argument, exit_codes: str = "exit codes: 0 fine, 2 wrong usage", wrong_usage: int = 2
 ) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
-    """Make a function the command of its name."""
+    """Return a decorator that makes a function a command."""
     return lambda run: Command(run, arguments, exit_codes, wrong_usage)
 
 
 def argument(names: str, metavar: str | None, text: str, **options: Any) -> Argument:
-    """An argument with a value, its names with blanks between them, and its text in the help."""
+    """Return an argument with a value; `names` are separated by blanks, `text` is for the help."""
     if not names.startswith("-"):
         options["type"] = _plain
     return Argument(names.split(), {"metavar": metavar, "help": text, **options})
 
 
 def flag(names: str, text: str, **options: Any) -> Argument:
-    """An option that is there or not."""
+    """Return an option without a value."""
     return Argument(names.split(), {"action": "store_true", "help": text, **options})
 
 
 def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
-    """Arguments of which only one may be given, or has to be."""
+    """Return the arguments such that at most one of them may be given, or exactly one if `required`."""
     return tuple(one._replace(ways=required) for one in arguments)
 
 
 def seconds(text: str) -> float:
-    """The type of an argument that is a span of time."""
+    """Convert a span of time such as `90m` to seconds, as the type of an argument."""
     from agentwatch.view.words import seconds_of
 
     span = seconds_of(text)
@@ -133,7 +134,7 @@ def seconds(text: str) -> float:
 
 
 def _plain(word: str) -> str:
-    """A word as it was written, also one from behind `--`."""
+    """Return a word as the user wrote it, without the prefix that marks words behind `--`."""
     return word.removeprefix(_DATA)
 
 
@@ -155,23 +156,23 @@ CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or se
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong arguments end like every other usage error."""
+    """Raises UsageError for wrong arguments."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message.replace(_DATA, '')}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
 
 
 def load_command(name: str) -> Command:
-    """A command by its name."""
+    """Return a command by its name."""
     found: Command = getattr(import_module(f"agentwatch.cli.{_MODULES.get(name, name)}"), name or "watch")
     return found
 
 
 def parse(name: str, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command, in any order; nothing behind `--` is an option. Raises UsageError."""
+    """Parse the arguments of a command, in any order; nothing behind `--` is an option. Raises UsageError."""
     words = list(words)
     if "--" in words:
-        # argparse parses them twice, and before Python 3.12 forgets `--` in between.
+        # argparse parses intermixed arguments twice and, before Python 3.12, forgets `--` in between.
         at = words.index("--")
         words[at:] = [_END, *(_DATA + word for word in words[at + 1 :])]
     return _parser_of(name).parse_intermixed_args(words)
@@ -188,7 +189,7 @@ def start(name: str, words: Sequence[str]) -> int:
 
 
 def _parser_of(name: str) -> Parser:
-    """Reads the arguments of a command, and writes its help."""
+    """Return the parser of a command's arguments, which also writes its help."""
     found = load_command(name)
     text = (found.run.__doc__ or "").strip()
     parser = Parser(

@@ -1,4 +1,4 @@
-"""The command that completes command lines."""
+"""The command behind the completion of command lines in shells."""
 
 import io
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 from agentwatch.cli.command import COMMANDS, argument, command, load_command
 from agentwatch.text import clean, exact, say
 
-# No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that
-# holds all the others and runs the whole command line for each word.
+# No library fits: the scripts of shtab cannot ask for task ids and it does not know fish; argcomplete needs one parser
+# with all subparsers and runs the whole command line for each word.
 #
-# The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
-# like an option, and bash, which inserts what it gets as it is, quotes them.
+# Task ids come from agents, so the shell must treat them as data: ids that cannot be printed or look like an option are
+# left out, and the script for bash quotes ids, because bash inserts completions unchanged.
 
-_SECONDS = 3.0  # After a key was pressed, nobody waits longer for an answer
+_SECONDS = 3.0  # nobody waits longer for completions after a key
 
 _SCRIPTS = {
     "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"
@@ -70,13 +70,13 @@ def completion(options: Namespace) -> int:
     if not options.end:
         say(_SCRIPTS[options.shell])
         return 0
-    # It complains of nothing, whatever happens, and ends by itself after a while.
+    # Print no error, whatever happens, and end by itself after a while.
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     with redirect_stderr(io.StringIO()):
         try:
             lines = [f"{word}\t{clean(text, 80)}" if text else word for word, text in _offered(options.words)]
-        except Exception:  # noqa: BLE001  a prompt is no place for it
+        except Exception:  # noqa: BLE001  a traceback would spoil the prompt
             lines = []
     signal.setitimer(signal.ITIMER_REAL, 0)
     for line in lines:
@@ -85,7 +85,7 @@ def completion(options: Namespace) -> int:
 
 
 def _offered(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Each word that the last one could be, and its meaning."""
+    """Return the completions of the last word, each with its meaning."""
     *before, last = words or [""]
     known: Iterable[tuple[str, str]] = COMMANDS.items()
     if before and before[0] in COMMANDS:
@@ -109,12 +109,12 @@ def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str
         return [(name, one.options["help"]) for name, one in options.items() if name not in before]
     asked = wanted or places[min(given, len(places) - 1)]
     known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.names[0])
-    # A word that looks like an option would be one.
+    # Leave out words that look like options, because they would be read as options.
     return [(word, text) for word, text in known if not word.startswith("-")]
 
 
 def _look_up(name: str) -> list[tuple[str, str]]:
-    """All that the argument of a name can be, each with its meaning."""
+    """Return the possible values of an argument, given by its name, each with its meaning."""
     from agentwatch.composition import inbox_of, scanned
     from agentwatch.config import load
     from agentwatch.manual import topics
@@ -129,7 +129,7 @@ def _look_up(name: str) -> list[tuple[str, str]]:
         return [(one.request_id, one.shown) for one in inbox_of(Path.cwd()).store.read() if one.can_answer]
     if name == "task":
         tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
-        # Those that need the operator come first where the shell keeps the order.
+        # Tasks that need the operator come first if the shell keeps the order.
         first = sorted(tasks, key=lambda one: not one.ask)
         return [(one.task_id, f"{one.shown.word}: {one.title}") for one in first]
     return []

@@ -1,4 +1,4 @@
-"""The commands that record a decision: about a task, or about what a program asks."""
+"""The commands that record a decision about a task, or an answer to a program's request."""
 
 import asyncio
 import sys
@@ -73,7 +73,7 @@ def decide(options: Namespace) -> int:
         if entry and not entry.record.is_expired(datetime.now(UTC)):
             if not _agrees(entry.record, action, params, note):
                 raise AlreadyDecidedError(entry.record)
-            # Recorded before: what was not delivered then is delivered now.
+            # The same decision is recorded already: deliver it now if that failed before.
             params, note = entry.record.params, entry.record.note
         else:
             if why := policy.refusal(task, action, params, note):
@@ -89,7 +89,7 @@ def decide(options: Namespace) -> int:
                 return ExitCode.NOT
 
         def returned() -> str | None:
-            """The sha256 of the return as it is now. The return of a session is read from its store again."""
+            """Return the sha256 of the task's present return; a session's return is read from its store again."""
             before = task.latest.returned
             return (look() if before and before.stored else monitor).returned_now(task.task_id)()
 
@@ -103,7 +103,7 @@ def decide(options: Namespace) -> int:
 
 
 def _action(options: Namespace) -> Action:
-    """The action that is asked for. Raises UsageError where other options do not go with it."""
+    """Return the chosen action. Raises UsageError if other options do not go with it."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     for name in ("mitigation", "handoff"):
         if getattr(options, name) and name not in SPECS[action].takes:
@@ -114,7 +114,7 @@ def _action(options: Namespace) -> Action:
 
 
 def _checked_task(monitor: Monitor, task_id: str) -> Task:
-    """A task, with its claims checked and those of its fitter: on them depends what may be decided."""
+    """Return a task after checking its claims and those of its fitter, because possible decisions depend on them."""
     task = task_in(monitor, task_id)
     if not monitor.host:
         tasks = monitor.tree.tasks.values()
@@ -140,15 +140,15 @@ def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
 
 
 def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
-    """Whether the same is recorded; what was not given agrees."""
+    """Whether a recorded decision has the same action, and the same values as far as they are given."""
     given = [(note, record.note)]
     given += [(getattr(params, one), getattr(record.params, one)) for one in SPECS[action].takes]
     return record.action is action and all(one == recorded for one, recorded in given if one)
 
 
 def _with_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
-    """The parameters with the handoff of the next attempt, or the final error report. Raises AmendError, and UsageError
-    where a handoff was given that is not sound."""
+    """Return the parameters with the next attempt's handoff or the final error report, if the action needs one. Raises
+    AmendError, and UsageError if the given handoff is not sound."""
     document, note = SPECS[_action(options)].document, options.note
     if document == "report":
         failed = list(monitor.tree.failed_below(task))
@@ -168,7 +168,7 @@ def _with_document(task: Task, subject: Subject, params: Params, options: Namesp
 
 
 def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
-    """The texts that will be signed, whole, and the words of the child."""
+    """Yield all the texts that will be signed, and the words of the child."""
     texts = [
         ("The note", note),
         *((f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers),
@@ -219,7 +219,7 @@ def answer(options: Namespace) -> int:
 
 
 def _find(requests: Iterable[Request], start: str) -> Request:
-    """The request whose id starts so; raises UsageError where it is none, or one of several."""
+    """Return the request whose id begins with `start`. Raises UsageError if none or several fit."""
     word = start.lower()
     fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= form.DIGITS else []
     if len(fitting) != 1:
@@ -230,7 +230,7 @@ def _find(requests: Iterable[Request], start: str) -> Request:
 
 
 def _params(request: Request, options: Namespace) -> Params:
-    """The parameters of the answer. Raises UsageError where the options are not those of its questions."""
+    """Return the parameters of an answer. Raises UsageError if there is not one option for each question."""
     labels = {option.label for query in request.queries for option in query.options}
     texts = options.option or ()
     refuse_placeholder(*{options.deny, *texts} - labels)
@@ -246,13 +246,13 @@ def _params(request: Request, options: Namespace) -> Params:
 
 
 def options_of(query: Query, longest: int) -> Iterator[str]:
-    """The options of a question with what is said of each, a line each of foreign text, cut there."""
+    """Yield a safe line for each option of a question: its label and description, cut after `longest` characters."""
     for option in query.options:
         yield clean(f"{exact(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
 
 def _lines(request: Request, action: Action, params: Params, note: str) -> Iterator[str]:
-    """The preview of an answer, and the whole request. Foreign text is indented behind a bar."""
+    """Yield the preview of an answer and the whole request. Foreign text is indented behind a bar."""
     yield from fact_lines(form.request_facts(request, time.time()))
     rule = f", and for the rest of its session {exact(params.rule, len(params.rule))}" if params.rule else ""
     yield from ("", f"  Your answer: {action}{rule}")
@@ -268,20 +268,21 @@ def _lines(request: Request, action: Action, params: Params, note: str) -> Itera
 
 
 def ways_of(request: Request) -> list[list[str]]:
-    """The options that answer it, the plain one first. Words in capitals are for the operator to replace."""
+    """Return the command-line options for each possible answer, the plain one first. The operator replaces words in
+    capitals."""
     deny = ["--deny", PLACEHOLDER] if request.words else ["--deny"]
     options = ["--option", PLACEHOLDER] * max(len(request.queries), 1)
     known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
     return [known[action] for action in request.actions if action in known]
 
 
-# Steps of both
+# Shared by both commands
 
 
 @contextmanager
 def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
-    """How to look at one workspace, as in `subject_of`, with a desk that can sign. Raises as that does, and UsageError
-    where nobody can be asked and the command line says no `--yes`."""
+    """Yield a function that reads one workspace with a desk that can sign. Raises as `subject_of`, and UsageError if
+    there is neither a terminal to ask on nor `--yes`."""
     if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("there is no terminal to ask on; say --yes")
     settings, secret = load(), passphrase()
@@ -291,26 +292,26 @@ def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    """The lines of a preview."""
+    """Yield the facts of a preview, a line each."""
     for label, parts in facts:
         yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
 
 
 def barred(title: str, text: str) -> Iterator[str]:
-    """All of a foreign text below its title, each line of it behind a bar."""
+    """Yield a title and below it a whole foreign text, each line behind a bar."""
     yield from ("", f"  {title}:")
     for piece in whole(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
 def refuse_placeholder(*words: str | None) -> None:
-    """Raises UsageError where one of the operator's words is one that stands for them in a printed line."""
+    """Raise UsageError if one of the operator's words is still the placeholder of a printed command line."""
     for word in {*words} & {PLACEHOLDER, "MODE"}:
         raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
 
 
 def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
-    """Raises UsageError where there is not one answer for each question."""
+    """Raise UsageError unless there is one answer for each question."""
     if len(answers) != len(questions):
         given = f"{plural(len(answers), 'answer')} to {plural(len(questions), 'question')}"
         asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(questions, 1))
@@ -318,7 +319,7 @@ def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str])
 
 
 def say_recorded(made: DecisionMade, what: str) -> None:
-    """Say what is in the ledger now, or was before."""
+    """Say which decision was recorded now, or that the same one was recorded before."""
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
     say(f"recorded: {before}{what} {record.decision_id}")
@@ -327,7 +328,7 @@ def say_recorded(made: DecisionMade, what: str) -> None:
 
 
 def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
-    """Print a preview, and ask on the terminal unless the command line says `--yes`."""
+    """Print a preview, and return whether the operator confirms it on the terminal or gave `--yes`."""
     for line in preview:
         say(line)
     if options.yes:

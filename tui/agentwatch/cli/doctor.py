@@ -61,7 +61,7 @@ def _of_state(state: Path) -> Iterator[Check]:
 
 
 def _written(about: str, directory: Path, otherwise: str) -> Check:
-    """Write a file as the ledger does, and remove it."""
+    """Check that a file can be written as the ledger does it and removed; `otherwise` is the consequence if not."""
     name = f".agentwatch-doctor-{secrets.token_hex(8)}"
     try:
         with Directory.open(directory) as place:
@@ -73,7 +73,7 @@ def _written(about: str, directory: Path, otherwise: str) -> Check:
 
 
 def _of_places(workspace: Path, desk: DecisionService) -> Iterator[Check]:
-    """That nothing of ours lies where agents write."""
+    """Check that our directories do not lie in the workspace, where agents write."""
     for variable, place in (("XDG_STATE_HOME", desk.state), ("XDG_CONFIG_HOME", desk.keys.directory)):
         if leads_through(place, workspace):
             why = "where agents write, so nothing that programs ask can be answered here"
@@ -108,7 +108,7 @@ def _of_ledger(desk: DecisionService) -> Iterator[Check]:
 
 
 def _of_settings(settings: Settings) -> Iterator[Check]:
-    """The saved views, and the operator's own keys, which only the screen knows."""
+    """Check the saved views and the operator's key bindings."""
     wrong = [f"{where(f'views.{name}')}: {why}" for name, why in view_faults(settings.views).items()]
     if settings.keys:
         from agentwatch.app.actions import with_keys
@@ -118,7 +118,7 @@ def _of_settings(settings: Settings) -> Iterator[Check]:
 
 
 def _of_server(server: str, creds: str | None) -> Iterator[Check]:
-    """Whether a NATS server is fit for a fleet, and what to do where it is not."""
+    """Check whether a NATS server is fit for a fleet, and say what to do if not."""
     with needing(*FLEET):
         from agentwatch.remote.nats import TroubleError, asked, login_of, shown, store_settings
     try:

@@ -1,4 +1,4 @@
-"""The command for the keys that sign decisions, and for those of others."""
+"""The command for the operator's signing key, and for the trusted keys of others."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from agentwatch.remote.pipe import reason
 from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
-_SSH_SECONDS = 120.0  # Somebody may have to type a password
+_SSH_SECONDS = 120.0  # somebody may have to type a password
 
 
 @command(
@@ -73,7 +73,7 @@ def keys(options: Namespace) -> int:
 
 
 def show(keys: Keys) -> None:
-    """Print the key for an orchestrator, and how it is kept. Raises KeyProblemError."""
+    """Print the public key, where the private one is kept and whether it has a passphrase. Raises KeyProblemError."""
     public = public_key(keys)
     kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     say(f"public key   {public.text}")
@@ -89,7 +89,7 @@ def show(keys: Keys) -> None:
 
 
 def public_key(keys: Keys) -> PublicKey:
-    """The operator's public key. Raises KeyProblemError; where there is none, that says how to make it."""
+    """Return the operator's public key. Raises KeyProblemError, which says how to make a key if there is none."""
     try:
         return keys.show()
     except KeyMissingError as error:
@@ -97,7 +97,7 @@ def public_key(keys: Keys) -> PublicKey:
 
 
 def _own_key(keys: Keys) -> PublicKey:
-    """The operator's public key; the first use makes it. Raises KeyProblemError where it was lost."""
+    """Return the operator's public key, made at the first use. Raises KeyProblemError if the key was lost."""
     try:
         return keys.show()
     except KeyMissingError:
@@ -105,7 +105,7 @@ def _own_key(keys: Keys) -> PublicKey:
 
 
 def rotate(keys: Keys) -> None:
-    """Replace the key; a passphrase stays one, and is asked. Raises KeyProblemError."""
+    """Replace the key; if the old one has a passphrase, ask for one for the new key. Raises KeyProblemError."""
     try:
         locked = keys.why_encrypted()
     except KeyMissingError:
@@ -138,7 +138,7 @@ def _list_others(keys: Keys) -> None:
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
-    """The trusted key with this text or name. Raises KeyProblemError."""
+    """Return the trusted key with this text or name. Raises KeyProblemError."""
     others = sorted(keys.others(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if not found:
@@ -152,7 +152,7 @@ def change_passphrase(keys: Keys) -> None:
     _require_terminal()
     if is_locked:
         old = getpass("Present passphrase: ")
-        # Before a new one is asked for.
+        # Check the old passphrase before asking for a new one.
         keys.load(lambda: old)
     new = _new_passphrase("none" if old else None)
     keys.protect(new or None, lambda: old)
@@ -165,7 +165,7 @@ def change_passphrase(keys: Keys) -> None:
 
 
 def _new_passphrase(empty: str | None = None) -> str:
-    """Asked twice. `empty` says what nothing typed stands for, None: it is refused."""
+    """Ask twice for a new passphrase. `empty` says what an empty one means; if None, an empty one is refused."""
     _require_terminal()
     new = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
     if not new and empty is None:
@@ -181,9 +181,9 @@ def _require_terminal() -> None:
 
 
 def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[str] = ("ssh",)) -> int:
-    """Have hosts that are reached over ssh trust the operator's key, one after another: ssh may ask the operator.
+    """Make hosts trust the operator's key over ssh, one after another, because ssh may ask for a password.
 
-    Returns 1 where one does not. Raises KeyProblemError and UsageError.
+    Returns 1 if a host fails, else 0. Raises KeyProblemError and UsageError.
     """
     key, code = _own_key(keys), ExitCode.DONE
     for address in addresses:

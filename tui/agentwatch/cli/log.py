@@ -1,4 +1,4 @@
-"""The command that prints what happened."""
+"""The command that prints all state changes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, ac
 from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
 
 _NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
-_REASON = 200  # Characters of a reason in a line
-_LOOK_SECONDS = 0.5  # How often `log --follow` looks for decisions, and whether somebody still reads what it prints
+_REASON = 200  # the most characters of a reason in a line
+_LOOK_SECONDS = 0.5  # the interval in which `log --follow` looks for decisions and for the end of its reader
 
 
 class LoggedStateDoc(Document):
@@ -89,7 +89,7 @@ def log(options: Namespace) -> int:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
             return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
-        # Lines of JSON name no workspace.
+        # Lines of JSON name no workspace, so they have no worktrees either.
         is_alone = options.follow or options.export or options.json or options.session is not None
         others, complaints = ([], ()) if is_alone else worktrees_of([subject])
         codes = [0]
@@ -107,8 +107,8 @@ def log(options: Namespace) -> int:
 def _log(
     workspace: Path, settings: Settings, options: Namespace, sessions: SessionsSource | None, printer: _Printer
 ) -> int:
-    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, and
-    with `--follow` others as they happen; or export all that was observed."""
+    """Print the state changes by a workspace's history, decisions and sessions and, with `--follow`, later ones as they
+    happen; or export all events."""
     state = state_directory(workspace)
     history, inbox = History(state), inbox_of(workspace)
     source = source_of(workspace, settings, sessions=sessions)
@@ -134,12 +134,12 @@ def _log(
         events += printer.verdicts(events, inspector)
         lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
         write_new(Path(options.export), lines)
-        # As many as `replay` plays: of a request that was asked and ended, and of the rounds of a run, more than one.
+        # Count what `replay` plays: it splits a request into its start and end, and a run into its turns.
         count = sum(isinstance(one, PLAYED) for one in story(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    # Nobody saw in which order it came what was there at the first look.
+    # Nobody saw the order of what was there before the first look, so it becomes one line.
     watched_at = first_watched(state) if recalled.events else time.time()
     if watched_at is not None:
         printer.fold_first_look(watched_at)
@@ -156,7 +156,7 @@ def _log(
 
 
 def _print_remote(source: RemoteSource, printer: _Printer) -> int:
-    """Print what the relay of a host knows of the past of a workspace."""
+    """Print the past of a workspace on a host, as far as the host's relay knows it."""
     batch = source.scan()
     printer.fold_first_look(source.watched_at)
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
@@ -168,44 +168,44 @@ def _print_remote(source: RemoteSource, printer: _Printer) -> int:
 
 
 class _Printer:
-    """Prints what events change, whether they are of the past or come from a source."""
+    """Prints the changes that events cause, whether they are from the past or arrive now."""
 
     def __init__(self, settings: Settings, options: Namespace):
         self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
-        # As the screen does: a task outlives its files.
+        # The same rules as for the screen: a task outlives its files.
         self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
-        self._events: list[Event] = []  # those that were printed with all their verdicts
+        self._events: list[Event] = []  # the events that were printed together with their verdicts
         self.look_at = -math.inf
-        self._old: dict[str, float] = {}  # files found at the first look, and since when they hold what they do
+        self._old: dict[str, float] = {}  # the files found at the first look, and when they were written
         self._old_tasks: set[str] = set()
 
     def fold_first_look(self, at: float) -> None:
-        """Print in one line what files held that are older, but in JSON."""
+        """Print the changes by files older than `at` as one line, except in JSON."""
         if not self._as_json:
             self.look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
-        """Print what these change in the order of time, with the verdicts on their returns."""
+        """Print the changes by these events and by the verdicts on their returns, in the order of time."""
         self._events += events
         self.print_story([*events, *self.verdicts(self._events, inspector)])
 
     def print_story(self, events: Iterable[Event]) -> None:
-        """Print what these change in the order of time, the first look too."""
+        """Print the changes by these events in the order of time, including the line on the first look."""
         self.print(story(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()
 
     def verdicts(self, events: Iterable[Event], inspector: Inspector) -> list[Checked]:
-        """The verdicts on the returns that these tell of."""
+        """Check the claims of the returns in these events, and return the verdicts."""
         tree = Tree(self.tree.rules)
         tree.apply(*events)
         return inspector.check(inspector.news_of(tree, tree.tasks))
 
     def print(self, events: Iterable[Event]) -> None:
-        """Print what each of these changes."""
+        """Print the changes that each of these events causes."""
         for event in events:
             if event.at >= self.look_at and self._old_tasks:
                 self.print_first_look()
@@ -225,7 +225,7 @@ class _Printer:
                     say_line(*_inked(log_line(change)), hang=22)
 
     def print_first_look(self) -> None:
-        """Print what was there before anybody watched, in one line."""
+        """Print one line about the tasks that were there before anybody watched."""
         tasks = [task for task_id in self._old_tasks if (task := self.tree.tasks.get(task_id)) is not None]
         sums = sums_of(tasks)
         failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
@@ -237,7 +237,7 @@ class _Printer:
         self.look_at = -math.inf
 
     def unchecked(self, inspector: Inspector) -> list[Target]:
-        """The returns whose claims were not checked yet, as far as was looked."""
+        """Return the returns among the tasks changed since the previous call whose claims must be checked."""
         touched, self._changes.touched = self._changes.touched, set()
         return inspector.news_of(self.tree, touched)
 
@@ -249,8 +249,8 @@ def _follow(
     told: Sequence[Problem],
     inspector: Inspector,
 ) -> None:
-    """Print what has changed since the history was written, then what changes from now on, and each false claim; each
-    new problem is told on stderr. Returns when nobody reads the output any more."""
+    """Print the changes since the end of the history, then each new change and verdict; report new problems on standard
+    error. Returns when nobody reads the output any more."""
     batches, checked = SimpleQueue[Batch](), SimpleQueue[Sequence[Checked]]()
     missed, is_starting, is_first = list[Event](), True, True
     source.start(batches.put)
@@ -271,7 +271,7 @@ def _follow(
                 inspector.start(checked.put)
             else:
                 printer.print(missed)
-            # The time that passes ends a decision that nobody reads.
+            # Time alone can end a decision that nobody reads.
             printer.print([Tick(0, time.time())])
             missed, is_first = [], False
             inspector.want(printer.unchecked(inspector))
@@ -283,7 +283,7 @@ def _follow(
 
 
 def _is_read() -> bool:
-    """Whether standard output is still read. This notices a closed pipe before there is something to write."""
+    """Whether standard output is still read; notices a closed pipe even if there is nothing to write."""
     if sys.stdout is None:
         return False
     poll = select.poll()
@@ -292,7 +292,7 @@ def _is_read() -> bool:
 
 
 def _inked(line: str) -> Iterator[Part | str]:
-    """The parts of a line: the time recedes, and the new state has its colour."""
+    """Yield the parts of a line, with the time muted and the new state in its colour."""
     at, (before, arrow, after) = line[:20], line[20:].partition(" → ")
     state = after.partition("  ")[0]
     yield at, MUTED
@@ -303,7 +303,7 @@ def _inked(line: str) -> Iterator[Part | str]:
 
 
 def log_line(change: Change) -> str:
-    """One line, safe to print."""
+    """Return a change as one safe line."""
     match change:
         case ActivityChange():
             text = f"· {clean(doing_words(change.doing), _REASON)}"
@@ -320,7 +320,7 @@ def log_line(change: Change) -> str:
 
 
 def log_document(change: Change) -> Document:
-    """The change for programs; the texts are as they were written."""
+    """Return a change as JSON; texts are as they were written."""
     if isinstance(change, ActivityChange):
         return LoggedActivityDoc.of(change, activity=activity_document(change.doing, change.at))
     if isinstance(change, RequestChange):

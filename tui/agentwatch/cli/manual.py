@@ -32,7 +32,7 @@ def help(options: Namespace) -> int:  # noqa: A001  the name of the command
 
 
 def _styled(page: str) -> Iterator[list[Part | str]]:
-    """The lines of a page as a terminal shows them: the marks of Markdown become ink, where there is any."""
+    """Yield the lines of a page for a terminal, with Markdown marks turned into colours if it has any."""
     is_code = False
     for line in page.splitlines():
         if line.startswith("```"):
@@ -57,7 +57,7 @@ def schema(options: Namespace) -> int:
 
 
 def _known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
-    """The name that was given, if any. Raises UsageError for one that is not among these."""
+    """Return the given name, if any. Raises UsageError if it is not one of `names`."""
     if name and name not in names:
         hint = did_you_mean(name.lower(), names) or f"the {kind}s are {', '.join(names)}"
         raise UsageError(f"there is no {kind} {clean(name, 40)}; {hint}")
@@ -92,7 +92,7 @@ def rules(options: Namespace) -> int:
 
 
 def every_rule() -> dict[str, Rule]:
-    """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
+    """Return all rules of documents by id, but not those of links between tasks, which need the whole tree."""
     from agentwatch.contracts.rules import read_rules
     from agentwatch.decisions.delivery import FORGED
 

@@ -1,4 +1,4 @@
-"""The commands about what needs the operator: print it with the commands that answer it, or put it aside."""
+"""The commands that list what needs the operator, with the commands that answer it, and that put it aside."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def pending(options: Namespace) -> int:
 
 
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print what asks in a monitor that has loaded, with a desk."""
+    """Print the tasks that ask, and the decisions on their way, in a loaded monitor with a desk."""
     tree, desk, now = monitor.tree, desk_in(monitor), time.time()
     asking, aside, moving = tree.asking(), tree.put_aside(), words.on_their_way(tree)
     document = PendingDoc(
@@ -151,9 +151,9 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
 
 
 def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
-    """The command lines of the decisions that the policy allows, the one that the contracts point to first.
+    """Return a command line for each decision that the policy allows, the suggested one first.
 
-    Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
+    The operator replaces words in capitals. Empty if the task's id cannot stand in a command.
     """
     try:
         subject = desk.subject(task)
@@ -161,7 +161,7 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
         first = policy.suggested(task)
         allowed = (one for one in OF_ATTEMPTS if not policy.why_not(task, one))
         actions = sorted(allowed, key=lambda one: one is not first)
-        # Behind `--` nothing is an option, whatever an agent calls its task.
+        # The id stands behind `--`, so that it is no option whatever an agent calls its task.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
         return {action: command_line([*called(), "decide", *_way(task, action), *about]) for action in actions}
@@ -170,7 +170,7 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
 
 
 def _way(task: Task, action: Action) -> list[str]:
-    """The options that ask for an action."""
+    """Return the command-line options for an action."""
     spec, metavar = SPECS[action], SPECS[action].option[0]
     if "mode" in spec.takes and is_line_fault(task):
         metavar = FITTER
@@ -193,7 +193,7 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
             for option in options_of(query, 200):
                 say_line(f"      - {option}", hang=0)
         _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
-    # It goes on once a request is answered: no other attempt of it is meant.
+    # If a request is open, its answer lets the task go on, so no decision about the attempt is offered.
     if not task.request:
         ways = [_way(task, action) for action in told.commands]
         _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
@@ -207,7 +207,7 @@ def _heading(task: Task, now: float) -> list[Part | str]:
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
-    """Print the command line of the first way, which stays whole to be copied, and the others."""
+    """Print the command line of the first way unwrapped, to be copied, and below it the other ways."""
     say(f"    {line}") if line else say_line(f"    {clean(why_not, 400)}", hang=0)
     if ways[1:]:
         others = f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}"
@@ -215,13 +215,13 @@ def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
 
 
 def request_line(request: Request, workspace: Path | str) -> str | None:
-    """The command line that answers a request the plain way, None where none can."""
+    """Return the command line for the plain answer to a request, None if no command can answer it."""
     about = ["--", request.request_id, str(workspace)]
     return next((command_line([*called(), "answer", *way, *about]) for way in ways_of(request)), None)
 
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
-    """A task that asks: what `tree --json` says of it, and what can be decided."""
+    """Return a task that asks, with some keys of `tree --json` and the possible decisions."""
     told = view.task_document(tree, task)
     waiting = [one for one in task.requests if one.waits_for_operator]
     return PendingTaskDoc.of(

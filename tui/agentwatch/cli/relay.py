@@ -1,4 +1,4 @@
-"""The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
+"""The commands for hosts: relay this machine's workspaces to screens elsewhere, and prepare a NATS server for that."""
 
 import asyncio
 import gc
@@ -69,9 +69,9 @@ def relay(options: Namespace) -> int:
         raise UsageError("say how it is told: --stdio, as ssh runs it, or --nats URL")
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
-    # Before anything can be written to what the screen reads.
+    # Redirect standard output before anything else can be written to the stream that the screen reads.
     end: Link | None = _stdio() if options.stdio else None
-    # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
+    # `asked` has for each workspace the paths that name it. A ~ in an address was not expanded by any shell.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     everywhere = Everywhere() if options.all else None
     if everywhere:
@@ -85,7 +85,7 @@ def relay(options: Namespace) -> int:
     if missing and not options.all and not (asked and options.stdio):
         raise next(iter(missing.values()))
     settings = load()
-    # The key that signs what this host says is the one that signs its decisions. The first use makes it.
+    # One key signs the decisions here and the messages of this host; the first use makes it.
     desk = desk_of(next(iter(asked), user_home()), settings)
     if why := desk.why_locked():
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
@@ -106,7 +106,7 @@ def relay(options: Namespace) -> int:
     telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
 
     async def run() -> str:
-        """Relay until it ends. Returns why."""
+        """Relay until the end, and return its reason."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, telling.end)
         return await telling.run()
@@ -117,14 +117,14 @@ def relay(options: Namespace) -> int:
 
 
 def _stdio() -> StdioEnd:
-    """The end on this process's input and output, which from now on nothing else writes to."""
+    """Return a link over standard input and output; other output goes to standard error from now on."""
     outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 1)
     os.dup2(2, 1)
     return StdioEnd(0, outgoing)
 
 
 def _nats(options: Namespace, key: SigningKey) -> Link:
-    """The end on a NATS server, which prints its state on standard error."""
+    """Return a link over a NATS server, which reports its state on standard error."""
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
@@ -138,7 +138,7 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     config = f"agentwatch fleet config{listening} --trust {introduced_as} nats.conf"
     say(f"next, unless the server knows this host: {config}")
     if sys.stdout is not None:
-        # Into the log of a service it would come when the relay ends.
+        # Without a flush, these lines would reach the log of a service only when the relay ends.
         sys.stdout.flush()
     return NatsEnd(options.nats, key, login=Login(key, file_of(options.creds)), note=_report_state)
 
@@ -148,7 +148,7 @@ def _report_state(state: LinkState) -> None:
 
 
 def _deciders(own: SigningKey) -> list[str]:
-    """The ids of the keys whose owners may decide here."""
+    """Return the ids of the keys whose owners may decide here."""
     with suppress(KeyProblemError):
         return [own.public.keyid, *(one.public.keyid for one in Keys().trusted(Role.OPERATOR))]
     return []
@@ -193,8 +193,8 @@ def fleet(options: Namespace) -> int:
 
 
 def _configure(keys: Keys, options: Namespace) -> int:
-    """Write the configuration of a server for the keys that are trusted here, once hosts that are introduced as
-    NAME=KEY are, too. Raises KeyProblemError and UsageError."""
+    """Trust the hosts given as NAME=KEY, then write a server's configuration for all keys trusted here. Raises
+    KeyProblemError and UsageError."""
     introduced_hosts = list(map(introduced, options.trust))
     for name, public in introduced_hosts:
         if not is_host(name):
@@ -209,7 +209,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
     operators = [("you", own), *(one for one in named[Role.OPERATOR] if one[1] != own)]
     hosts = [one for one in named[Role.HOST] if one[1] not in {key for _, key in operators}]
     new = accounts(operators, hosts)
-    # Where a user's PATH does not lead, too.
+    # Look also in directories that are often missing in a user's PATH.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
     next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
     if not options.where:
@@ -247,8 +247,8 @@ def _read(path: Path) -> str:
 
 
 def _write_configuration(path: Path, head: str, block: str, tail: str, server: str) -> None:
-    """Write a file whole or not at all, if a server on this machine understands its accounts. Raises UsageError, and
-    then it is as it was."""
+    """Write a configuration atomically, unless a server on this machine rejects its accounts. Raises UsageError, and
+    leaves the file as it was."""
     try:
         if server.startswith("/"):
             with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8") as tried:

@@ -36,9 +36,9 @@ from agentwatch.text import indented, say
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.words import LOOKS, SEVERITIES, VERDICTS, iso
 
-Document = dict[str, Any]  # An object of the JSON, by its keys
+Document = dict[str, Any]  # a JSON object
 
-# The facts of a return, by their names there.
+# The attributes of a return that the JSON shows under the same names.
 _RETURNED = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
@@ -53,15 +53,15 @@ _INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEV
 
 
 def json_report(account: Account) -> str:
-    """The account, indented and in ASCII: foreign characters reach the reader as escapes, a terminal never.
+    """Return the account as indented JSON in ASCII, so that foreign characters reach a terminal only as escapes.
 
-    Times are ISO 8601 in UTC, null if they are not known. Texts are as the documents have them.
+    Times are ISO 8601 in UTC, null if unknown. Texts are as in the documents.
     """
     return indented(document_of(account)) + "\n"
 
 
 def document_of(account: Account) -> Document:
-    """The account as JSON has it: the tasks as in `tree --json`, what was handed on and what was returned."""
+    """Return the account as a JSON object: `tree --json` with handoffs, returns, decisions and state changes."""
     told = tree_document(account.tree, account.workspace, account.problems)
     return told | {
         "generated_at": iso(account.generated_at),
@@ -87,7 +87,7 @@ def document_of(account: Account) -> Document:
 
 
 def _summary(tree: Tree) -> Document:
-    """Counts of the tasks that are not past, and of those that are."""
+    """Return counts of the tasks that are not past, and the number of those that are."""
     now = present_of(tree.tasks.values())
     return {
         "tasks": now.tasks,
@@ -155,10 +155,10 @@ def report(options: Namespace) -> int:
 
 
 def _write(accounts: Sequence[Account], format_: str | None, output: str | None) -> int:
-    """Write the report of some workspaces, one behind the other, to `output` or, with None, to standard output.
+    """Write the reports of workspaces one after the other to the new file `output`, or to standard output if None.
 
-    Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
-    and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
+    Returns 1 if not all could be read, else 0. `format_` is one of `FORMATS`; None means the format of the file's
+    ending, else Markdown. Raises UsageError if the file exists or cannot be written.
     """
     if format_ is None:
         ending = Path(output or "").suffix.removeprefix(".").lower()
@@ -181,15 +181,15 @@ def _write(accounts: Sequence[Account], format_: str | None, output: str | None)
 
 
 def _inked(line: str) -> Iterator[Part | str]:
-    """The parts of a line of Markdown: headings, states, verdicts and severities have their colour."""
+    """Yield the parts of a line of Markdown, with colours for headings, states, verdicts and severities."""
     words = [line] if line.startswith("#") else re.split(f"({'|'.join(map(re.escape, _INKS))})", line)
     for number, one in enumerate(words):
         yield one, STRONG if line.startswith("#") else _INKS[one] if number % 2 else ""
 
 
 def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
-    """All changes by history, sessions, decisions and requests, by the same rules as the tree."""
-    # All others the tree has as they are now.
+    """Return all state changes by files, sessions, decisions and requests, judged by the tree's rules."""
+    # Only events of files come from the history: the tree has the others in their latest form.
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))

@@ -42,7 +42,7 @@ def watch(options: Namespace) -> int:
     """
     if options.all and options.paths:
         raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
-    # `--help` answers without these.
+    # Imported late, because `--help` does not need it.
     from agentwatch.cli.shared import targets_of
 
     settings = _settings(options)
@@ -54,9 +54,9 @@ def watch(options: Namespace) -> int:
         if not os.path.isdir(options.hosts):
             known = ", ".join(name for name, _ in settings.hosts)
             raise UsageError(f"no host of your settings is called {quoted(options.hosts)}; there are {known}")
-        # `--hosts PATH` is about all of them, and a directory.
+        # `--hosts PATH` means all hosts, and PATH is a directory to watch.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
-    # `--hosts` means the hosts alone; if the settings always show them, the workspace here is meant, too.
+    # `--hosts` alone shows only hosts; hosts that the settings always show come beside the workspace here.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
@@ -73,7 +73,7 @@ def watch(options: Namespace) -> int:
         return watched(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
 
     if addresses:
-        # Their faults are told without a screen.
+        # Open hosts before the screen starts, so that their errors are printed without a screen.
         return run(AgentwatchApp(opened()))
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
     return run(AgentwatchApp(Opening(settings, title, opened)))
@@ -94,7 +94,7 @@ def demo(options: Namespace) -> int:
 
     session = DemoSession(options.speed)
     with session as workspace:
-        # The window's title counts; nobody is to be called because of a play.
+        # Nobody is to be called because of a demo, but the window's title still counts what needs you.
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
         settings = silent._replace(stale_after=session.stale_after, read_only=False, sessions=False)
         monitor = Monitor(
@@ -136,7 +136,7 @@ def replay(options: Namespace) -> int:
 
 
 def _settings(options: Namespace) -> Settings:
-    """The operator's settings, with the theme of the command line. Raises ConfigError."""
+    """Load the operator's settings, with the theme of the command line. Raises ConfigError."""
     from agentwatch.config import load
 
     settings = load()
@@ -144,7 +144,7 @@ def _settings(options: Namespace) -> Settings:
 
 
 def _require_terminal(instead: str = "") -> None:
-    """Raises UsageError where the screen cannot be drawn or nobody can type."""
-    # The screen library draws on standard error, so that one counts as well.
+    """Raise UsageError if the screen cannot be drawn or nobody can type."""
+    # Textual draws on standard error, so that must be a terminal as well.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(f"the screen needs a terminal, and none is here{instead}")

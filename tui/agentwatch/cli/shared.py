@@ -1,4 +1,4 @@
-"""Steps that commands share: find their subject, read it, print it, and ask before they act."""
+"""Steps that commands share: find their workspaces, read them, print them, and look up tasks in them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
 
-PLACEHOLDER = "TEXT"  # The placeholder for words of the operator in a printed line
+PLACEHOLDER = "TEXT"  # stands for the operator's own words in a printed command line
 
 
 class Subject(NamedTuple):
-    """A workspace that a command is about, with the fleet that tells of it where it is on another machine."""
+    """A workspace that a command is about; `fleet` is the connection if it is on another machine."""
 
     place: Place
     settings: Settings
@@ -44,7 +44,7 @@ class Subject(NamedTuple):
         *,
         inspects: bool = True,
     ) -> Monitor:
-        """A monitor that has looked once; the desk and whether it `inspects` are for this machine. Blocks."""
+        """Return a monitor that has read once. `open_desk` and `inspects` apply only on this machine. Blocks."""
         workspace, fleet = self.place.workspace, self.fleet
         if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
@@ -59,8 +59,8 @@ class Subject(NamedTuple):
 def targets_of(
     words: Sequence[str], settings: Settings, session: str | None = None
 ) -> tuple[Sequence[Path], Sequence[Address]]:
-    """The real paths of directories, addresses and those that hosts are named for, each once; a `session` may be asked
-    for only here. Raises WorkspaceError, UsageError and ConfigError."""
+    """Return the real paths of directories and the addresses, also those of named hosts, without repeats. Raises
+    WorkspaceError, ConfigError, and UsageError, also if a `session` is asked of another machine."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
     from agentwatch.remote.address import Address, is_address, named, parse
@@ -80,7 +80,7 @@ def targets_of(
 
 @contextmanager
 def subjects_of(words: Sequence[str], settings: Settings, session: str | None = None) -> Iterator[list[Subject]]:
-    """The workspaces that are named, each once; other machines are connected meanwhile. Raises as `targets_of`, and
+    """Yield the named workspaces without repeats, connected to other machines meanwhile. Raises as `targets_of`, and
     DecisionError."""
     workspaces, addresses = targets_of(words, settings, session)
     here = [Subject(Place(one), settings, session) for one in workspaces]
@@ -96,7 +96,8 @@ def subjects_of(words: Sequence[str], settings: Settings, session: str | None = 
 
 @contextmanager
 def subject_of(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
-    """One workspace: a directory, an address, or the name of a host with one workspace. Raises as `subjects_of`."""
+    """Yield the one workspace of a directory, an address or the name of a host. Raises as `subjects_of`, and UsageError
+    if the word names several or none."""
     with subjects_of([word], settings, session) as found:
         if len(found) != 1:
             known = ", ".join(one.fleet.address(one.place.workspace) for one in found if one.fleet)
@@ -105,7 +106,7 @@ def subject_of(word: str, settings: Settings, session: str | None = None) -> Ite
 
 
 def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
-    """The other worktrees that are shown with one workspace of this machine, and what is wrong with them. Blocks."""
+    """Return the other worktrees that are shown with a single workspace of this machine, and complaints. Blocks."""
     if len(subjects) != 1 or subjects[0].fleet:
         return [], ()
     (one,) = subjects
@@ -118,12 +119,12 @@ def print_workspaces(
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
     open_desk: Callable[[Path], DecisionService | None] = known_desk,
 ) -> int:
-    """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
-    alone, also its worktrees.
+    """Print each workspace, and the worktrees of a single one, with `print_one`. It gets a monitor, the options and a
+    function that takes its JSON document.
 
-    Of several, each has its path above it, or its name where it is on a host. As JSON they are one document, in which
-    each task names its workspace, and so is one on a host; the documents of worktrees stand in that of the one that was
-    asked for. Returns the highest exit code. Raises NoMatchError where a session is asked for that none of them has.
+    If there are several, each is headed by its path, or by its name on a host. As JSON, several workspaces or one on a
+    host make one document, in which each task names its workspace; worktrees are listed in their workspace's document.
+    Returns the highest exit code. Raises NoMatchError if no workspace has the session that is asked for.
     """
     documents, codes = list[dict[str, Any]](), [0]
     with subjects_of(options.paths or ["."], load(), options.session) as asked:
@@ -150,24 +151,24 @@ def print_workspaces(
 
 
 def require_session(session: str | None, monitors: Iterable[Monitor]) -> None:
-    """Raises NoMatchError where a session is asked for that none of these monitors has seen."""
+    """Raise NoMatchError if a session is asked for and none of these monitors has seen it."""
     if session and not any(one.tree.runs.all for one in monitors):
         raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(session, 60)}")
 
 
 def unreached(monitor: Monitor) -> int:
-    """The exit code of a command that has told what was seen: it says whether a host could not be reached."""
+    """Return the exit code that says whether the monitor's host could be reached."""
     return ExitCode.DONE if monitor.tree.lost_since is None else ExitCode.UNREACHED
 
 
 def report_problems(problems: Sequence[Problem]) -> int:
-    """Say on standard error what could not be read. Returns the exit code: 1 where there is something."""
+    """Report problems of reading on standard error. Returns the exit code: 1 if there are any, else 0."""
     complain_of(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
 
 
 def task_in(monitor: Monitor, task_id: str) -> Task:
-    """A task of a monitor that has looked, once is said what could not be read. Raises UsageError where it is none."""
+    """Report the problems of reading, and return a task of a monitor. Raises UsageError if there is no such task."""
     complain_of(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
         unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
@@ -176,12 +177,12 @@ def task_in(monitor: Monitor, task_id: str) -> Task:
 
 
 def desk_in(monitor: Monitor) -> DecisionService:
-    """The desk that a monitor was opened with. Raises UsageError where there is none."""
+    """Return the decision service of a monitor. Raises UsageError if it was opened without one."""
     if not monitor.clerk:
         raise UsageError("nothing can be decided here")
     return monitor.clerk.desk
 
 
 def passphrase() -> Callable[[], str] | None:
-    """A function that asks on the terminal for the passphrase of the signing key; None where there is no terminal."""
+    """Return a function that asks for the signing key's passphrase on the terminal; None without a terminal."""
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

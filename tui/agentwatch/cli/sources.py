@@ -1,4 +1,4 @@
-"""The command that tells which agents' sessions are read."""
+"""The command that lists the agents' sessions that are read."""
 
 from argparse import Namespace
 

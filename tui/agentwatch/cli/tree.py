@@ -17,7 +17,7 @@ from agentwatch.text import clean, complain, quoted, summary
 from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
 from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
 
-_LEVELS = 40  # Levels that are indented
+_LEVELS = 40  # the most levels that are indented
 
 
 @command(
@@ -42,9 +42,9 @@ def tree(options: Namespace) -> int:
 
 
 def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that, whose
-    count goes to `counts`. Returns 1 with `--fail` where a task needs the operator, or one that cannot be seen might.
-    Raises UsageError."""
+    """Print the tree of a loaded monitor: all tasks, or those that match a query with the tasks above them. Append the
+    number of matches to `counts`. With `--fail`, return 1 if a task needs the operator or not all could be read. Raises
+    UsageError."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
@@ -71,7 +71,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
 
 
 def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
-    """The line of a task, in the words of the screen."""
+    """Yield the parts of a task's line, in the words of the screen."""
     face, since = look(task), task.since
     name = summary(f"{chain} · {task.title}" if chain else task.title, 80)
     yield "  " * min(depth, _LEVELS)
@@ -91,7 +91,7 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
 
 
 def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """The activity of a task, or for whom it waits; of a silent one the last that it did."""
+    """Return the activity of a task, the last activity of a silent one, or what a task waits for."""
     words = clean(doing_words(task.did), 200) if task.did else ""
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
@@ -106,7 +106,7 @@ def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
 def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} was not read."
-    from agentwatch.report.account import verdict_of  # what needs JSON needs no report
+    from agentwatch.report.account import verdict_of  # not needed for JSON
 
     yield verdict_of(monitor.tree, len(monitor.problems), found=found and found.rows.values())
     notices = {placed.path: "verify" if placed.rule.startswith("DEC") else "check" for placed in monitor.tree.notices}

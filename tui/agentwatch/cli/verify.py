@@ -31,7 +31,7 @@ from agentwatch.text import Check, bad, clean, good, note, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
-# Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks.
+# Bytes of a file: enough for a bundle of ten thousand statements; a decision is much smaller.
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -57,7 +57,7 @@ def verify(options: Namespace) -> int:
         if not names:
             say("nothing in the ledger had to be set aside")
         return ExitCode.DONE
-    # The keys of this user, and those that an orchestrator was started with.
+    # Trust the keys of this user and those in the environment, with which an orchestrator was started.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
         forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.mirror(writes=False).foreign]
@@ -88,7 +88,7 @@ def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return
     yield _in_chain(record, data, desk)
-    # An answer is for the one process that asked.
+    # An answer is only for the process that asked, so its expiry is no fault.
     end = bad if is_expired and not asked else good
     yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
     if asked:
@@ -124,7 +124,7 @@ def _of_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
 
 
 def of_ledger(desk: DecisionService) -> Iterator[Check]:
-    """The whole ledger. Raises DecisionError."""
+    """Check the whole ledger. Raises DecisionError."""
     chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
         decisions = plural(len(chain.entries), "decision")
@@ -136,7 +136,7 @@ def of_ledger(desk: DecisionService) -> Iterator[Check]:
 
 
 def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
-    """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
+    """Check each line of a file of statements. Beside `trust`, the keys of trusted hosts count for statements."""
     hosts = desk.keys.others(Role.HOST)
     trust = trust.with_more(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quoted(one.name)}" for one in hosts}
@@ -159,7 +159,7 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
 
 
 def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
-    """The documents of a statement of this workspace have to be here; a copy may hold less."""
+    """Compare the documents of a statement with those here. Only those of this workspace must be here."""
     for name, digest in statement.subject:
         if name not in here:
             missing = "cannot be compared: it is not here any more, or cannot be read"

@@ -1,4 +1,4 @@
-"""The commands with which agents get a decision: wait for it, and claim it."""
+"""The commands by which agents wait for a decision and claim it."""
 
 import json
 import math
@@ -22,10 +22,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
-# It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
-# that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
+# `wait` accepts only decisions about the present return and attempt: with older ones, an orchestrator in a loop would
+# retry for ever. A sandbox may hide the history, so the attempt number that is seen is a lower bound.
 
-_SECONDS = 90.0  # Shells of agents end a command, or move it away, after two minutes
+_SECONDS = 90.0  # agents' shells end a command, or move it to the background, after two minutes
 
 
 @command(
@@ -46,8 +46,8 @@ _SECONDS = 90.0  # Shells of agents end a command, or move it away, after two mi
 )
 def wait(options: Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
-    # Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
-    # Before there is a decision about the task, whichever, only files are looked at: sessions may be large.
+    # Every outcome but a valid decision is pending: a time-out says nothing about the decision to come. Sessions may be
+    # large, so they are read only after some decision about the task, or before it is said that nothing is asked.
     if not 0 <= options.timeout < math.inf:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
@@ -61,14 +61,14 @@ def wait(options: Namespace) -> int:
         return monitor
 
     def find() -> Task | None:
-        """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be
-        false."""
+        """Return the task as its files show it; if these ask nothing, as sessions and checked claims show it, because a
+        claim may be false."""
         task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load_decided)
         complain_of(problems)
         return find_task(workspace, settings, task_id, load_decided, inspects=True)[0] if is_needless(task) else task
 
     def ask(question: Question) -> tuple[Found, Task | None]:
-        """The decision, as soon as there is one, and the task where there is none."""
+        """Wait for a decision, and return what was found and, if that is no decision, the task."""
         found = asker.wait(question, 0.0)
         if found.decided:
             return found, None
@@ -76,17 +76,17 @@ def wait(options: Namespace) -> int:
         if left <= 0 or is_needless(task):
             return found, task
         found = asker.wait(question, left)
-        # It may have returned meanwhile.
+        # Look again, because the task may have returned meanwhile.
         return found, None if found.decided else find()
 
     found, task = ask(Question(task_id, options.attempt))
     if found.decided:
-        # One of before may be decided; this one asks, or has not returned.
+        # That decision may be about an earlier attempt, so ask again about the present one.
         tree = load_decided(workspace, settings, inspects=False, about=task_id).tree
         found, task = ask(question_about(tree, task_id, options.attempt))
     code, document = asker.answer(found, task, task_id)
     _print(document, None if options.json else 2)
-    # Only now somebody has it.
+    # The decision counts as read only once it is printed.
     if found.record and (problem := asker.mark(found, "agentwatch wait")):
         complain(problem)
     about = quoted(task_id)
@@ -122,7 +122,7 @@ def claim(options: Namespace) -> int:
         _complain_of_refused(found)
         return asker.answer(found, None, "")[0]
     made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
-    # The same name is the same agent: it may have crashed after its claim.
+    # The same name means the same agent, which may have crashed after its claim.
     again = bool(by) and not made.won and made.by == by
     made = made._replace(won=made.won or again)
     _print({"decision_id": decision_id, **made._asdict(), "again": again}, None)
@@ -133,7 +133,7 @@ def claim(options: Namespace) -> int:
 
 
 def _settings_in_sight() -> Settings:
-    """The operator's settings. A sandbox may hide them, and nothing in them decides what an agent is told."""
+    """Load the operator's settings, or the defaults if a sandbox hides them: an agent is told the same with both."""
     try:
         return load()
     except ConfigError:
@@ -141,13 +141,12 @@ def _settings_in_sight() -> Settings:
 
 
 def _print(document: Mapping[str, object], indent: int | None) -> None:
-    # ASCII only: foreign characters reach the reader as escapes, the terminal never.
-    say(json.dumps(document, indent=indent))
+    say(json.dumps(document, indent=indent))  # ASCII only: foreign characters reach a terminal as escapes
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _complain_of_refused(found: Found) -> None:
-    """Say on standard error which decisions were refused."""
+    """Report the refused decisions on standard error."""
     for problem in found.refused[:10]:
         complain(f"refused: {problem.message}")

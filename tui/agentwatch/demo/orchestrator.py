@@ -1,8 +1,8 @@
-"""The demo's agents: one reads what the operator decided, as every agent does, and one asks for a permission.
+"""The demo's agents: one reads the operator's decisions, as every agent does, and one asks for a permission.
 
-Decisions are real ones: found in the workspace, verified with the operator's public key and held against the ledger
-by the code of `agentwatch wait`, and marked as read. So is the request: offered, held, answered and claimed by the code
-that holds those of agents' programs. Only the work that follows is written beforehand.
+Decisions are real: the code of `agentwatch wait` finds them in the workspace, verifies them with the operator's public
+key, compares them with the ledger and marks them as read. The request is real, too: the code that holds requests of
+agents' programs offers it, and claims the answer. Only the work that follows is scripted.
 """
 
 import json
@@ -30,20 +30,20 @@ from agentwatch.state import workspace_id
 NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0  # Seconds of the session from which it asks also where nothing was decided
-# Seconds from the first decision: it must not come between the first failure and what is decided about it.
+ASKS_AT = 60.0  # the second of the session at which it asks, even if nothing was decided
+# Seconds after the first decision: the request must not come between the first failure and the decision about it.
 ASKS_AFTER = 6.0
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _SAID = "Walks the customer's way with a test card"
 _RULE = "Bash(npx playwright test *)"
 
 _HANDS_ON = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
-# Characters of the operator's words that the children repeat: a summary may not be longer than its contract says.
+# Characters of the operator's words that children repeat, because their contract limits the length of a summary.
 _LONGEST = 160
 
 
 class Orchestrator:
-    """The agents of a demo. `state` and `configuration` are where it keeps its ledger and its keys."""
+    """The agents of a demo. `state` and `configuration` are the directories of its ledger and its keys."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Orchestrator:
         self._clock = clock
         self._play = play
         self._player = player
-        # Nothing that is set for the operator's own agents counts here.
+        # An empty environment, because the operator's own variables must not affect the demo.
         self._reader = Reader(workspace, "demo", state=state, configuration=configuration, environment={})
         self._read: set[str] = set()
-        self._decided: set[str] = set()  # The tasks about which something was decided
+        self._decided: set[str] = set()  # the tasks with a decision
         self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
         self._offer: Offer | None = None
         self._has_asked = False
         self._asks_at = ASKS_AT
 
     def attend(self) -> None:
-        """Read what was decided since the call before, and begin to carry it out; ask, and go on with the answer."""
+        """Read the decisions made since the previous call and begin to carry them out; ask, or take the answer."""
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
@@ -83,14 +83,14 @@ class Orchestrator:
         task_id, action = record.task_id, record.action
         self._decided.add(task_id)
         handoff = self._handoff(record) if action in _HANDS_ON else ""
-        # Without a handoff there is nobody to be sent.
+        # Without a handoff no further attempt can start.
         steps = [] if handoff is None else _filled(self._play.scene(action, task_id), _words(record, handoff))
         ends = action is not Action.ACCEPT
         below = action is Action.ABORT
         self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
 
     def _handoff(self, record: Record) -> str | None:
-        """The handoff of the next attempt: the one that the operator signed, else the last one with the answer."""
+        """Return the handoff of the next attempt: the one that the operator signed, else the last with the answer."""
         path = self._play.handoff_of(record.task_id)
         if record.params.handoff is not None or path is None:
             return record.params.handoff
@@ -107,7 +107,7 @@ class Orchestrator:
             return None
 
     def _attend_request(self) -> None:
-        """Ask once it is time, and take the answer. Nothing is asked for a task about which was decided otherwise."""
+        """Ask once it is time, and take the answer. Ask nothing if the task was decided about in another way."""
         if self._decided:
             self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
         if TASK in self._decided:
@@ -123,7 +123,7 @@ class Orchestrator:
             self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
 
     def leave(self) -> None:
-        """Ask no more."""
+        """End the open request, if there is one."""
         if self._offer:
             self._offer.end(RequestStage.GONE)
             self._offer = None
@@ -148,7 +148,7 @@ class Orchestrator:
 
 
 def _words(record: Record, handoff: str) -> dict[str, str]:
-    """The names that a scene can use. `handoff` and `report` are whole documents, the others words on one line."""
+    """Return the variables of a scene by name. `handoff` and `report` are whole documents, the others one line."""
     ending = ending_of(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None

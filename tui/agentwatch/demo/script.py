@@ -1,19 +1,19 @@
-"""A session written down as text, and the player that writes its files into a workspace at their times.
+"""Reads a session written as text, and plays it: writes its files into a workspace at their times.
 
-A line `@ +SECONDS VERB PATH` is a stage direction; the pause before it comes first. The lines up to the next
-direction are its content. Lines that begin with `@@` are remarks.
+A line `@ +SECONDS VERB PATH` is a stage direction; SECONDS is the pause before it. The lines up to the next direction
+are its content. Lines that begin with `@@` are remarks.
 
 | verb | what happens |
 | --- | --- |
 | `write` | the file appears whole, by a rename |
-| `todo` | the file is written again with the checkboxes of the lines given |
+| `todo` | the file is written again with the checkboxes as in the lines given |
 
-A line `@ cast TASK HANDOFF PATTERN…` says which files are the task's, its handoff first, or `-` if it has none. A
-line `@ on ACTION… TASK` begins a scene: what happens once the operator has decided so about the task, `*` for any. Of
-several the first is played. In a scene's paths and content stand `$name`s, which the decision fills in: see
-`Orchestrator`.
+A line `@ cast TASK HANDOFF PATTERN…` says which files belong to a task: its handoff, or `-` for none, and patterns. A
+line `@ on ACTION… TASK` begins a scene, which is played once the operator has decided so about the task, or about any
+task for `*`. If several scenes fit, the first is played. A decision fills in the `$name`s in the paths and content of a
+scene: see `Orchestrator`.
 
-The demo plays it against the clock; tests and pictures play it without waiting.
+The demo plays a session in real time; tests and pictures play it without waiting.
 """
 
 import math
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The steps that follow one of these decisions about a task, or about any for `*`; seconds count from then."""
+    """The steps that follow one of these decisions about a task (`*` for any); seconds count from the decision."""
 
     decisions: frozenset[Action]
     task_id: str
@@ -50,24 +50,24 @@ class Scene(NamedTuple):
 
 
 class Screenplay(NamedTuple):
-    """A session, the scenes that follow decisions, and which files are whose: patterns, the handoff's path first."""
+    """A session's steps, the scenes after decisions, and `cast`: each task's handoff path and file patterns."""
 
     steps: Sequence[Step]
     cast: Mapping[str, Sequence[str]]
     scenes: Sequence[Scene]
 
     def scene(self, decision: Action, task_id: str) -> Sequence[Step]:
-        """The events that follow this decision, none if nothing more happens."""
+        """Return the steps that follow a decision, () if no scene fits."""
         fitting = (one for one in self.scenes if decision in one.decisions and one.task_id in (task_id, "*"))
         return next((scene.steps for scene in fitting), ())
 
     def handoff_of(self, task_id: str) -> str | None:
-        """The path of the handoff of a task; None if it has none, or has no part in the session."""
+        """Return the path of a task's handoff; None if the task has none or is not in the session."""
         path, *_ = self.cast.get(task_id, ("-",))
         return None if path == "-" else path
 
     def belongs(self, path: str, task_id: str, *, below: bool = False) -> bool:
-        """Whether a file is that of a task, or with `below` of one below it."""
+        """Whether a file belongs to a task or, with `below`, to one below it."""
         return any(
             fnmatchcase(path, pattern)
             for owner, patterns in self.cast.items()
@@ -77,12 +77,12 @@ class Screenplay(NamedTuple):
 
 
 def demo_screenplay() -> Screenplay:
-    """The session that `agentwatch demo` plays."""
+    """Return the session that `agentwatch demo` plays."""
     return parse(files(__package__).joinpath("checkout.screenplay").read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> Screenplay:
-    """Raises ValueError with a direction that cannot be understood, KeyError for a todo of a file that is not there."""
+    """Parse a session. Raises ValueError with a wrong direction, KeyError for a `todo` of a file not yet written."""
     cast: dict[str, Sequence[str]] = {}
     scenes = [Scene(frozenset(), "", [])]
     written: dict[str, str] = {}
@@ -106,7 +106,7 @@ def parse(text: str) -> Screenplay:
 
 
 def _ticked(before: str, changes: str) -> str:
-    """The text with the checkboxes of the lines given."""
+    """Return the text with its checkboxes set as in the lines of `changes`."""
     boxes = {match[1]: match[0] for match in _CHECKBOX.finditer(changes)}
     return _CHECKBOX.sub(lambda box: boxes.get(box[1], box[0]), before)
 
@@ -114,8 +114,8 @@ def _ticked(before: str, changes: str) -> str:
 class Player:
     """Plays steps into one workspace, which is made if it does not exist.
 
-    It remembers how far it has played: a second call goes on from there. `speed` 2.0 plays twice as fast.
-    Playing raises OSError where a file cannot be written.
+    It remembers how far it has played: a second call continues there. `speed` 2.0 plays twice as fast.
+    Playing raises OSError if a file cannot be written.
     """
 
     def __init__(
@@ -123,18 +123,18 @@ class Player:
     ):
         self._workspace, self._speed, self._clock = workspace, speed, clock
         self._left = list(steps)
-        self.position = 0.0  # The second of the script that it has got to
+        self.position = 0.0  # the second of the script up to which all is played
 
     @property
     def finished(self) -> bool:
-        """Every step has been played."""
+        """Whether every step has been played."""
         return not self._left
 
     def run(self, wait: Callable[[float], bool], attend: Callable[[], object], every: float = math.inf) -> None:
-        """Plays what is left at its times, until all is played or `wait`, which takes seconds, says that it has to
-        stop. Blocks its thread.
+        """Play the remaining steps at their times until all are played, or until `wait`, called with seconds, returns
+        True. Blocks.
 
-        `attend` is called first, and then at least `every` so many seconds: it may `cut_in`.
+        `attend` is called at the start and then at least once in `every` seconds; it may call `cut_in`.
         """
         began = self._clock() - self.position / self._speed
         attend()
@@ -147,19 +147,19 @@ class Player:
             attend()
 
     def cut_in(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
-        """Plays these as well, their times counted from now; what was to come of some paths is left out instead."""
+        """Add steps, timed from now, and drop the remaining steps of paths for which `instead_of` is true."""
         added = [step._replace(at_seconds=self.position + step.at_seconds) for step in steps]
         kept = [step for step in self._left if not instead_of(step.path)]
         self._left = sorted((*kept, *added), key=lambda step: step.at_seconds)
 
     def play(self, until: float, began: float | None = None) -> None:
-        """Plays what is left up to the second `until` of the script, without waiting. Files are as old as if it had
-        begun then (seconds since the epoch); None leaves them as they are written."""
+        """Play the remaining steps up to the second `until` of the script, without waiting. With `began` (epoch
+        seconds), files get the times that they would have if the session had begun then."""
         while self._left and self._left[0].at_seconds <= until:
             step = self._left[0]
             place = self._workspace / step.path
             place.parent.mkdir(parents=True, exist_ok=True)
-            # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
+            # With this ending, watchers of *.json and *.md ignore the temporary file.
             file = place.with_name(f".{place.name}.writing")
             file.write_bytes(step.text.encode())
             if began is not None:

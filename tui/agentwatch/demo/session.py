@@ -1,4 +1,4 @@
-"""Runs the demo: a workspace in a scratch directory, a thread that plays the session into it, and a clean end."""
+"""Runs the demo: plays the session from a thread into a workspace in a scratch directory, and cleans up at the end."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
-STALE_SECONDS = 60.0  # The silence that counts as stale in a session of two minutes, at speed 1
+STALE_SECONDS = 60.0  # silence that counts as stale at speed 1, for a session of two minutes
 
-POLL_SECONDS = 0.2  # Between two looks for a decision
+POLL_SECONDS = 0.2  # between two looks for a decision
 
-# Signals that would end the process at once, and leave the directory behind. The app has handlers of its own.
+# Signals that would end the process at once and leave the directory behind. The app has handlers of its own.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class DemoSession:
-    """A workspace in which the demo happens, for as long as the `with` block lasts.
+    """Plays the demo once, in a workspace that exists as long as the `with` block lasts.
 
-    It is played once. Decisions there are signed with a key of the demo's own and carried out by its
-    orchestrator. Workspace, ledger and key are removed at the end, however the block ends. Raises UsageError for a
-    speed that cannot be played, and WorkspaceError at the end of the block where the player could not write.
+    Decisions there are signed with a key of the demo's own and carried out by its orchestrator. Workspace, ledger and
+    key are removed however the block ends. Raises UsageError for a speed that cannot be played, and WorkspaceError if
+    no directory can be made or, at the end of the block, if the player could not write.
     """
 
     def __init__(self, speed: float = 1.0):
@@ -79,10 +79,10 @@ class DemoSession:
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
-    # These modules load slowly. Nothing of the operator's own is read or written.
+    # These modules load slowly, so they are imported late. The operator's own state is neither read nor written.
 
     def open_desk(self) -> DecisionService:
-        """The operator's desk in the demo, and the orchestrator that reads what is decided there."""
+        """Start the orchestrator, and return the demo's decision service, whose decisions it reads."""
         from agentwatch.decisions.service import DecisionService
         from agentwatch.demo.orchestrator import Orchestrator
 
@@ -91,24 +91,24 @@ class DemoSession:
         return DecisionService(self._workspace, state=self._state, configuration=self._configuration)
 
     def open_shelf(self) -> Acknowledgements:
-        """The tasks that are put aside in the demo."""
+        """Return the demo's acknowledged and snoozed tasks."""
         from agentwatch.history.acknowledgements import Acknowledgements
 
         return Acknowledgements(self._state)
 
     def open_inbox(self) -> Inbox:
-        """The requests of the agents of the demo."""
+        """Return the requests of the demo's agents."""
         from agentwatch.requests.inbox import Inbox
         from agentwatch.requests.store import RequestStore
 
         return Inbox(RequestStore(self._workspace, state=self._state))
 
     def hold(self, held: bool) -> None:
-        """Let the play wait, or go on: nothing should change while the operator decides."""
+        """Pause the play, or let it go on: nothing should change while the operator decides."""
         self._held = held
 
     def is_over(self) -> bool:
-        """Whether nothing more comes by itself."""
+        """Whether nothing more happens without a decision."""
         return not self._held and self._player.finished
 
     def _run(self) -> None:
@@ -116,7 +116,7 @@ class DemoSession:
             while not self._stop.wait(POLL_SECONDS):
                 self._player.run(lambda seconds: self._stop.wait(seconds) or self._held, self._attend, POLL_SECONDS)
         except OSError as failure:
-            # An error in a thread would be written over the screen: it is told when the screen has gone.
+            # A traceback from this thread would be written over the screen, so `__exit__` reports the error.
             self._failure = failure
 
     def _attend(self) -> None:

@@ -16,27 +16,27 @@ _LINK = re.compile(r"\[(\w+)\]\(\w+\.md\)")
 
 
 def topics() -> list[str]:
-    """The names of all topics, in the order of the list."""
+    """Return the names of all topics, in the order of the list."""
     return _TOPIC.findall((_HERE / "README.md").read_text("utf-8"))
 
 
 def page(topic: str) -> str:
-    """The page of a topic as Markdown for a terminal: without comments and pictures, and with other topics bare."""
+    """Return a topic's page as Markdown for a terminal: without comments and pictures, links as plain topic names."""
     text = (_HERE / f"{topic}.md").read_text("utf-8")
     return _LINK.sub(r"\1", _PICTURE.sub("", _COMMENT.sub("", text)))
 
 
 def unwrapped(topic: str) -> str:
-    """The same, each paragraph and each entry of a list on one line, for a width that is not known here."""
+    """Return the page with each paragraph and list entry on one line, for a caller that wraps lines itself."""
     words = page(topic).split("```")
     return "```".join(part if number % 2 else _WRAP.sub(" ", part) for number, part in enumerate(words))
 
 
 def schemas() -> list[str]:
-    """The names of all JSON schemas."""
+    """Return the names of all JSON schemas."""
     return sorted(path.name.removesuffix(_SCHEMA) for path in _HERE.glob(f"*{_SCHEMA}"))
 
 
 def schema(name: str) -> str:
-    """The text of a JSON schema."""
+    """Return the text of a JSON schema."""
     return (_HERE / f"{name}{_SCHEMA}").read_text("utf-8")

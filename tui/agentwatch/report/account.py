@@ -1,14 +1,14 @@
-"""The account of a session that every report is made from, and the facts that are told of each task. Pure.
+"""The account of a session from which every report is made, the facts of each task, and the Markdown report. Pure.
 
-Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for our own
-words, which quote foreign text.
+Times are seconds since the epoch, None if unknown. Every text is foreign and unsanitised, except for our own words,
+which may quote foreign text.
 
-Markdown is for a pull request: the verdict, what needs attention, the tree, and each task folded.
-GitHub takes 65,536 characters. The rest is left out where it matters least, and the report says so.
+The Markdown is for a pull request: the verdict, what needs attention, the tree, and each task folded. GitHub takes
+65,536 characters; a longer report leaves out what matters least, and says so.
 
-Foreign text reads as it is, and is never a link, an image, markup, a mention or a reference. GitHub turns mentions,
-issue numbers and commit ids into links after it has rendered the Markdown, in every piece of text outside code. So
-escaping is not enough: what they begin with stands in an element of its own.
+Foreign text is shown as it is, and never becomes a link, an image, markup, a mention or a reference. GitHub turns
+mentions, issue numbers and commit ids into links after it has rendered the Markdown, in all text outside code. Escaping
+does not prevent that, so the characters with which these begin are put into an element of their own.
 """
 
 import re
@@ -48,7 +48,7 @@ from agentwatch.view.words import (
 
 
 class TaskLine(NamedTuple):
-    """A task and how it is shown at a time: `depth` is how many rows are above its own, `title` stands there."""
+    """A task as shown at the time `now`: the depth and title of its row, and why it is in its state."""
 
     task: Task
     depth: int
@@ -58,7 +58,7 @@ class TaskLine(NamedTuple):
 
     @property
     def attempts(self) -> list[tuple[Attempt, Look, Took | None]]:
-        """Each attempt, how it is shown, and how long it took."""
+        """The attempts, each with its look and how long it took."""
         task = self.task
         return [(one, look_of_attempt(task, one), took(task, one, self.now)) for one in task.attempts]
 
@@ -69,22 +69,22 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
+    """A session at the time `generated_at`. Tasks are in preorder, siblings in the order first seen."""
 
     tree: Tree
     workspace: str
     generated_at: float
-    # The tasks that somebody has to look at, the most pressing first, each with its exact ask.
+    # The tasks that somebody has to look at, the most pressing first, each with its exact question.
     attention: Sequence[tuple[Task, str]]
     tasks: Sequence[TaskLine]
-    changes: Sequence[StateChange]  # Every state change that the history holds; empty if nobody watched
-    notices: Sequence[Finding]  # Findings of files that belong to no task
+    changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
+    notices: Sequence[Finding]  # findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Below]  # The sums over the tasks in other worktrees of the repository, by their places
+    worktrees: Mapping[str, Below]  # for the path of each other worktree of the repository, the sums over its tasks
 
     @property
     def name(self) -> str:
-        """The name of the workspace, with its host where that is another machine."""
+        """The name of the workspace, with its host if it is on another machine."""
         name = PurePath(self.workspace).name or self.workspace
         host = self.tree.host
         return f"{host}: {name}" if host and not host.endswith(name) else host or name
@@ -109,9 +109,9 @@ def account_of(
     problems: Sequence[Problem] = (),
     worktrees: Mapping[str, Below] = MappingProxyType({}),
 ) -> Account:
-    """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
+    """Return the account of the session in a workspace (absolute path) as the tree shows it `now` (epoch seconds).
 
-    `changes` are the state changes of its past, oldest first.
+    `changes` are its past state changes, oldest first.
     """
     return Account(
         tree=tree,
@@ -127,12 +127,12 @@ def account_of(
 
 
 def present_of(tasks: Iterable[Task]) -> Below:
-    """The sums over those that are not past."""
+    """Return the sums over the tasks that are not past."""
     return sums_of(task for task in tasks if not task.past)
 
 
 def unchecked_in(sums: Below) -> int:
-    """How many tasks are completed, and nothing that they claim could be checked."""
+    """Return how many tasks are completed without any claim that could be checked."""
     return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
 
 
@@ -147,7 +147,7 @@ def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
 
 
 def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
-    depths: dict[str | None, int] = {None: 0}  # By task, how many rows are above those of its children
+    depths: dict[str | None, int] = {None: 0}  # for each task, the depth of its children's rows
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
         depths[task.task_id] = depth + (not task.shares_row)
@@ -157,8 +157,8 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
 
 
 def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection[Task] | None = None) -> str:
-    """The state of a session, or of the tasks `found` in it, in our own words and numbers: `unseen` places could not be
-    read, and so many tasks of other worktrees need somebody."""
+    """Return sentences on the state of a session, or of the tasks `found` in it, without foreign text. `unseen` places
+    could not be read; `asking_there` tasks of other worktrees need a human."""
     return " ".join(_sentences(tree, unseen, asking_there, found))
 
 
@@ -194,14 +194,14 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
 
 
 def lasted(took: Took | None) -> str:
-    """How long something took, in its two largest units; `-` where that is not known."""
+    """Return how long something took, in its two largest units; `-` if unknown."""
     return in_units(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
-    """A fact of a task or an attempt under its label: foreign texts, or our own words, and what stands `behind` them.
+    """A fact of a task or an attempt: its label, texts (foreign, or our own words), and a remark `behind` them.
 
-    `kind` says what they are: lines, prose, code such as ids and paths, or a task's id.
+    `kind` of the texts: `line`, `prose`, `code` for ids and paths, or `task` for a task's id.
     """
 
     label: str
@@ -211,13 +211,13 @@ class Fact(NamedTuple):
 
 
 def _fact(label: str, kind: str, *texts: str | None, behind: str = "") -> list[Fact]:
-    """A fact, as far as something is known of it."""
+    """Return the fact in a list, [] if all its texts are empty."""
     known = [text for text in texts if text]
     return [Fact(label, kind, known, behind)] if known else []
 
 
 def facts(line: TaskLine) -> list[Fact]:
-    """The facts of a task besides its state and its attempts."""
+    """Return the facts of a task besides its state and its attempts."""
     task, todos = line.task, line.task.todos or ()
     done = sum(todo.status is TodoStatus.DONE for todo in todos)
     items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
@@ -231,7 +231,7 @@ def facts(line: TaskLine) -> list[Fact]:
 
 
 def said(attempt: Attempt) -> list[Fact]:
-    """Handoff and return of an attempt, and its state."""
+    """Return the facts of an attempt: its handoff, return and session."""
     packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
     digest = f"sha256 {returned.digest[:12]}" if returned else ""
     asked = (packet.objective or "the handoff states no objective") if packet else words.prompt(attempt)
@@ -264,7 +264,7 @@ def _returned(result: Return, others: str) -> Iterator[Fact]:
 
 
 def others_say(attempt: Attempt) -> str:
-    """The words of others on the model and the mode that a return names, where that is something else; else ""."""
+    """Return which other model or mode is recorded or was asked for, if it differs from the return's, else ""."""
     if (result := attempt.result) is None:
         return ""
     model, mode = words.runtime_of(result, attempt.run, attempt.packet)
@@ -276,8 +276,8 @@ def others_say(attempt: Attempt) -> str:
 
 
 class Grid(NamedTuple):
-    """A table of a report: its columns with the kind of their cells: a look, a time in seconds, the state of a
-    `TaskLine`, or one of `Fact`."""
+    """A table of a report. `columns` gives for each title the kind of its cells: `look`, `time` (epoch seconds),
+    `state` (a `TaskLine`), or a kind of `Fact`."""
 
     title: str
     noun: str
@@ -297,13 +297,13 @@ _BROKEN = {"severity": "look", "rule": "code", "place": "code", "what to do": "l
 
 
 def receipt_words(decision: Decision) -> str:
-    """How far a decision has got."""
+    """Return words on how far a decision has got."""
     return decision.receipt.words + ("; it has expired since" if decision.expired else "")
 
 
 def grids(line: TaskLine) -> list[Grid]:
-    """The tables on decisions about a task, requests of its program, what its returns claim, and the
-    rules that they break, as far as there is any."""
+    """Return the tables of a task that have rows: its decisions, its program's requests, the claims of its returns,
+    and its findings."""
     task = line.task
     decided = [
         (one.at, str(one.attempt), one.action, one.note, one.operator, receipt_words(one)) for one in line.decisions
@@ -323,7 +323,7 @@ def grids(line: TaskLine) -> list[Grid]:
 
 
 def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
-    """The tables of a session on unread files, open questions, events, and findings of files of no task."""
+    """Return the tables of a session: unread places, what needs attention, state changes, files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
     for task, ask in account.attention:
@@ -351,13 +351,13 @@ def _broken(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
 
 # Markdown
 
-LIMIT = 65_000  # Characters of the whole report; some are left for a sentence above it
+LIMIT = 65_000  # characters of the whole report; GitHub's limit leaves some for a sentence above it
 
-_ROOM = 10_000  # Characters of the tree, and of each table of the session
+_ROOM = 10_000  # the most characters of the tree, and of each table of the session
 
 _ROWS = 60
 _ITEMS = 20
-_DEEPEST = 9  # Levels of nested lists; renderers stop at some depth, and nobody reads deeper
+_DEEPEST = 9  # the most levels of nested lists: renderers stop at some depth, and nobody reads deeper
 
 _SPECIAL = re.compile(
     r"""
@@ -375,10 +375,10 @@ _CODE = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 
 
 def markdown(account: Account) -> str:
-    """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
+    """Return the whole report; it ends with a line feed and is shorter than `LIMIT`."""
     unread, asks, changes, notices = tables(account)
     before, _, last = account.verdict.rstrip(".").rpartition(". ")
-    # The last sentence is what it comes to for the reader.
+    # The last sentence, whether a human is needed, is set in bold.
     blocks = [f"## Agent session: {code(account.name)}", f"{before}. **{last}.**" if before else f"**{last}.**"]
     for grid in (unread, asks):
         blocks += [f"### {grid.title}", *_grid(grid, _ROOM)] if grid.rows else []
@@ -397,7 +397,7 @@ def markdown(account: Account) -> str:
 
 
 def _fitting(pieces: Iterable[str], room: int) -> list[str]:
-    """The first pieces, as many as fit into so many characters, each with a line feed."""
+    """Return the first pieces that fit into `room` characters, counting a line feed after each."""
     every = list(pieces)
     return every[: sum(end <= room for end in accumulate(len(piece) + 1 for piece in every))]
 
@@ -420,7 +420,7 @@ def _state(line: TaskLine) -> str:
 
 
 def _details(account: Account, room: int) -> Iterator[str]:
-    """A folded block for each task, the most pressing first; those that matter least go where room is short."""
+    """Yield a folded block for each task that fits, the most pressing first, and how many do not fit."""
     ranks = {task.task_id: rank for rank, (task, _) in enumerate(account.attention)}
     blocks = ["### Tasks"]
     for line in sorted(account.rows, key=lambda one: ranks.get(one.task.task_id, len(ranks))):
@@ -462,7 +462,7 @@ def _listed(told: Iterable[Fact]) -> str:
 
 
 def _shown(kind: str, value: Any, limit: int = 300) -> str:
-    """A fact, or a cell of a table."""
+    """Return the Markdown of one value of a fact or a table cell."""
     match kind:
         case "look":
             return f"{value.glyph} {value.word}"
@@ -474,7 +474,7 @@ def _shown(kind: str, value: Any, limit: int = 300) -> str:
 
 
 def _grid(grid: Grid, room: int, most: int = _ROWS) -> Iterator[str]:
-    """As many rows as fit into so many characters: the last of what happened, the first of all else."""
+    """Yield the rows that fit into `room` characters: the newest state changes, or the first rows of other tables."""
     is_last = "when (UTC)" in grid.columns
     rows = (map(_shown, grid.columns.values(), row) for row in (grid.rows[::-1] if is_last else grid.rows)[:most])
     shown = _fitting((f"| {' | '.join(cells)} |" for cells in rows), room)
@@ -485,12 +485,12 @@ def _grid(grid: Grid, room: int, most: int = _ROWS) -> Iterator[str]:
 
 
 def inline(foreign: str, limit: int = LINE_LIMIT) -> str:
-    """Foreign text on one line, for anywhere but the beginning of a line: a paragraph, a table, HTML."""
+    """Return foreign text on one line, for a paragraph, a table or HTML, but not for the beginning of a line."""
     return _SPECIAL.sub(_harmless, clean(foreign, limit).strip()) or "-"
 
 
 def code(foreign: str, limit: int = 200) -> str:
-    """Foreign text as code: ids, paths. For Markdown, not for the inside of HTML."""
+    """Return foreign text such as an id or a path as code, for Markdown but not inside HTML."""
     shown = clean(foreign, limit)
     return f"`{shown}`" if _CODE.match(shown) else f"<code>{inline(foreign, limit)}</code>"
 
@@ -501,5 +501,5 @@ def _harmless(match: re.Match[str]) -> str:
         return f"<code>{found}</code>"
     if match["linking"]:
         return f"<span>{found}</span>"
-    # A character reference is text to Markdown and to HTML alike; a backslash is so to one of them only.
+    # Markdown and HTML both read a character reference as text; only Markdown understands a backslash.
     return f"&#{ord(found)};"

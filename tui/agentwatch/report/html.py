@@ -1,6 +1,6 @@
-"""The report as one HTML file: it needs no network, no script and no server, and its policy admits none.
+"""The report as one HTML file without network, script or server; its content policy forbids them.
 
-It cannot be broken out of: what is put into a template is text unless it was made by one.
+Foreign text cannot become markup: a value put into a template is escaped unless a template made it.
 """
 
 from base64 import b64encode
@@ -16,12 +16,12 @@ from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grid
 from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
 
-_DEEPEST = 16  # Levels that are indented; nobody reads deeper
+_DEEPEST = 16  # the most levels that are indented: nobody reads deeper
 
 _CHANGES = 2_000
-_ITEMS = 60  # Entries of one list or table; more are counted
+_ITEMS = 60  # the most entries of a list or table; the rest is only counted
 
-_FIRST_ASKED = 12  # Asks whose tasks are unfolded: more would push the tree out of sight
+_FIRST_ASKED = 12  # the most pressing tasks that are unfolded: more would push the tree out of sight
 
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
@@ -36,13 +36,13 @@ _ROW = (
 
 
 class Html(str):
-    """Markup of our own, which only `fill` and code without foreign text make."""
+    """Our own markup, made only by `fill` or by code without foreign text."""
 
     __slots__ = ()
 
 
 def fill(template: str, **values: str | Iterable[Html] | None) -> Html:
-    """A template of ours with values in it. A `str` is foreign text: made visible by `clean`, then escaped."""
+    """Fill values into a template of ours. A plain `str` is foreign text: it is sanitised by `clean` and escaped."""
     return Html(Template(template).substitute({name: _source(value) for name, value in values.items()}))
 
 
@@ -53,7 +53,7 @@ def _source(value: str | Iterable[Html] | None) -> str:
 
 
 def html(account: Account) -> str:
-    """The whole page."""
+    """Return the whole page."""
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -78,12 +78,12 @@ def html(account: Account) -> str:
 
 
 def text(foreign: str, limit: int = 400) -> Html:
-    """Foreign text on one line, cut after `limit` characters. It cannot change the direction of what is beside it."""
+    """Return foreign text on one line of at most `limit` characters, isolated so that it cannot turn text beside it."""
     return fill("<bdi>$text</bdi>", text=clean(foreign, limit))
 
 
 def prose(foreign: str) -> Html:
-    """A text with its lines, which the style keeps."""
+    """Return a paragraph of foreign text that keeps its line breaks."""
     lines, note = clean_lines(foreign, max_lines=_ITEMS, max_characters=8_192)
     body = Html("\n".join(text(line, 8_192) for line in lines))
     return fill('<p class="prose" dir="auto">$body$note</p>', body=body, note=_faint(f" ({note})") if note else None)
@@ -94,13 +94,13 @@ def _faint(words: str | Iterable[Html]) -> Html:
 
 
 def badge(look: Look) -> Html:
-    """Glyph and word in their colour; screen readers get the word alone."""
+    """Return glyph and word in their colour; screen readers read only the word."""
     template = '<span class="badge c-$color"><span aria-hidden="true">$glyph</span> $word</span>'
     return fill(template, color=_color(look), glyph=look.glyph, word=look.word)
 
 
 def _color(look: Look) -> str:
-    """The colour of a look, as the style names it."""
+    """Return the style sheet's name for the colour of a look."""
     return _COLORS.get(look.color) or look.color.removeprefix("state-")
 
 
@@ -128,7 +128,7 @@ def _sections(account: Account) -> list[Html]:
 
 
 def _delegation(account: Account, numbers: Mapping[str, str]) -> Html:
-    """All tasks, each a row that unfolds to what is told of it."""
+    """Return all tasks, each a row that unfolds to its details."""
     pressing = {task.task_id for task, _ in account.attention[:_FIRST_ASKED]}
     rows = []
     for line in account.rows:
@@ -151,7 +151,7 @@ def _delegation(account: Account, numbers: Mapping[str, str]) -> Html:
 
 
 def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
-    """Handoff, return and outcome, attempt by attempt."""
+    """Yield the id and facts of a task, its attempts, the newest first, and its tables."""
     yield _shown("code", line.task.task_id, {})
     yield _list(facts(line), numbers)
     for attempt, shown, ran in reversed(line.attempts):
@@ -177,8 +177,8 @@ def _list(told: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
 
 
 def _grid(grid: Grid, numbers: Mapping[str, str], *, most: int = _ITEMS) -> Html:
-    """A table, cut where it is long: the last of what happened, the first of all else. It scrolls by itself if it is
-    too wide; on a narrow page each cell names its column."""
+    """Return a table of at most `most` rows: the newest state changes, or the first rows of other tables. It scrolls by
+    itself if it is too wide; on a narrow page each cell names its column."""
     rows = []
     for row in grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]:
         cells = [
@@ -195,7 +195,7 @@ def _grid(grid: Grid, numbers: Mapping[str, str], *, most: int = _ITEMS) -> Html
 
 
 def _shown(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
-    """A fact, or a cell of a table."""
+    """Return the HTML of one value of a fact or a table cell."""
     match kind:
         case "look":
             return badge(value)
@@ -207,14 +207,14 @@ def _shown(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
             return prose(value)
         case "code" | "task":
             name = fill("<code>$name</code>", name=text(value))
-            # By its number, for an id is foreign text.
+            # The anchor is the task's number, because its id is foreign text.
             is_link = kind == "task" and value in numbers
             return fill('<a href="#task-$number">$name</a>', number=numbers[value], name=name) if is_link else name
     return text(value)
 
 
 def _time(at: float | None) -> Html:
-    """A moment, also for machines."""
+    """Return a time for readers, with its ISO form for programs."""
     return fill('<time datetime="$iso">$utc</time>', iso=iso(at), utc=utc(at))
 
 

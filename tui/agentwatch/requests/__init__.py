@@ -1,7 +1,8 @@
-"""Requests of programs, offered where the operator sees them, and answered by whoever holds them.
+"""Offers the requests of programs to the operator, and hands the answer to the process that holds the request.
 
-A lock says that somebody waits: the system frees it with the process. It is taken before the file has its name, so
-nobody sees an offer that nobody holds. Several may hold one request: all lock the same file, and one claims. The claim
-comes before the program gets the answer: what is killed in between loses it, and the program's own prompt stands.
-Nothing is offered where the state directory or the keys lie in the workspace: agents write there.
+A lock on a request's file shows that a process waits; the system releases it when the process dies. It is taken before
+the file gets its name, so nobody sees an unheld offer. Several processes may hold one request: all lock the same file,
+and one claims the answer. The claim comes before the program gets the answer: a process killed in between loses the
+answer, and the program's own prompt remains. Nothing is offered if the state directory or the keys lie in the
+workspace, because agents write there.
 """

@@ -1,9 +1,9 @@
-"""Holds what Codex asks in a workspace: a second client of the app server that its terminal program talks to.
+"""Holds the requests of Codex in a workspace, as a second client of the app server that its terminal program talks to.
 
-The server asks all of its clients, and the first answer counts; the program's own prompt stands meanwhile. A request is
-answered on the connection that it came by, and ids of requests mean nothing beyond that: they are counted from 0.
-Messages are JSON-RPC, one in each text frame of a WebSocket on a Unix socket. The protocol is experimental: a request
-with anything in it that is not known here is shown, and answered in Codex.
+The server asks all of its clients, and the first answer counts; the program's own prompt remains meanwhile. A request
+is answered on the connection on which it came: its id, counted from 0, is valid only there. Messages are JSON-RPC, one
+in each text frame of a WebSocket on a Unix socket. The protocol is experimental: a request that holds anything unknown
+here is shown, but answered in Codex.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _SOCKET = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS = 2.0  # between two looks for a socket
 _IDLE_SECONDS = 0.25
 _HELD_SECONDS = 0.05  # between two looks for an answer
-_ANSWER_SECONDS = 10.0  # the server answers within this, or is none
+_ANSWER_SECONDS = 10.0  # a server that does not answer within this time is given up
 _LARGEST = 32 * 1024 * 1024
 _TRIED = "0.169."  # versions whose requests and answers were tried
 
 COMMAND = "item/commandExecution/requestApproval"
 PATCH = "item/fileChange/requestApproval"
 QUESTION = "item/tool/requestUserInput"
-SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or leave to call a tool of it
+SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or a permission to call one of its tools
 
-# Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are for
-# the program that began the session.
+# The methods that ask a human, each with the keys understood here: any other key must be null. Requests by other
+# methods are for the program that began the session.
 METHODS = {
     COMMAND: {
         *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
@@ -64,15 +64,14 @@ _DECISIONS = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "d
 _OF_SERVERS = {Action.ALLOW: {"action": "accept", "content": {}}, Action.DENY: {"action": "decline", "content": None}}
 _TOOLS = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
 _OF_CALLS = ("type", "server", "tool", "arguments")
-_OF_DIFFS = "@+- \\"  # how the lines of a diff begin, but for empty ones
+_OF_DIFFS = "@+- \\"  # the first characters of the lines of a diff
 
 _ONLY_THERE = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
 
 @dataclass(slots=True)
 class _Held:
-    """A request of the connection. `sent` is the decision that it was answered with, which the server has not said yet
-    that it took."""
+    """A request on the connection. `sent` is the decision sent as its answer until the server confirms it."""
 
     method: str
     request: Request
@@ -81,7 +80,8 @@ class _Held:
 
 
 class CodexClient(Background[Sequence[Event]]):
-    """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. An inbox sees the requests that it offers."""
+    """Offers Codex's requests from a thread of its own; an inbox shows them. `home` is `$CODEX_HOME`; it may be
+    missing."""
 
     thread_name = "agentwatch-codex"
 
@@ -93,22 +93,22 @@ class CodexClient(Background[Sequence[Event]]):
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        # The requests that were answered. One that is asked again afterwards is answered in Codex.
+        # Requests answered here. If one is asked again, it must be answered in Codex.
         self._answered = set[str]()
-        # Of the connection:
+        # The state of the present connection:
         self._wire: Wire
-        self._followed: dict[str, dict[str, Fields]] = {}  # By thread that waits, its items in progress
+        self._followed: dict[str, dict[str, Fields]] = {}  # for each waiting thread, its items in progress by id
         self._held: dict[object, _Held] = {}
 
     @property
     def notice(self) -> str | None:
-        """Why something that Codex asks cannot be answered here, one sentence. May quote foreign text."""
+        """A sentence that says why a request of Codex cannot be answered here, or None. May quote foreign text."""
         return self._refused or self._holder.trouble or None
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
         while not self._stopped:
-            # The owner of the socket is the one that we would answer.
+            # Connect only to a socket of this user, because its owner gets the answers.
             with suppress(OSError):
                 if self._socket.is_socket() and self._socket.stat().st_uid == os.geteuid():
                     self._connect()
@@ -116,7 +116,7 @@ class CodexClient(Background[Sequence[Event]]):
 
     def _connect(self) -> None:
         """Serve one connection until it ends."""
-        # Most have no such socket.
+        # Loaded here because most users have no such socket.
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import unix_connect
 
@@ -128,7 +128,7 @@ class CodexClient(Background[Sequence[Event]]):
             self.serve(Wire(link))
 
     def serve(self, wire: Wire) -> None:
-        """Hold what a connection asks until its end. Raises an error of the wire once it is lost."""
+        """Hold the requests of a connection until it ends. Raises the wire's error once the connection is lost."""
         self._wire, self._followed = wire, {}
         name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
         try:
@@ -153,7 +153,7 @@ class CodexClient(Background[Sequence[Event]]):
         return inner(self._wire.call("thread/read", threadId=thread), "thread")
 
     def _update_thread(self, thread: str, status: Fields) -> None:
-        """Follow a thread of the workspace as long as it waits."""
+        """Follow a thread of the workspace while it waits for a human, and no longer."""
         if not (status.get("type") == "active" and listed(status, "activeFlags")):
             if self._followed.pop(thread, None) is not None:
                 self._end_of(thread)
@@ -184,7 +184,7 @@ class CodexClient(Background[Sequence[Event]]):
     # Messages
 
     def _handle_all(self, seconds: float) -> None:
-        """Handle what has come, and what comes within so many seconds at most."""
+        """Handle all messages that are there; if none is, wait for one for at most so many seconds."""
         while (message := self._wire.receive(seconds)) is not None:
             self._handle(message)
             seconds = 0
@@ -205,7 +205,7 @@ class CodexClient(Background[Sequence[Event]]):
             case "item/started" | "item/completed":
                 self._update_item(thread, inner(params, "item"))
             case "item/fileChange/patchUpdated":
-                # It would not do now what was shown.
+                # The patch has changed, so a request that showed the old one ends.
                 self._followed.get(thread, {}).pop(item_id or "", None)
                 self._end_of(thread, item_id)
             case str() if method in METHODS and thread in self._followed:
@@ -234,7 +234,7 @@ class CodexClient(Background[Sequence[Event]]):
         record = self._holder.look(held.offer)
         if record is None:
             return
-        # It may have been answered, or be over, by now.
+        # Read new messages first: the request may be answered elsewhere or over by now.
         self._handle_all(0)
         if self._held.get(rpc_id) is held:
             held.sent = record
@@ -247,13 +247,13 @@ class CodexClient(Background[Sequence[Event]]):
             self._wire.send({"id": rpc_id, "result": result})
 
     def _end_of(self, thread: str, call_id: str | None = None) -> None:
-        """A thread waits no more, or not for one of its calls."""
+        """End the requests of a thread that waits no more, or only those about one of its calls."""
         for key, held in list(self._held.items()):
             if held.request.session_id == thread and call_id in (None, held.request.call_id):
                 self._end(key)
 
     def _end(self, rpc_id: object, *, is_resolved: bool = False) -> None:
-        """Hold a request no more. Whether an answer that nothing was heard of was taken, nobody can say."""
+        """Stop holding a request. If an answer was sent and not confirmed, its stage becomes UNKNOWN."""
         held = self._held.pop(rpc_id)
         if held.sent is None:
             held.offer.end(RequestStage.ELSEWHERE if is_resolved else RequestStage.GONE)
@@ -265,16 +265,16 @@ class CodexClient(Background[Sequence[Event]]):
 
 
 class Wire:
-    """A connection to a server. Whatever is no message raises an error: the end of a request may have been in it."""
+    """A connection to a server. An unreadable message raises an error, because it may have ended a request."""
 
     _last = 0
 
     def __init__(self, link: ClientConnection):
         self._link = link
-        self._waiting: deque[Fields] = deque()  # Messages that came while an answer was waited for
+        self._waiting: deque[Fields] = deque()  # messages that came while `call` waited for an answer
 
     def call(self, method: str, **params: object) -> Fields:
-        """The server's answer; empty for an error. Messages before it are received later."""
+        """Call a method and return the server's answer, empty for an error. Keep messages before it for `receive`."""
         self._last += 1
         self.send({"id": self._last, "method": method, "params": params})
         end = time.monotonic() + _ANSWER_SECONDS
@@ -288,7 +288,7 @@ class Wire:
         self._link.send(json.dumps({"jsonrpc": "2.0", **message}))
 
     def receive(self, seconds: float) -> Fields | None:
-        """The next message, None where none comes within so many seconds."""
+        """Return the next message, or None if none comes within so many seconds."""
         return self._waiting.popleft() if self._waiting else self._read(seconds)
 
     def _read(self, seconds: float) -> Fields | None:
@@ -301,8 +301,8 @@ class Wire:
 def _request_of(
     method: str, params: Fields, items: Mapping[str, Fields], workspace: str, workspace_id: str
 ) -> Request | None:
-    """The request; None where it does not say whose it is. `items` are those of its thread that are in progress, by id.
-    Raises ValueError where its input has no one spelling."""
+    """Return the request in a message; None if the message names no thread or turn. `items` are the thread's items in
+    progress, by id. Raises ValueError if the input has no canonical spelling."""
     thread, turn, item = text(params, "threadId"), text(params, "turnId"), text(params, "itemId")
     if thread is None or turn is None:
         return None
@@ -313,7 +313,7 @@ def _request_of(
     is_known = all(value is None or key in METHODS[method] | _IDS for key, value in given.items())
     if not (is_known and values["actions"] and values["call_id"]):
         values |= {"actions": (), "why_not": _ONLY_THERE}
-    # Without an item it may not be told from another one: it is shown, and never answered.
+    # Without an item's id the request may be confused with another, so it is shown but never answered.
     nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{input_text(given)[1][:16]}'}"
     values = {
         "tool": _TOOLS.get(method, ""),
@@ -326,8 +326,8 @@ def _request_of(
 
 
 def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
-    """The tool, as the rollout names it, and the command, patch or call itself, whole. No actions where it is not clear
-    what would be answered."""
+    """Return the fields of a request that show its whole command, patch or call. They offer no actions unless it is
+    clear what an answer would permit."""
     if method == COMMAND and (command := text(given, "command")) is not None:
         is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")
         is_local = is_plain and given.get("environmentId") in (None, "local")
@@ -360,7 +360,7 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
     if meta.get("codex_approval_kind") != "mcp_tool_call":
         shown = text(given, "message") or read(given)[0]
         return {"tool": f"{MCP}{server}__elicitation", "kind": RequestKind.FORM, "shown": shown, "actions": ()}
-    # It does not say which call it is about: that is the one such call that is in progress.
+    # The request does not name its call, so look for the only call in progress with the same tool and arguments.
     called = ("mcpToolCall", server, tool, arguments)
     calls = [key for key, item in items.items() if tuple(map(item.get, _OF_CALLS)) == called]
     is_plain = given.get("mode") == "form" and given.get("requestedSchema") == {"type": "object", "properties": {}}
@@ -375,7 +375,7 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
 
 
 def _patch(given: Fields) -> str:
-    """The changes of files, each below its path; "" where one of them is not known whole."""
+    """Return the changes of files, each below its path; "" if one change is not fully known."""
     parts = []
     for change in map(mapping, listed(given, "changes")):
         path, kind, diff = text(change, "path"), inner(change, "kind"), change.get("diff")
@@ -385,6 +385,6 @@ def _patch(given: Fields) -> str:
         move = text(kind, "move_path")
         parts.append(f"{kind['type']} {in_line(path)}" + (f", as {in_line(move)}" if move is not None else ""))
         lines = diff.removesuffix("\n").split("\n") if diff else []
-        # No line of it looks like the path of another file.
+        # Each line gets a sign or blank before it, so that none looks like the path of another file.
         parts += [f"{how or ('' if one[:1] in _OF_DIFFS else ' ')}{one}" for one in lines]
     return "\n".join(parts)

@@ -1,6 +1,6 @@
-"""Holds a request until the operator has answered it: one signed answer to one input, claimed by one holder.
+"""Holds a request until the operator answers it: one signed answer to one input, claimed by one holder.
 
-Whatever goes wrong here is silence towards the program, whose own prompt then stands or appears.
+On any failure the program gets no answer, so that its own prompt remains or appears.
 """
 
 import math
@@ -22,13 +22,13 @@ from agentwatch.state import is_shown, state_directory
 
 _POLL_SECONDS = 0.01
 _WATCHED_SECONDS = 0.25  # between two looks at whether a screen shows the workspace
-_LOOK_ANYWAY_SECONDS = 2.0  # so often is looked without a sign
+_LOOK_ANYWAY_SECONDS = 2.0  # between two looks if no change of the ledger was seen
 
 
 class Holder:
     """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises."""
 
-    trouble: str = ""  # Why an answer did not get through, one sentence for the operator; it may quote foreign text
+    trouble: str = ""  # a sentence for the operator: why an answer did not get through; may quote foreign text
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Holder:
         self._book = ReceiptBook(workspace, self._state, disk)
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        """Wait for the answer to what is offered, and claim it: it must be handed on at once. Blocks.
+        """Wait for the answer to an offer, claim it and return it; the caller must hand it on at once. Blocks.
 
-        None after its time, once another holder has ended it, no screen shows the workspace, or `goes_on` says no.
+        Returns None once the offer has expired or was ended elsewhere, no screen shows it, or `goes_on` is False.
         """
         until, watched_at = offer.request.until, -math.inf
         end = math.inf if until is None else time.monotonic() + until - time.time()
@@ -65,7 +65,7 @@ class Holder:
         return None
 
     def look(self, offer: Offer) -> Record | None:
-        """The answer to what is offered, claimed, if it is there now; what was decided before it is none."""
+        """Claim and return the answer to an offer if there is one now; an older decision is no answer."""
         stamp, now = change_stamp(self._ledger.directory), time.monotonic()
         if offer.looked[0] == stamp and now - offer.looked[1] < _LOOK_ANYWAY_SECONDS:
             return None
@@ -87,14 +87,14 @@ class Holder:
         return record if claim.won else None
 
     def delivered(self, record: Record) -> None:
-        """Write down that the program was given an answer."""
+        """Record that the program was given an answer."""
         try:
             self._book.mark(record.decision_id, Stage.DELIVERED, self._name, since=record.created_at, private=True)
         except DecisionError as error:
             self.trouble = str(error)
 
     def _answer(self, request: Request) -> Record | None:
-        """The operator's decision about the input that is held here. Raises DecisionError and RequestError."""
+        """Return the operator's valid decision about exactly this input. Raises DecisionError and RequestError."""
         refuse_inside(self._workspace, self._keys.directory)
         chain = self._ledger.read(self._keys.trust())
         found = chain.latest.get(request.request_id)
@@ -103,7 +103,7 @@ class Holder:
         if found is None or not answers(record := found.record, request):
             return None
         made, now = time_of(record.created_at).timestamp(), time.time()
-        # Records have whole seconds.
+        # A record's time has whole seconds, so the request's time is rounded down.
         is_older = made < math.floor(request.asked_at)
         is_late = record.is_expired(datetime.now(UTC)) or (request.until is not None and now >= request.until)
         return None if is_older or is_late else record

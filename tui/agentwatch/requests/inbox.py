@@ -1,4 +1,4 @@
-"""Requests of the programs in a workspace, as a part of a worker: the operator sees one as soon as it is offered."""
+"""Watches the requests of programs in a workspace, so that the operator sees one as soon as it is offered."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from agentwatch.sources.files.watcher import NAMES, Watcher
 
 
 class Inbox(Part):
-    """Looks at a request store, once or as a part of a worker."""
+    """Reads a request store, once or as a part of a worker."""
 
     notice: str | None = None
     _looked: object = None
@@ -26,24 +26,24 @@ class Inbox(Part):
         self._known: dict[str, Request] = {}
 
     def poll(self) -> list[Requested]:
-        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        """Return the changes since the previous call; read only if the store changed or a request is open. Blocks."""
         if self.waiter is None:
             with suppress(OSError, RequestError), self.store.opened(make=True):
-                pass  # so that it is there to be watched
+                pass  # create the directory, so that it can be watched
             self.waiter = Watcher(str(self.store.directory), lambda name: name.endswith(".json"), mask=NAMES)
-        # As often as it is polled: it may be another one by now.
+        # Watch again at each poll: the directory may have been replaced.
         self.waiter.watch("")
         before, self._looked = self._looked, (change_stamp(self.store.directory),)
-        # No file tells that a holder has died.
+        # No file changes when a holder dies, so open requests are always read.
         is_open = any(one.is_open for one in self._known.values())
         return self.look() if is_open or before != self._looked else []
 
     def look(self) -> list[Requested]:
-        """Changes since the call before. Blocks."""
+        """Return the changes since the previous call. Blocks."""
         now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
         self.notice = next(iter(self.store.problems), None)
         for name, before in known.items():
-            # Without a file, or with one that says nothing of its end, its holder was killed.
+            # If the file is missing, or nobody holds it and it records no end, the holder was killed.
             one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
             is_killed = one.stage is RequestStage.GONE and one.ended_at is None
             found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
@@ -51,12 +51,12 @@ class Inbox(Part):
         return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
 
     def close(self) -> None:
-        """Nobody polls it any more."""
+        """Stop watching."""
         if self.waiter:
             self.waiter.close()
 
     def gone(self, request: Request) -> str | None:
-        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        """Return a sentence if a request, as it was shown, can no longer be answered, else None. Blocks."""
         now = self.store.find(request.request_id)
         if now is None or now.stage is not RequestStage.OFFERED:
             return f"nobody waits for an answer to it any more ({now.stage if now else RequestStage.GONE})"

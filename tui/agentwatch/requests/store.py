@@ -1,10 +1,10 @@
-"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them, and answers
-are given to those that are still held.
+"""Stores each request of a workspace in a file that its holder locks, so that screens and shells see which requests
+can still be answered.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
 
-A file that nobody holds and that has no end is gone: its holder was killed.
+If nobody locks a file and the file records no end, the holder was killed, and the request is gone.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
 
 
 NAME = "requests"
-MOST_ENDED = 100  # so many that have ended are kept, and up to as many more
+MOST_ENDED = 100  # ended requests that are kept; older ones are removed once there are twice as many files
 
-LARGEST = 1024 * 1024  # bytes of a file: what is larger is answered in its program
+LARGEST = 1024 * 1024  # bytes of a file: a larger request must be answered in its program
 
 _MOST_SECONDS = 2**40
 
 
 class RequestError(AgentwatchError):
-    """A request cannot be offered, or a file is none: nobody can answer it but in its program."""
+    """A request cannot be offered, or a file is no request: it can be answered only in its program."""
 
 
 class RequestStore:
-    """The requests of one workspace, in its state directory. Any thread and any process may use it at once."""
+    """The requests of one workspace, in its state directory. Threads and processes may use it concurrently."""
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED):
         self.directory = (state or state_directory(workspace)) / NAME
         self.workspace_id = workspace_id(workspace)
-        # Files in it that are no requests, a sentence each, as it was read last. May quote foreign text.
+        # A sentence for each file that was no request at the last read. May quote foreign text.
         self.problems: list[str] = []
         self._workspace = workspace
         self.disk = disk
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
+        """Offer a request until the offer is closed; join an offer of the same request. Raises RequestError."""
         data = to_bytes(request.begun, self.workspace_id)
         with self.opened(make=True) as directory, directory.locked():
             directory.sweep(0)
@@ -79,7 +79,7 @@ class RequestStore:
         return Offer(self, request, descriptor)
 
     def read(self) -> list[Request]:
-        """Its requests, oldest first, each with its stage. Never raises."""
+        """Return the requests with their stages, oldest first. Never raises."""
         self.problems = []
         try:
             with self.opened() as directory:
@@ -91,14 +91,14 @@ class RequestStore:
         return []
 
     def find(self, request_id: str) -> Request | None:
-        """One request as it is now, None where it is none, or cannot be believed."""
+        """Return one request as it is now; None if there is none or its file is not valid."""
         with suppress(OSError, RequestError), self.opened() as directory:
             return self._file(directory, _name(request_id))
         return None
 
     @contextmanager
     def opened(self, *, make: bool = False) -> Iterator[Directory]:
-        """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
+        """Open the store's directory. Raises FileNotFoundError if it is missing, RequestError for any other failure."""
         refuse_inside(self._workspace, self.directory)
         try:
             with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
@@ -129,12 +129,12 @@ class RequestStore:
             raise RequestError("it has the name of another one")
         if request.stage is not RequestStage.OFFERED or self._is_held(directory, name):
             return request
-        # Its end may have come since it was read.
+        # The end may have been written after the file was read: if so, read it again.
         is_same = directory.read(name, LARGEST) == data
         return replace(request, stage=RequestStage.GONE) if is_same else self._file(directory, name)
 
     def _is_held(self, directory: Directory, name: str) -> bool:
-        """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
+        """Whether somebody holds a file. Two callers at once may take each other for a holder, until the next call."""
         descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
             self.disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -145,14 +145,14 @@ class RequestStore:
             self.disk.close(descriptor)
 
     def _join(self, directory: Directory, request: Request) -> int | None:
-        """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
+        """Return a lock on the file of the same request if others hold it, else None. Needs the directory's lock."""
         name = _name(request.request_id)
         with suppress(OSError, RequestError):
             known = self._file(directory, name)
             if known.is_open and as_asked(known) == as_asked(request):
                 descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
                 try:
-                    # Whoever looks whether it is held has it locked for microseconds.
+                    # This may wait for `_is_held` of another process, which locks the file for microseconds.
                     self.disk.flock(descriptor, fcntl.LOCK_SH)
                     return descriptor
                 except OSError:
@@ -161,14 +161,14 @@ class RequestStore:
 
 
 class Offer:
-    """A request that this process holds. To be used in a `with`: what has no end by then is gone."""
+    """A request that this process holds, for use in a `with`; if it has no end by then, it becomes GONE."""
 
     _is_held = True
 
     def __init__(self, store: RequestStore, request: Request, descriptor: int):
         self.request = request
         self._descriptor = descriptor
-        self.looked: tuple[object, float] = None, 0.0  # The ledger as its holder looked for an answer, and when
+        self.looked: tuple[object, float] = None, 0.0  # the ledger's stamp and the time at the last look for an answer
         self._store = store
         self._path = store.directory / _name(request.request_id)
         self._stamp = fingerprint(os.fstat(descriptor))
@@ -180,11 +180,11 @@ class Offer:
         self.end(RequestStage.GONE)
 
     def is_whole(self) -> bool:
-        """Whether what others see under its name is the very file that was offered: what they decide is about that."""
+        """Whether the file that others see under its name is the one offered here, so that decisions are about it."""
         return self._is_held and fingerprint_at(self._path) == self._stamp
 
     def note_call(self, call_id: str) -> None:
-        """Say which call it is about, as soon as that is known. Never raises: where it cannot be written, it is not."""
+        """Write the id of the request's call once it is known. Never raises; ignores a failure to write."""
         store = self._store
         with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
             if self.is_whole():
@@ -194,8 +194,8 @@ class Offer:
                 self.request, self._descriptor, self._stamp = request, descriptor, fingerprint(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
-        """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
-        it. Never raises: where that cannot be written, it is gone."""
+        """Record how the request ended, unless an end is recorded, and release it. GONE is recorded only if nobody else
+        holds the request. Never raises: a request without a recorded end counts as gone."""
         if not self._is_held:
             return
         store = self._store
@@ -211,18 +211,18 @@ class Offer:
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
-    """Raises RequestError for a place in the workspace, or behind a link in it: what works there could write it."""
+    """Raise RequestError for a place in the workspace or behind a link in it, because agents could write there."""
     if leads_through(place, workspace):
         raise RequestError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
 
 
 def as_asked(request: Request) -> Request:
-    """A request without the tree's additions, another holder's times, and the id of its call, which comes later."""
+    """Return a request without the fields that may differ between holders: the tree's additions, times, call id."""
     return replace(request.begun, asked_at=0.0, until=None, call_id=None)
 
 
 def to_bytes(request: Request, workspace_id: str) -> bytes:
-    """The file of a request. Raises RequestError where it is none that could be answered, or too large."""
+    """Return the bytes of a request's file. Raises RequestError if the request is not answerable or too large."""
     try:
         data = _spelled(request, workspace_id)
     except (TypeError, ValueError, RecursionError) as error:
@@ -235,7 +235,7 @@ def to_bytes(request: Request, workspace_id: str) -> bytes:
 
 
 def parse(data: bytes, workspace_id: str) -> Request:
-    """The request in a file. Raises RequestError for anything else than what `to_bytes` writes for this workspace."""
+    """Return the request in a file. Raises RequestError unless `to_bytes` would write the same for this workspace."""
     with suppress(ValueError, RecursionError):
         request = _schema().validate_json(data, strict=True)
         if _spelled(request, workspace_id) == data and _is_sound(request, workspace_id):
@@ -262,7 +262,7 @@ def _spelled(request: Request, workspace_id: str) -> bytes:
 
 @cache
 def _schema() -> TypeAdapter[Request]:
-    # Most look into no file.
+    # Loaded late because most processes read no request's file.
     from pydantic import TypeAdapter
 
     return TypeAdapter(Request)
@@ -276,8 +276,8 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
-    """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
-    ValueError where the input has no one spelling."""
+    """Return the request about an input, with the id and digest that follow from it; `values` are its other fields.
+    Raises ValueError if the input has no canonical spelling."""
     spelled, digest = input_text(given)
     return Request(
         request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
@@ -291,21 +291,20 @@ def request_about(given: object, workspace_id: str, source: str, session_id: str
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
-    """The parts of a call that say what it would do, each below the other, and all arguments but those that are known:
-    they are in the parts, or told elsewhere. All but the last part are paths, and such. Where the parts are no texts,
-    all of it is shown as JSON."""
+    """Return the `parts` of a call that say what it would do, one below the other, and its other arguments but those in
+    `known`, which are shown elsewhere. All parts but the last are short, such as paths. Without parts, or if a part is
+    no text, return the whole call as JSON."""
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()
-    # Each name and value is in one line, and a text in quotation marks.
     beside = (given_as(name, value) for name, value in given.items() if name not in known)
     return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
 
 
 def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
-    """The questions of a call; none where one of them, or an option, lacks its words, or two cannot be told apart.
+    """Return the questions of a call; () if a question or an option has no text, or two questions are equal.
 
-    `several` and `key` are the names under which a question says that it takes several options, and what its id is.
+    `several` and `key` name the fields in which a question says that it takes several options, and gives its id.
     """
     found = []
     for asked in map(mapping, listed(given, "questions")):
@@ -324,7 +323,7 @@ def given_as(name: str, value: object) -> Given:
 
 
 def in_line(text: str) -> str:
-    """A path, and such: a line break in it would make what follows pass for something else."""
+    """Return a text in one line, as JSON if it is not printable: a line break could make it pass for something else."""
     return text if text.isprintable() else _json(text)
 
 

@@ -1,1 +1,1 @@
-"""All that a task shows: its look, its times, its spans, how far a decision is. Pure; every face takes it from here."""
+"""The words, looks, order and JSON of tasks, the same for the screen, the commands and the reports. Pure."""

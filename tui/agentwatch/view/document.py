@@ -1,7 +1,7 @@
-"""The JSON that other programs read, as models: `agentwatch tree --json`, schema version 1 (DESIGN.md), and its parts.
+"""The JSON that other programs read, as models: `agentwatch tree --json`, schema version 1, and its parts.
 
-The JSON schemas beside the manual are made of these. Keys may be added; those that are here stay. Texts are as the
-documents have them: foreign and unsanitised.
+The JSON schemas beside the manual are generated from these models. Keys may be added, but never removed. Texts are as
+in the documents: foreign and unsanitised.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from agentwatch.view.words import (
 SCHEMA_VERSION: Final = 1
 _NO_RETURN = Return(Contract.RETURN_FORMAT, None, None)
 
-# A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it.
+# A time, given in epoch seconds and written as ISO 8601 in UTC; null if unknown.
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
 
 
 class Document(BaseModel):
-    """An object of the JSON; a field with a default is there only if it was given."""
+    """An object of the JSON; a field with a default is included only if it was given."""
 
     model_config = ConfigDict(from_attributes=True)
     required: ClassVar[Sequence[str]] = ()
@@ -50,11 +50,11 @@ class Document(BaseModel):
 
     @classmethod
     def of(cls, source: object, **given: Any) -> Self:
-        """The attributes of an object by their names, but for what is given."""
+        """Fill the required fields with the attributes of the same names of `source`, except those `given`."""
         return cls(**{name: getattr(source, name) for name in cls.required if name not in given}, **given)
 
     def plain(self) -> dict[str, Any]:
-        """The object as JSON has it."""
+        """Return the object as plain JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -325,10 +325,10 @@ def tree_document(
     found: Found | None = None,
     prices: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """The whole tree, a `TreeDoc`: tasks in preorder, siblings in the order first seen.
+    """Return the whole tree as a plain `TreeDoc`: tasks in preorder, siblings in the order first seen.
 
-    `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
-    `prices` are those of a million tokens, by model.
+    `problems` of reading are (source, place, message). With `found`, only the tasks that it shows are included.
+    `prices` are for a million tokens, by model.
     """
     unseen = problem_documents(problems)
     tasks = tree.tasks.values()
@@ -376,7 +376,7 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
 
 
 def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] | None = None) -> TaskDoc:
-    """One task; `depth` is how many are above it."""
+    """Return one task; `depth` is the number of tasks above it."""
     result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
     in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
@@ -437,7 +437,7 @@ def _attempt(task: Task, attempt: Attempt) -> AttemptDoc:
 
 
 def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
-    """The activity of a task at a moment, in epoch seconds."""
+    """Return the activity of a task at `now` (epoch seconds)."""
     if doing is None:
         return None
     passed = round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None
@@ -445,7 +445,7 @@ def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
 
 
 def request_document(request: Request) -> RequestDoc:
-    """One request of a program."""
+    """Return one request of a program."""
     labels = [option.label for query in request.queries for option in query.options]
     return RequestDoc.of(
         request,

@@ -1,14 +1,14 @@
-"""The rows of a tree: in which group a run stands, in which order tasks stand, and the words of a heading. Pure.
+"""The rows of a tree: the groups of runs, the order of tasks, the words of headings, and the query that filters. Pure.
 
-A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
-last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
-that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And what is held stays, such as the run under the operator's cursor, unless it begins to ask.
+A run is a task without a parent, or right below a workspace's row, with its whole subtree. Runs are sorted by group and
+last activity, other tasks by when they were first seen. A sign of life alone moves no run: its place follows from its
+activity when its group, its state or whether it asks last changed. A host that becomes unreachable or reachable moves
+nothing. A held run, such as the one under the cursor, keeps its place unless it begins to ask.
 
-A query says which tasks are looked for, behind `/`, in a saved view and behind `--where`. All of its terms have to
-hold. A term is a word, which is sought in id, title, agent and objective, or `key:value`, where commas part several
-values and the beginning of a known value is enough. A minus before a term negates it, and quotation marks keep blanks,
-colons and a minus as they are. Letter case does not matter.
+A query filters tasks after `/`, in a saved view and after `--where`. A task must match all of its terms. A term is a
+word, which is searched in id, title, agent and objective, or `key:value`, in which commas separate alternatives and the
+beginning of a known value is enough. A minus before a term negates it; in quotation marks blanks, colons and a minus
+are literal. Letter case does not matter.
 """
 
 import re
@@ -26,16 +26,16 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, plural, seconds_of, wall
 
-_JUST = 600.0  # Seconds for which a run that has ended counts as now
-_LIVE_SILENCE = 3_600.0  # Seconds of silence for which a run in which something is said to work counts as now
-# States in which an agent has to carry out what the operator has decided.
+_JUST = 600.0  # a run that does not work counts as now for so many seconds after its last sign of life
+_LIVE_SILENCE = 3_600.0  # the same for a run in which a task works or is to carry out a decision
+# States in which an agent has to carry out the operator's decision.
 _DECIDED = frozenset({State.RETRYING, State.ESCALATED})
 _WORK = _DECIDED | {State.WORKING}
-_REFRESH = 15.0  # Seconds after which runs are looked at that time alone may move
+_REFRESH = 15.0  # seconds between two checks of the runs that time alone may move
 
 
-class Group(Enum):
-    """Where runs stand, in the order of the screen. No string, so that no task id is equal to it."""
+class Group(Enum):  # not a StrEnum, so that no task id equals a group
+    """The groups of runs, in the order of the screen."""
 
     NOW = "now"
     TODAY = "today"
@@ -44,36 +44,36 @@ class Group(Enum):
 
 
 def _has(task: Task, states: Set[State]) -> bool:
-    """Whether something in a run is in one of these states."""
+    """Whether any task of a run is in one of these states."""
     return task.state in states or (task.below is not None and not states.isdisjoint(task.below.states))
 
 
 def asks(task: Task) -> bool:
-    """Whether something in a run needs the operator."""
+    """Whether any task of a run needs the operator."""
     return task.needs_operator or (task.below is not None and task.below.needs_operator > 0)
 
 
 def has_finished(task: Task) -> bool:
-    """Whether a task with others below it has ended with all of them, and nothing there waits for the operator."""
+    """Whether a task and all tasks below it have ended and none needs the operator; False without tasks below."""
     below = task.below
-    # That of a workspace is not its own.
+    # The row of a workspace has no state of its own.
     has_ended = bool(task.workspace) or not task.state.is_open
     return below is not None and not below.open and has_ended and not asks(task)
 
 
 def _is_lively(task: Task, now: float) -> bool:
-    """Whether a run was alive a short while ago: ten minutes, or an hour where it works."""
+    """Whether a run was alive in the last ten minutes, or in the last hour if it works."""
     return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has(task, _WORK) else _JUST)
 
 
 def group_of(task: Task, now: float, line: float = -inf) -> Group:
-    """The group of a run at a moment; both are epoch seconds. A run last alive before `line` may be history."""
+    """Return the group of a run at `now`. A run last alive before `line` may be history. Both are epoch seconds."""
     below = task.below
     if asks(task):
         return Group.NOW
     if task.past and (below is None or below.active_at < line):
         return Group.HISTORY
-    # That a host does not answer is news.
+    # An unreachable host, or one not read yet, is news.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
     if is_news or task.shown is Shown.IDLE or _has(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
@@ -81,7 +81,7 @@ def group_of(task: Task, now: float, line: float = -inf) -> Group:
 
 
 def day(moment: float, now: float) -> str:
-    """A day as people name it: `today`, `yesterday`, `Friday` (in a week), `3 May` (in the year), else `Mar 2024`."""
+    """Return the name of a day: `today`, `yesterday`, `Friday` (in a week), `3 May` (this year), else `Mar 2024`."""
     then, here = wall(moment), wall(now)
     if then is None or here is None:
         return "?"
@@ -91,16 +91,16 @@ def day(moment: float, now: float) -> str:
     return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"
 
 
-# Chains: a task that is only named, and has one task below it, shares the row of that one
+# Chains: a task that is only named, and has a single child, shares the row of that child
 
 
 def _continued(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
-    """The task in whose row one stands that is only named."""
+    """Return the only child of a task that shares the child's row, else None."""
     return tasks.get(task.children[0]) if task and task.shares_row else None
 
 
 def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
-    """The id of the task at the end of a chain, whose row it is; a task outside of chains is its own end."""
+    """Return the id of the task at the end of a chain, which owns the row; outside of chains, the task's own id."""
     task = tasks.get(task_id)
     while (task := _continued(tasks, task)) is not None:
         task_id = task.task_id
@@ -108,8 +108,8 @@ def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
 
 
 def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
-    """The name before a title in the row of a chain, that of the outermost; "" where the title is enough. Of a type of
-    agent, nobody would know which work it is."""
+    """Return the title of the outermost task of a chain, to put before the title of the task; "" if the task's title
+    says enough. A title that is only a type of agent does not say which work it is."""
     name, above = "", tasks.get(task.parent_id or "")
     while above and above.shares_row:
         name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
@@ -118,8 +118,8 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 
 class Tally(NamedTuple):
-    """The content of a group: its runs, the sums over their tasks, and how many open questions of the history were
-    never reviewed. The oldest run of the past was alive at `since` (epoch seconds, else 0)."""
+    """The content of a group: how many runs, the sums over their tasks, and how many open questions of the history were
+    never reviewed. `since` is when the oldest run was last alive (epoch seconds), 0 for recent groups."""
 
     group: Group
     runs: int
@@ -128,7 +128,7 @@ class Tally(NamedTuple):
     since: float
 
     def words(self, now: float) -> tuple[str, ...]:
-        """The words of its heading, in several lengths, the fullest first."""
+        """Return the words of the group's heading in several lengths, the longest first."""
         runs, count = plural(self.runs, "run"), self.sums.tasks
         tasks = f"{runs}, {plural(count, 'task')}" if count > self.runs else runs
         dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
@@ -144,12 +144,12 @@ class Tally(NamedTuple):
 # The order
 
 RowId = str | Group
-_Rank = tuple[float, ...]  # The sort key of siblings; that of a run begins with the number of its group
+_Rank = tuple[float, ...]  # the sort key of a run, which begins with the number of its group
 
 
 class Row(NamedTuple):
-    """One task, or the heading of a group, below the row `above`. `depth` is 0 for a run and -1 for a heading, `folded`
-    None where nothing is below. `chain` are the ids of the tasks above it that it stands for, the outermost first."""
+    """One task or the heading of a group, below the row `above`. `depth` is 0 for a run and -1 for a heading; `folded`
+    is None if nothing is below. `chain` has the ids of the tasks above that share this row, the outermost first."""
 
     row_id: RowId
     above: RowId | None
@@ -159,28 +159,28 @@ class Row(NamedTuple):
 
     @property
     def task_id(self) -> str | None:
-        """None for a heading."""
+        """The id of the row's task, None for a heading."""
         return None if isinstance(self.row_id, Group) else self.row_id
 
 
 class Order:
-    """The order of a tree's tasks as one of its faces shows it. `apply` has to be told of every change.
+    """The order of a tree's tasks on one screen or in one command. `apply` must be called for every change.
 
-    Until it `is_settled`, runs go by the activity that they have: the first look at a workspace comes in pieces.
+    Until `is_settled` is set, each activity moves a run, because the first look at a workspace comes in pieces.
     """
 
     def __init__(self, tree: Tree):
         self._tree = tree
-        # By run, why it stands where it does, and its rank there.
+        # For each run, the reasons for its place (group, tier, state) and its rank.
         self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
-        # Those of which the groups were made: a tree that hangs tasks elsewhere has others.
+        # The tree's list of roots from which the groups were made; a tree that moves tasks makes a new list.
         self._roots: Sequence[str] = ()
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
-        self.is_settled = False  # Whether the first look is over: from then on nothing moves because of a sign of life
+        self.is_settled = False  # whether the first look is over: from then on a sign of life moves nothing
 
     def apply(self, changed: Iterable[str], now: float) -> None:
         """Take in the tasks that were added, changed or removed."""
@@ -193,9 +193,9 @@ class Order:
         self._tallies = {}
 
     def tick(self, now: float) -> None:
-        """Time has passed, or has gone back: runs may stand elsewhere."""
+        """Move the runs whose group changes because time has passed or, in a replay, has gone back."""
         if not 0 <= now - self._now < _REFRESH:
-            # Of what is over, only another day moves anything.
+            # A run in the group TODAY can move only when the day changes.
             is_same_day = self._now <= now and day(self._now, now) == "today"
             for one, ((group, _, _), _) in list(self._places.items()):
                 if group is Group.NOW or (group is Group.TODAY and not is_same_day):
@@ -203,7 +203,7 @@ class Order:
             self._now = now
 
     def hold(self, path: Collection[str], now: float) -> None:
-        """Keep these tasks, and no others, in their groups."""
+        """Hold the runs among these tasks, and no others, in their places."""
         released, self._held = self._places.keys() & {*self._held}.difference(path), path
         for one in released:
             self._place(one, now)
@@ -213,14 +213,14 @@ class Order:
         if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
-        # First what asks and works, then what asks and was just alive, what asked long ago, what works or cannot be
-        # reached, whose turn it is.
+        # Tiers: 0 asks and works, 1 asks and was alive lately, 2 asks and is long silent, 3 works or is unreachable,
+        # 4 is idle and so waits for you, 5 all others.
         if asks(run):
             tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
             tier = 4 if run.shown is Shown.IDLE else 5
             tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
-        # A held run goes up when it asks, for it would stand below runs that do not.
+        # A held run moves only when it begins to ask: otherwise it would stay below runs that do not ask.
         if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
             return
         why = group, tier, run.state
@@ -233,7 +233,7 @@ class Order:
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The ids of the runs of each group in their order; another object where rows came, went or moved."""
+        """The sorted ids of the runs of each group; a new object whenever rows came, went or moved."""
         if self._groups is None or self._roots is not self._tree.roots:
             self._roots = self._tree.roots
             by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
@@ -242,8 +242,8 @@ class Order:
         return self._groups
 
     def rows(self, folds: Collection[RowId] = (), shown: Collection[str] | None = None) -> list[Row]:
-        """The rows in their order, but for those below the ids of `folds`; where given, only those of the tasks that
-        are `shown`. Each group has a heading where there are several, or it is the history."""
+        """Return the rows in order, without those below the ids in `folds` and, if given, only for the tasks `shown`.
+        Groups have headings if there are several or one is the history."""
         tasks, rows = self._tree.tasks, list[Row]()
 
         def visible(ids: Iterable[str]) -> list[str]:
@@ -270,7 +270,7 @@ class Order:
         return rows
 
     def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
-        """The content of a group: all of it, or of the tasks that were `found`."""
+        """Return the content of a group, of all its tasks or only of those `found`."""
         if found is not None and found is not self._found:
             self._found, self._tallies = found, {}
         key = group, found is None
@@ -292,16 +292,16 @@ class Order:
 
 # Queries
 
-_Holds = Callable[[Task, float], Any]  # Whether it is true of a task at a moment (epoch seconds)
+_Holds = Callable[[Task, float], Any]  # whether a task matches at a time (epoch seconds)
 
 _NEEDS_YOU = "is:needs-you"
 _TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
 _KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
-# The last key or value of a query, as far as it is written.
+# The last key or value of a query, as far as it has been typed.
 _LAST = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
-_LEAST = 2  # Letters from which a word may be the beginning of a key
-_NEAR = 0.81  # How like a known key another is that is meant for it: `stat` is, `code` is not `mode`
-_LONGEST = 40  # Characters of a wrong value that are told
+_LEAST = 2  # letters from which on a word may be the beginning of a key
+_NEAR = 0.81  # how similar a misspelt key must be to a known one: `stat` is to `state`, `code` is not to `mode`
+_LONGEST = 40  # the most characters of a wrong value in a message
 _EXAMPLES = {
     "state": "failed",
     "is": "needs-you",
@@ -311,15 +311,15 @@ _EXAMPLES = {
     "mode": "code",
     "path": "src/",
     "host": "build1",
-}  # A value of each key
+}  # an example value for each key
 
 
 class WrongTermError(Exception):
-    """A term is wrong; the message says how, and what may be meant."""
+    """A term is wrong; the message says why, and may suggest a right one."""
 
 
 class Term(NamedTuple):
-    """One word or `key:value` of a query; `written` is it as it stands there."""
+    """One word or `key:value` of a query; `written` is its text in the query."""
 
     written: str
     key: str
@@ -327,13 +327,13 @@ class Term(NamedTuple):
 
     @property
     def is_step(self) -> bool:
-        """Whether it is about the state, or about who needs the operator."""
+        """Whether `stepped` replaces this term: a state, or `is:needs-you`."""
         return self.key == "state" or self.written == _NEEDS_YOU
 
 
 class Query(NamedTuple):
-    """A query that was read. `text` is how it was written, without what was wrong; `fault` says in words what that was,
-    "" if nothing."""
+    """A parsed query. `text` is the query without its wrong terms; `fault` describes the first wrong term, "" if there
+    is none."""
 
     text: str = ""
     terms: tuple[Term, ...] = ()
@@ -344,16 +344,16 @@ class Query(NamedTuple):
 
     @property
     def step(self) -> Term | None:
-        """The first term that `stepped` puts another in place of."""
+        """The first term that `stepped` replaces, None without one."""
         return next((term for term in self.terms if term.is_step), None)
 
     def matches(self, task: Task, now: float) -> bool:
-        """Whether the task itself is looked for, at a moment (epoch seconds)."""
+        """Whether the task itself matches the query at `now` (epoch seconds)."""
         return all(term.holds(task, now) for term in self.terms)
 
     def stepped(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
-        """The query that follows: its state is the next of none, what needs the operator where somebody `asks`, and
-        each of the states, urgent first."""
+        """Return the query with its state term replaced by the one `by` steps on in this cycle: none, `is:needs-you` if
+        somebody `asks`, each of the `states`, the most urgent first."""
         steps = ["", *([_NEEDS_YOU] if asks else [])]
         steps += [f"state:{state}" for state in sorted(states, key=lambda state: -state.urgency)]
         now = self.step.written if self.step else ""
@@ -362,8 +362,8 @@ class Query(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The tasks that match a query, in preorder; those that have their rows, by id; and the ids of all that match and
-    of all above them."""
+    """The tasks that match a query, in preorder; the tasks that own their rows; and `shown`, the ids of all matching
+    tasks and of all tasks above them."""
 
     matches: Mapping[str, Task]
     rows: Mapping[str, Task]
@@ -371,14 +371,14 @@ class Found(NamedTuple):
 
 
 def found_in(tree: Tree, query: Query, now: float) -> Found:
-    """The tasks that a query finds at a moment (epoch seconds)."""
+    """Return the tasks that match a query at `now` (epoch seconds)."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, now)}
     rows = {end: tree.tasks[end] for end in (end_of_chain(tree.tasks, task_id) for task_id in matches)}
     return Found(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
 
 
 def parse(text: str) -> Query:
-    """Read a query. Every text is one: what is wrong in it is told in its `fault`, and the rest holds."""
+    """Parse a query. Never fails: `fault` describes a wrong term, and the other terms apply."""
     terms: list[Term] = []
     fault = ""
     for written in _TERM.findall(text):
@@ -390,15 +390,15 @@ def parse(text: str) -> Query:
 
 
 def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The faults of saved views, by their names. They quote what stands in the settings."""
+    """Return the faults of saved views by the views' names. They quote text of the settings."""
     queries = ((name, parse(text)) for name, text in views)
     return {name: f"the view {quoted(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
 
 
 def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
-    """The text with its last key or value written to the end, None where there is nothing to add.
+    """Return the text with its last key or value completed, None if there is nothing to complete.
 
-    `values` gives those that tasks have, by key: safe text.
+    `values` returns the values that tasks have for a key, as safe text.
     """
     match = _LAST.search(text)
     if match is None:
@@ -417,14 +417,14 @@ def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
 
 
 def offered_terms() -> Iterator[str]:
-    """Each term that can be written without knowing the tasks."""
+    """Yield the terms that do not depend on the present tasks."""
     yield from (f"state:{word}" for word in (*reversed(Shown), _NEEDS_YOU.partition(":")[2]))
     yield from (f"is:{word}" for word in _WORDS)
     yield from (f"since:{word}" for word in _SPANS)
 
 
 def _terms(written: str) -> Iterator[Term]:
-    """The term that is written, none where nothing is. Raises WrongTermError."""
+    """Yield the term in a text, or nothing if it is empty. Raises WrongTermError."""
     match = _KEYED.fullmatch(written)
     key = match["key"].casefold() if match else ""
     is_negated = written[0] == "-" and len(written) > 1
@@ -442,7 +442,7 @@ def _terms(written: str) -> Iterator[Term]:
 
 
 def _check(key: str, value: str) -> _Holds:
-    """The meaning of one value, in lower case, of a key. Raises WrongTermError."""
+    """Return the check for one value, in lower case, of a key. Raises WrongTermError."""
     if key in ("state", "is"):
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
@@ -465,12 +465,12 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
     return lambda task: task.shown is shown
 
 
-# The states in the words of the screen, and of other programs and protocols (A2A).
+# Other words for states: those of the screen, of other programs and of protocols such as A2A.
 _ALIKE = (
     "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
     " your-turn=idle"
 )
-# Words for what a task says of itself.
+# Words for attributes of a task.
 _SAID = (
     "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
     " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
@@ -494,7 +494,7 @@ _SPANS = ("10m", "1h", "3h", "1d", "7d")
 
 
 def _sources_of(task: Task) -> Iterator[str | None]:
-    """The programs whose sessions show a task, and `files`."""
+    """Yield the programs whose sessions show a task, and `files` if it has files in the workspace."""
     for attempt in task.attempts:
         yield attempt.run.source if attempt.run else None
         if any(version is not None and not version.stored for version in (attempt.handoff, attempt.returned)):
@@ -502,7 +502,7 @@ def _sources_of(task: Task) -> Iterator[str | None]:
 
 
 def _paths_of(task: Task) -> Iterator[str | None]:
-    """Its handoffs, returns and transcripts, and the files that it claims."""
+    """Yield the paths of a task's handoffs, returns and transcripts, and of the files in its claims."""
     for attempt in task.attempts:
         yield from (version.path for version in (attempt.handoff, attempt.returned) if version)
         yield attempt.run.place if attempt.run else None
@@ -514,8 +514,8 @@ OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "source": _sources_of,
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
-}  # The keys whose values are offered as the tasks have them
-# The texts in which a value is sought, by key; a word has none.
+}  # the keys whose values are offered for completion, from the present tasks
+# For each key, the texts in which a value is searched; a plain word has the key "".
 _TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     **OFFERED,
     "path": _paths_of,

@@ -1,4 +1,4 @@
-"""A task in words, for several faces: its times, its look, its name, state and question, and its decision.
+"""The words for a task, shared by the screen, the commands and the reports: times, looks, states, questions, decisions.
 
 Times are seconds since the epoch.
 """
@@ -41,15 +41,15 @@ class Took(NamedTuple):
 
 
 def ended_at(task: Task, attempt: Attempt) -> float | None:
-    """When an attempt of a task ended; None while it goes on, and where nobody knows."""
+    """Return when an attempt of a task ended; None if it goes on or the time is unknown."""
     if attempt is not task.latest:
         return standing.ended_at(attempt)
-    # A session whose rounds have ended goes on while something works for it; an abort above ends what is open below.
+    # A session that has ended its turns goes on while a task works for it. An abort of a task ends open tasks below it.
     return None if task.waits_for_work else standing.ended_at(attempt) or task.ended_at
 
 
 def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
-    """How long an attempt ran, or has been running; None where that is not known."""
+    """Return how long an attempt ran or has been running; None if unknown."""
     if attempt is None or attempt.started_at is None:
         return None
     ended = ended_at(task, attempt)
@@ -64,13 +64,13 @@ def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
 
 
 def duration(seconds: float | None) -> str:
-    """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
+    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
     short = in_units(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
 
 def in_units(seconds: float | None, count: int = 2) -> str:
-    """A span in its largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
+    """Return a span in its `count` largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
     if seconds is None:
         return "-"
     rest = max(int(seconds), 0)
@@ -83,7 +83,7 @@ def in_units(seconds: float | None, count: int = 2) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
+    """Return the seconds of a span such as `90s`, `10m`, `12h` or `7d`; None if the text is no span."""
     try:
         seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
     except (StopIteration, ValueError):
@@ -92,13 +92,13 @@ def seconds_of(text: str) -> float | None:
 
 
 def ago(moment: float, now: float) -> str:
-    """A moment before now in words: `just now`, `3m ago`."""
+    """Return words for a past time: `just now`, `3m ago`."""
     passed = now - moment
     return "just now" if passed < 5 else f"{duration(passed)} ago"
 
 
 def wall(at: float) -> datetime | None:
-    """A moment by the clock of this computer; None for one that no calendar has: files may claim any time."""
+    """Return a time in this computer's time zone; None if it is out of range, as files may claim any time."""
     try:
         return datetime.fromtimestamp(at, UTC).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -106,7 +106,7 @@ def wall(at: float) -> datetime | None:
 
 
 def clock(at: float, now: float) -> str:
-    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's."""
+    """Return a time in this computer's time zone: `14:03:22`, or `2026-03-01 14:03` if it is not today."""
     then, today = wall(at), wall(now)
     if then is None or today is None:
         return "?"
@@ -114,13 +114,13 @@ def clock(at: float, now: float) -> str:
 
 
 def local(at: float) -> str:
-    """A moment by the clock of this computer with its date: `2026-03-01 14:03:10`; `?` for none of this world."""
+    """Return a time in this computer's time zone with its date: `2026-03-01 14:03:10`; `?` if it is out of range."""
     then = wall(at)
     return "?" if then is None else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
 def iso(at: float | None) -> str | None:
-    """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
+    """Return a time as ISO 8601 in UTC; None if it is unknown or out of range."""
     try:
         return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
     except (OverflowError, OSError, ValueError):
@@ -128,7 +128,7 @@ def iso(at: float | None) -> str | None:
 
 
 def utc(at: float | None) -> str:
-    """A moment for people elsewhere, in UTC: `2026-03-01 14:03:10`; `-` where it is not known."""
+    """Return a time in UTC for people anywhere: `2026-03-01 14:03:10`; `-` if unknown."""
     return (iso(at) or "-").replace("T", " ").removesuffix("Z")
 
 
@@ -136,7 +136,7 @@ def utc(at: float | None) -> str:
 
 
 class Look(NamedTuple):
-    """How something is shown: never by colour alone. `color` is a variable of the theme, `state-…` or `text-…`."""
+    """A glyph, word and colour; the colour never stands alone. `color` is a theme variable, `state-…` or `text-…`."""
 
     glyph: str
     word: str
@@ -144,7 +144,7 @@ class Look(NamedTuple):
 
 
 _COLORS = {
-    # A theme has one colour for what nobody knows.
+    # A theme has one colour for unknown and silent tasks.
     Shown.UNKNOWN: "stale",
     Shown.SILENT: "stale",
     Shown.GONE: "failed",
@@ -154,13 +154,13 @@ _COLORS = {
 }
 LOOKS: Mapping[str, Look] = {
     shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
-}  # By what is shown, or the state of an attempt
+}  # for each shown state of a task, or state of an attempt
 
 VERDICTS = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
     Verdict.UNVERIFIABLE: Look("?", "unverifiable", "text-muted"),
     Verdict.VERIFIED: Look("✓", "verified", "state-completed"),
-}  # In the order in which claims are told
+}  # in the order in which claims are listed
 
 SEVERITIES = {Severity.ERROR: Look("✗", "error", "text-error"), Severity.WARNING: Look("!", "warning", "text-warning")}
 
@@ -172,13 +172,13 @@ TODOS = {
 
 
 def claims_of(task: Task) -> list[Claim]:
-    """The claims of a task, the false first; what it says of one file in several places is one claim."""
+    """Return the claims of a task, false ones first; equal claims about a file in several places are merged."""
     order = list(VERDICTS)
     return sorted(merged(task.claims), key=lambda claim: order.index(claim.verdict))
 
 
 def false_claims(task: Task) -> list[Claim]:
-    """The false claims of a task."""
+    """Return the false claims of a task."""
     return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 
@@ -186,11 +186,11 @@ ASKS = {
     RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
     RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
     RequestKind.FORM: Look("■", "asks", "state-blocked"),
-}  # Of a task whose program waits for the operator
+}  # for a task whose program waits for the operator
 
 
 def look(task: Task) -> Look:
-    """The look of a task, by what is shown, and by what its program asks."""
+    """Return the look of a task, from its shown state and the request of its program."""
     request, asked = task.request, task.asked_there
     if task.shown is Shown.BLOCKED and request and request.waits_for_operator:
         return ASKS[request.kind]
@@ -200,7 +200,7 @@ def look(task: Task) -> Look:
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """The look of an attempt: that of the task, for its last one, but for what was decided about it since."""
+    """Return the task's look for its latest attempt unless that was decided about, else that of the attempt's state."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
@@ -214,26 +214,26 @@ BASES = {
     Basis.DOTTED_PREFIX: "the parent's id is the beginning of its id",
     Basis.DIRECTORY: "it lies in the parent's directory",
     Basis.NONE: "nothing names a parent",
-}  # Why a task stands below its parent
+}  # why a task is below its parent
 
 
 def whereabouts(workspace: str) -> str:
-    """Where a workspace is, for people: its path, behind ssh as `scp` takes it, and "" where only its host knows."""
+    """Return a workspace's path for people, over ssh in the form of `scp`; "" if only its host knows the path."""
     return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:").removeprefix("/run:")
 
 
 def name_of(task: Task) -> str:
-    """The name of a task on the screen: its id as it is, or words of an agent without the marks of Markdown."""
+    """Return the name of a task on the screen: its exact id, or an agent's words without Markdown marks."""
     return shown(task.called) if task.title in task.own_id else summary(task.called)
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 task`, `2 tasks`, `1,024 tasks`."""
+    """Return a count with its noun: `1 task`, `2 tasks`, `1,024 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def history_words(tree: Tree) -> str:
-    """How many past tasks would ask if they were not past; blank where there are none."""
+    """Return words on how many past tasks would ask if they were not past; "" if none would."""
     if not (count := len(tree.past_questions())):
         return ""
     day = (iso(tree.rules.history_before) or "?")[:10]
@@ -241,28 +241,28 @@ def history_words(tree: Tree) -> str:
 
 
 def aside_words(task: Task, now: float) -> str:
-    """How what is open about a task was put aside; blank where it was not."""
+    """Return whether a task was acknowledged or until when it is snoozed; "" if neither."""
     if task.snoozed_until is None:
         return "acknowledged" if task.acknowledged else ""
     if math.isinf(task.snoozed_until):
         return "snoozed"
     until = clock(task.snoozed_until, now)
-    # Nobody looks at its seconds.
+    # Seconds do not matter here.
     return f"snoozed until {until[:5] if ' ' not in until else until}"
 
 
 def retries_left(retry: Retry) -> str:
-    """`1 left`, `1 of 2 left`."""
+    """Return words on the remaining retries: `1 left`, `1 of 2 left`."""
     of = "" if retry.remaining == retry.max_retries else f" of {retry.max_retries}"
     return f"{retry.remaining}{of} left"
 
 
-_MOST_HOLDING = 50  # of so many that hold a task up the most urgent one is named
+_MOST_HOLDING = 50  # tasks that hold another one up, of which the most urgent is named
 
 
 def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """For whom a task waits, none of whom works, for how long nobody has begun it, at a moment (epoch seconds), or that
-    it was taken back; "" where nothing holds it up. `tasks` are those of its tree."""
+    """Return why a task makes no progress at `now` (epoch seconds): nobody has started it, its files were deleted, or
+    it waits for tasks none of which works; "" if nothing holds it up. `tasks` are those of its tree."""
     if task.late and task.since is not None and now >= task.since:
         return f"not started for {in_units(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
@@ -287,7 +287,7 @@ def _holds_up(one: Counted) -> bool:
 
 
 def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Counted], bool], most: int) -> list[Task]:
-    """The first tasks below, in preorder, of which something holds."""
+    """Return the first `most` tasks below a task, in preorder, for which `holds` is true."""
     found: list[Task] = []
     for child in filter(None, map(tasks.get, task.children)):
         if len(found) >= most:
@@ -299,8 +299,8 @@ def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Counted], boo
 
 
 def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Why a task is in its state, at a moment (epoch seconds): of a silent one also for how long, and whether its
-    process is gone; of one of which nothing is known, since when; of one that is held up, by whom."""
+    """Return why a task is in its state at `now` (epoch seconds). For a silent task, add for how long and whether its
+    process is gone; for an unknown one, since when; for a waiting one, what holds it up."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
         unknown = in_units(now - task.lost_since, 1)
         if task.workspace:
@@ -319,26 +319,26 @@ def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
 
 
 def question_at(task: Task, now: float) -> str:
-    """The open question of a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
-    is gone."""
+    """Return the open question of a task at `now` (epoch seconds), "" if there is none. If its process is gone, the
+    question says since when."""
     if task.gone and not task.own_question and task.question and task.since is not None and now >= task.since:
         return gone_words(task, ago(task.since, now))
     return task.ask or task.question or ""
 
 
 def in_line(task: Task, question: str, limit: int = 200) -> str:
-    """The open question of a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
+    """Return the open question of a task as a safe line. Only a program's request keeps its Markdown marks."""
     return shown(question, limit) if task.request else summary(question, limit)
 
 
 def prompt(attempt: Attempt) -> str | None:
-    """The first line of what a session was told, None where that is a handoff or not known; foreign."""
+    """Return the first line of a session's prompt, None if that is a handoff or unknown; foreign."""
     run = attempt.run
     return run.prompt.opening if attempt.packet is None and run and run.prompt else None
 
 
 def answer(attempt: Attempt) -> str | None:
-    """The first line of what a session said in the end, None where that is a return or not known; foreign."""
+    """Return the first line of a session's last words, None if those are a return or unknown; foreign."""
     run = attempt.run
     return run.said.opening if attempt.result is None and run and run.said else None
 
@@ -347,7 +347,7 @@ def answer(attempt: Attempt) -> str | None:
 
 
 def doing_words(doing: Activity) -> str:
-    """The activity of an agent: the tool and what it works on, its words, or the todo; foreign."""
+    """Return the activity of an agent: a tool and its subject, the agent's words, or a todo; foreign."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
     if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
@@ -356,7 +356,7 @@ def doing_words(doing: Activity) -> str:
 
 
 def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
-    """How many tasks right below a working one it waits for; 0 where it does something itself."""
+    """Return for how many tasks right below it a working task waits; 0 if it does something itself."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
     if not standing.is_handing_on(task.doing):
@@ -365,11 +365,11 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
 
 
 def program_of(source: str) -> str:
-    """The program that a source reads the sessions of, in a word; foreign."""
+    """Return the name of the program whose sessions a source reads, one word; foreign."""
     return source.partition("-")[0]
 
 
-# The state as A2A has it, the Agent2Agent protocol: for programs that know that and not us
+# The state in the words of A2A, the Agent2Agent protocol, for programs that know only those
 
 A2AState = Literal[
     "submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected", "unknown"
@@ -392,10 +392,10 @@ _IN_A2A: dict[Shown, A2AState] = {
 
 
 def a2a_state(task: Task) -> A2AState:
-    """The state in the words of A2A 0.3. An agent that says itself that it will not do the task has rejected it.
+    """Return the state in the words of A2A 0.3. A failed task whose agent reports `rejected` is `rejected`.
 
-    A program that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an
-    agent under way may not go on until somebody authorizes it. A question lacks an answer, so it is `input-required`.
+    A task that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an agent
+    may not go on until somebody authorizes it. A task that waits for an answer is `input-required`.
     """
     said = (task.reported_state or "").strip().casefold().replace("_", "-")
     if task.shown is not Shown.BLOCKED:
@@ -407,7 +407,7 @@ def a2a_state(task: Task) -> A2AState:
 
 
 def asks_leave(asked: str) -> bool:
-    """Whether what a program waits for by its own records is a permission, and no answer."""
+    """Whether a program waits, by its own records, for a permission and not for an answer."""
     return asked.startswith("a permission")
 
 
@@ -416,7 +416,7 @@ GONE = "nothing here waits for it any more; if its program still asks, answer it
 
 
 def why_not(request: Request) -> str | None:
-    """Why it cannot be answered here, and where instead; None where it can."""
+    """Return why a request cannot be answered here, and where it can; None if it can be answered here."""
     if request.can_answer:
         return None
     if request.waits_for_operator:
@@ -428,7 +428,7 @@ def why_not(request: Request) -> str | None:
 
 # Requests of programs
 
-# The sources for whose programs `init` makes it possible to answer here; they have the same names there.
+# The sources whose programs `init`, by the same names, can set up so that they are answered here.
 _INIT = frozenset({"claude-code", "opencode", "kilo"})
 
 _ELSEWHERE = {
@@ -440,7 +440,7 @@ _ELSEWHERE = {
 
 
 def standing_words(request: Request, now: float) -> str:
-    """How far it has got, in our own words."""
+    """Return words on how far a request has got, without foreign text."""
     did = _did(request)
     match request.stage:
         case RequestStage.OFFERED:
@@ -461,7 +461,7 @@ def standing_words(request: Request, now: float) -> str:
 
 
 def left_words(request: Request, now: float) -> str:
-    """How long it can be answered here, and what is then; "" where it does not end, or has ended."""
+    """Return words on how long a request can be answered here; "" if there is no limit or it cannot be answered."""
     if request.until is None or not request.can_answer:
         return ""
     left = duration(max(request.until - now, 0.0))
@@ -471,7 +471,7 @@ def left_words(request: Request, now: float) -> str:
 
 
 def denial_words(request: Request) -> list[str]:
-    """Sentences about all that a denial ends besides what is asked."""
+    """Return a sentence for each thing that a denial ends besides the request."""
     if Action.DENY not in request.actions:
         return []
     said = []
@@ -483,8 +483,8 @@ def denial_words(request: Request) -> list[str]:
 
 
 def whole_input(request: Request) -> str:
-    """The exact input, as it is read; "" where what is shown of it besides is all of it."""
-    import json  # not for the first frame
+    """Return the exact input of a request, indented; "" if the other fields already show all of it."""
+    import json  # not needed for the first frame
 
     try:
         value = json.loads(request.input)
@@ -497,8 +497,8 @@ def whole_input(request: Request) -> str:
 
 
 def where(task: Task) -> str:
-    """Where what a task asks of a person is answered, and why not here; "" where it can be answered here, or nothing
-    is asked. Of what a holder says, foreign."""
+    """Return where a task's question must be answered and why not here; "" if it can be answered here or nothing is
+    asked. May be foreign."""
     if (request := task.request) is not None:
         return (why_not(request) or "") if request.waits_for_operator else ""
     run = task.run
@@ -518,7 +518,7 @@ def _did(request: Request) -> str:
 
 
 class Agreement(StrEnum):
-    """Whether two of them agree. To run otherwise than asked is no lie: the child itself says so."""
+    """Whether a reported model or mode agrees with the known one. A difference is no false claim."""
 
     MATCHES = "matches"
     DIFFERS = "differs"
@@ -526,14 +526,14 @@ class Agreement(StrEnum):
 
 
 class Compared(NamedTuple):
-    """A model or mode as the return reports it, and what others say it was."""
+    """A model or mode as the return reports it, and as a store or the handoff has it."""
 
     reported: str | None
     known: str | None
 
     @property
     def agreement(self) -> Agreement:
-        """How the two compare, with or without the provider of a model."""
+        """Whether the two agree, ignoring the provider of a model."""
         if not (self.known and self.reported):
             return Agreement.UNKNOWN
         one, other = (word.rpartition("/")[2].strip().casefold() for word in (self.known, self.reported))
@@ -541,52 +541,52 @@ class Compared(NamedTuple):
 
 
 def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple[Compared, Compared]:
-    """The model that a return reports against the one that a session store recorded, and the mode against the one that
-    the handoff asked for."""
+    """Return the reported model with the one that a session store recorded, and the reported mode with the one that the
+    handoff asked for."""
     return Compared(result.model, run.model if run else None), Compared(result.mode, packet.mode if packet else None)
 
 
 # Decisions
 
-_UNREAD = 180.0  # An agent that waits for a decision reads it within seconds: after this, nobody waits
+_UNREAD = 180.0  # a waiting agent reads a decision within seconds, so after this time nobody waits for it
 
 
 def decision_of(task: Task) -> Decision | None:
-    """The decision that still matters: about the latest attempt, else about the one before it."""
+    """Return the decision about the latest attempt, else about the one before it, else None."""
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision), None)
 
 
 def is_unread(decision: Decision, now: float) -> bool:
-    """Whether it was delivered, and no agent has read it for too long."""
+    """Whether a decision was delivered long ago and no agent has read it."""
     return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= _UNREAD
 
 
 def is_on_its_way(decision: Decision) -> bool:
-    """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
+    """Whether an agent has still to act on a decision: read it and, if it asks for another attempt, begin that."""
     if decision.expired:
         return False
     if decision.action in ENDING:
-        # It is over when it was read, for nothing will be seen of it: so a claim of that is not enough.
+        # Nothing visible follows such a decision, so it is over once its reading is verified, not only claimed.
         return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
     return decision.receipt.stage is not Stage.ACTED
 
 
 def taken_words(decision: Decision) -> str:
-    """The agent that carries it out, as far as is known, and that nothing is seen of it yet; "" where none said so."""
+    """Return words on the agent that has claimed a decision and not acted yet; "" if none has claimed it."""
     by = decision.receipt.taken_by
     return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
 
 def on_their_way(tree: Tree) -> list[Decision]:
-    """The decisions that hold and were not carried out yet, oldest first."""
+    """Return the valid decisions that are not carried out yet, oldest first."""
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
     moving = (one for one in decided if one and is_on_its_way(one))
     return sorted(moving, key=lambda one: (one.at, one.decision_id))
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
-    """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
-    without its provider; None where a price is missing, or no store tells of tokens."""
+    """Return the cost of a task's own tokens; None if a price is missing or no store tells of tokens. `prices` are for
+    a million tokens, by model with or without its provider."""
     total = None
     for run in (one.run for one in task.attempts):
         if run and run.tokens is not None:

@@ -1,15 +1,15 @@
-"""`agentwatch hook`: one call of a hook of Claude Code, from its payload to its answer.
+"""`agentwatch hook`: answers one call of a hook of Claude Code.
 
-Why it is so:
+The reasons for its design:
 
-- A child that nobody has decided about is held: silence would let a failed child through as if it had been approved.
-- It asks about exactly one return. The program trims a last message and its transcript does not, so both spellings are
-  tried. It judges by the tree's own function (`state_of`), so what the tree calls completed is never sent back.
-- A request of the session itself is held as long as its prompt stands beside it. The prompt of a child appears only
-  when the hook has ended, so that is held for seconds, and for none where nobody watches.
-- A request is known by the process that holds it: the program gives it no id, and equal ones may follow each other.
-  The call in the transcript tells that it was answered in the program.
-- It never ends with exit code 2: Claude Code would block the agent, with our complaint as the reason.
-- OpenCode and Kilo have a plugin (`opencode.js`) instead, which starts a process for each request. It goes by their
-  events: their list of what is open fails as a whole while one request in it cannot be written as JSON.
+- The hook holds a failed child until the operator decides: silence would let it through as if it had been approved.
+- A decision must name exactly the return that the child ended with. Claude Code trims the last message but not the
+  transcript, so both spellings count. The tree's own `state_of` judges a child, so no completed one is sent back.
+- A request of the main session is held as long as the program shows its prompt. The prompt for a child's request
+  appears only after the hook has ended, so such a request is held for seconds, and not at all if nobody watches.
+- A request is identified by the process that holds it: the program gives no id, and equal requests may follow each
+  other. The result of the call in the transcript shows that the request was answered in the program.
+- The hook never ends with exit code 2: Claude Code would block the agent, with our message as the reason.
+- OpenCode and Kilo have a plugin (`opencode.js`) instead, which starts a process for each request. It follows their
+  events, because their list of open requests fails as a whole if one request cannot be written as JSON.
 """

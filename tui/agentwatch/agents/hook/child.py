@@ -1,6 +1,6 @@
-"""A child of Claude Code that stops or has come back, and the answer of a hook about it.
+"""Answers the hooks of Claude Code about a child that is about to stop or has come back to its parent.
 
-One that failed or breaks its contract is for `held`, which takes longer to load than all that the others need.
+A child that failed or breaks its contract is left to `held`, a separate module because it is slow to load.
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ from agentwatch.sources.sessions.reader import message
 
 HookAnswer = dict[str, Any]
 
-# States in which a child must not stop without a word of the operator.
+# States in which a child must not stop before the operator has decided.
 BAD = (State.INVALID, State.FAILED, State.BLOCKED)
 
 _LOOKS = 20
-_PAUSE_SECONDS = 0.05  # A transcript becomes readable up to half a second after its agent has begun
+_PAUSE_SECONDS = 0.05  # a transcript becomes readable up to half a second after its agent has begun
 
-_HEAD = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
+_HEAD = 4 * 1024 * 1024  # the first bytes of a transcript, in which the prompt must be
 
 _LAUNCHED = "async_launched"
 
 
 def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:
-    """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
-    or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
+    """Return the answer to a child about to stop (SubagentStop; may block a few seconds longer than `hook_wait`), or to
+    a parent whose child has just come back (PostToolUse of Task and Agent)."""
     stops, child = call.event == "SubagentStop", child_of(call)
     if not child:
         return {}
     child = child.with_file(workspace, settings)
     row = row_of(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
     if row or child.state(settings) in BAD:
-        # It takes longer to load than all that the others need.
         from agentwatch.agents.hook.held import hold_child, tell_of_child
 
         if stops:
@@ -58,11 +57,12 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
 
 
 class Child(NamedTuple):
-    """`task_id` is that of the packet in its prompt, else the agent's id. Texts are foreign and unsanitised.
+    """A child agent. `task_id` comes from the packet in its prompt, else it is the agent's id. Texts are foreign and
+    unsanitised.
 
-    `attempt` is the execution that has just ended, as the tree will know it. `digests` are those of its return that a
-    decision may name: the program trims its last message, and the transcript does not; None where there is no return.
-    `began` is in seconds since the epoch.
+    `attempt` is the execution that has just ended, as the tree will know it. A decision may name any of the `digests`:
+    of its return trimmed, as in the last message, or untrimmed, as in the transcript; (None,) if there is no return.
+    `began` is in epoch seconds.
     """
 
     task_id: str
@@ -73,18 +73,17 @@ class Child(NamedTuple):
     began: float | None = None
 
     def state(self, settings: Settings) -> State:
-        """How it stands, by the judgement of the tree."""
+        """Return the child's state, as the tree would judge it."""
         return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
 
     def with_file(self, workspace: Path, settings: Settings) -> Child:
-        """The same child, with the return that it wrote into a file, which stands above its last words; if there is
-        one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
+        """Return the child with the return that it wrote to a file, if any, in place of its last message.
 
-        Session stores, which may be large, are not read.
+        If the start of the child is unknown, the file may belong to an earlier attempt: a return in the last message
+        then takes precedence. Session stores are not read, as they may be large.
         """
         if not self.attempt.packet:
             return self
-        # Most children have no packet.
         from agentwatch.composition import find_task, scanned
 
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, scanned)
@@ -92,7 +91,7 @@ class Child(NamedTuple):
         written = task.latest.returned if task else None
         if not written or written.stored or (self.began is not None and written.at < self.began):
             return self
-        # An early marker is outdated by what it says at its end.
+        # The child's last message is newer than a file that still says that the work goes on.
         is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
         if self.attempt.returned and (self.began is None or is_early):
             return self
@@ -100,8 +99,8 @@ class Child(NamedTuple):
 
 
 def child_of(call: HookCall) -> Child | None:
-    """The child that stops, which may wait a moment for its transcript, or that has returned: None where there is none,
-    or it was only launched."""
+    """Return the child that stops or has returned; None if there is none or it was only launched. May block a second
+    until the transcript of a stopping child can be read."""
     if call.event == "SubagentStop":
         transcript = _transcript_at(call.agent_transcript)
         child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
@@ -139,7 +138,7 @@ def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, sta
 
 
 def _transcript_at(path: str | None) -> Transcript:
-    """The transcript of an agent as far as its prompt, as soon as that can be read."""
+    """Read an agent's transcript up to its prompt, trying again for a second until that can be read."""
     transcript = Transcript(message, is_agent=True)
     for _ in range(_LOOKS if path else 0):
         with suppress(OSError, ValueError):

@@ -1,7 +1,7 @@
-"""A child that failed, breaks its contract or was sent back: it is held until the operator has decided, within limits.
+"""Holds a child that failed, breaks its contract or was sent back until the operator has decided, within limits.
 
-Its parent is told what was decided, or that it must wait. Words to the terminal are safe for it; those to a
-model keeps its lines.
+Its parent is told the decision, or to wait for one. Texts for the terminal are sanitised to one line; texts for a model
+keep their lines.
 """
 
 from contextlib import suppress
@@ -26,9 +26,9 @@ from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quoted
 
 READER = "hook-claude"
-MOST = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
+MOST = 8  # after a child was sent back so often in a row, the program lets it go whatever a hook says
 
-# To the child: it may be told so several times, and each word of it and of its answer costs.
+# Short, because the child may be told this several times, and each word and each answer costs.
 HOLD = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
 
 _MEND = "its return format"
@@ -40,7 +40,7 @@ _END = "Then end with a return that keeps the return-format contract, and nothin
 
 
 class _Case(NamedTuple):
-    """One call: the child, what was done to it before in this row, and what there is to answer with."""
+    """One call of the hook about a child; `row` lists the times it was sent back in a row before."""
 
     call: HookCall
     child: Child
@@ -49,11 +49,11 @@ class _Case(NamedTuple):
     workspace: Path
 
     def find(self, seconds: float) -> tuple[Found, str]:
-        """The decision about exactly what this child gave back, in each spelling of it, and why none can be believed.
+        """Return the decision about exactly the return of this child, and, if none can be verified, why.
 
-        Also about the returns for which it was held: meanwhile the operator may have decided about one of them, and
-        the child was to change nothing. The decisions that it has carried out are about what it did before that,
-        though the words be the same.
+        A decision about a return for which the child was held counts as well: the operator may have decided meanwhile,
+        and the child was told to change nothing. A decision that the child has already carried out does not count, even
+        if the words of the return are the same.
         """
         child = self.child
         before = entries_of(self.workspace, child.session_id, child.agent_id)
@@ -66,12 +66,12 @@ class _Case(NamedTuple):
         try:
             return self.asker.wait(question, seconds), ""
         except KeyProblemError as error:
-            # Where a public key that was given is none: as if there were no decision.
+            # The configured public key is not a valid key: go on as if there were no decision.
             return Found(""), f"no decision can be read: {error}"
 
     def answer(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
-        """Write down what is done with the child, and the answer: with a `reason`, which the child reads, it goes on.
-        `why` is for the human, "" where nothing was at stake."""
+        """Record what is done with the child, and return the answer. A `reason` is read by the child and makes it
+        continue; `why` is read by the human, "" if there is nothing to tell."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
@@ -84,10 +84,11 @@ class _Case(NamedTuple):
 def hold_child(
     call: HookCall, child: Child, row: list[JournalEntry], workspace: Path, settings: Settings
 ) -> HookAnswer:
-    """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as the settings say."""
+    """Return the answer to a child that stops; `row` lists the times it was sent back in a row. May block for
+    `hook_wait` seconds."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     if row and row[0].decision_id:
-        with suppress(KeyProblemError):  # said below, where a decision is asked for
+        with suppress(KeyProblemError):  # reported below, when `find` looks for a decision
             before = asker.find(Question(None, decision_id=row[0].decision_id))
             asker.mark(before, "the child answered again", Stage.ACTED)
     case = _Case(call, child, row, asker, workspace)
@@ -118,7 +119,7 @@ def hold_child(
 
 
 def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
-    """The answer to the parent of such a child, which reads it beside what the child gave back."""
+    """Return the answer to the parent of a child in a bad state, which the parent reads beside the child's return."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, workspace), child.state(settings)
     found, trouble = case.find(0.0)
@@ -133,7 +134,7 @@ def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Setti
 
 
 def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
-    """Do what was decided. None where this very decision was carried out before and the child ended the same way."""
+    """Return the answer that carries out a decision; None if this child has already carried it out."""
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
@@ -156,7 +157,7 @@ def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
 
 
 def carry_out(record: Record, handoff_path: str | None) -> str:
-    """To the child: the operator lets it try again, or answers it."""
+    """Return words to the child: the operator wants another attempt, or answers its questions."""
     lines = [f"The operator has decided about your attempt {record.attempt} of {quoted(record.task_id)}."]
     if record.action is Action.RESPOND:
         lines.append("These are the operator's answers; go on with them:")
@@ -175,7 +176,7 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
 
 
 def mend(child: Child) -> str:
-    """To the child: its return breaks its contract."""
+    """Return words to the child: its return breaks its contract."""
     returned = child.attempt.returned
     if not returned:
         lines = [
@@ -197,7 +198,7 @@ def mend(child: Child) -> str:
 
 
 def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
-    """To the parent: what the operator decided about its child, and what to do."""
+    """Return words to the parent: the operator's decision about its child, and what to do."""
     claim = command_line([*launcher(), "claim", record.decision_id, str(workspace)])
     return _joined(
         f"agentwatch: the operator has decided about {quoted(record.task_id)}, attempt {record.attempt}:"
@@ -211,7 +212,7 @@ def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
 
 
 def undecided(task_id: str, state: str, workspace: Path) -> str:
-    """To the parent: its child needs a decision."""
+    """Return words to the parent: its child needs a decision."""
     try:
         wait = command_line([*launcher(), "wait", "--", task_id, str(workspace)])
     except ValueError:
@@ -228,6 +229,6 @@ def _note(record: Record) -> list[str]:
 
 
 def _joined(*lines: str) -> str:
-    """Lines as they are, but for what moves cursors and hides: the program shows them to a human, too."""
+    """Join lines and make characters that act or hide visible, as the program also shows the text to a human."""
     kept, cut = clean_lines("\n".join(lines))
     return "\n".join(kept + ([f"({cut})"] if cut else []))

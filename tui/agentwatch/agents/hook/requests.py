@@ -1,11 +1,11 @@
-"""The requests of programs: the operator answers where they are seen, by the hook of Claude Code or by a plugin.
+"""Lets the operator answer requests of Claude Code (by a hook) and of OpenCode and Kilo (by a plugin) in agentwatch.
 
-Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. An answer is made of
-the payload that this process was given, and of the decision about it: never of a file.
+On any failure nothing is printed, so that the program's own prompt stays or appears. An answer is built only from the
+payload that this process was given and the decision about it, never from a file.
 
-The plugin of OpenCode and Kilo (`opencode.js`) writes lines of JSON: a request, then what becomes of it. It reads one
-line, the operator's answer, gives it to the program, and says whether that took it. The program's own prompt is there
-all the time, but for a grandchild.
+The plugin (`opencode.js`) writes lines of JSON: a request, then what became of it. It reads one line with the
+operator's answer, passes it to the program, and reports whether the program took it. The program shows its own prompt
+all the time, except for a request of a grandchild.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from agentwatch.requests.holding import Holder
 
 _STARTED_AS = "CLAUDE_CODE_ENTRYPOINT"
-_TERMINAL = "cli"  # How a session was started whose prompt is known to stand while it is held
+_TERMINAL = "cli"  # a session started this way is known to show its prompt while the request is held
 
-_HEAD = 8 * 1024 * 1024  # Bytes at the end of a transcript in which the call stands that is asked about
+_HEAD = 8 * 1024 * 1024  # the last bytes of a transcript, in which the call of a request is looked for
 
 PLAN = "ExitPlanMode"
 _QUESTION = "AskUserQuestion"
 _SHELL = "Bash"
 _MCP = "mcp__"
-_DENIED = "The operator said no."  # To the model, where the operator gave no words
+_DENIED = "The operator said no."  # what the model reads if the operator wrote no note
 
 _JOINED = ", "
 _UNCLEAR = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_PATTERN = frozenset("*:()\\\n")  # With one of these in it, a command is no rule for itself alone
+_PATTERN = frozenset("*:()\\\n")  # a command with one of these would be a rule for other commands as well
 
 _DONE = {
     _SHELL: ("command",),
@@ -63,7 +63,7 @@ _DONE = {
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
-}  # By tool, the arguments that say what a call would do. Of other tools, all do.
+}  # for each tool, the arguments that say what a call would do; for other tools, all arguments do
 _POLL_SECONDS = 0.05
 _LARGEST = 16 * 1024 * 1024
 _ENDS = {
@@ -72,7 +72,7 @@ _ENDS = {
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
-# Arguments of a call whose effect the program shows as a diff.
+# Arguments that need not be shown beside the diff that the program gives.
 _IN_DIFFS = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
 _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 
@@ -81,10 +81,10 @@ _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
 def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
-    """Answer the request of a call on standard output, or print nothing. Blocks while there may be one.
+    """Answer the request of a call on standard output, or print nothing. Blocks while an answer may come.
 
-    A plan can be approved only in its terminal. A request whose prompt stands meanwhile is held as long as the program
-    lets it, any other one for seconds.
+    A plan can be approved only in its terminal. A request whose prompt the program shows meanwhile is held as long as
+    the program allows, any other request for `hook_prompt` seconds.
     """
     at = time.time()
     is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
@@ -105,8 +105,8 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
 
 
 def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
-    """Hold what is offered until it is answered, here or in the program. Returns why an answer did not get through."""
-    # It takes longer to load than the operator should wait for the offer.
+    """Hold a request until it is answered here or in the program. Return why an answer did not get through, or ""."""
+    # Loaded only after the offer was made, so that the operator sees the request sooner.
     from agentwatch.requests.holding import Holder
 
     holder = Holder(workspace, name="claude hook")
@@ -128,7 +128,7 @@ def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> st
 
 
 def _print(answer: dict[str, object]) -> bool:
-    """Whether the program was given all of it."""
+    """Print an answer, and return whether the program got all of it."""
     # ASCII only: foreign characters reach the program as escapes.
     data = (json.dumps(answer) + "\n").encode("ascii")
     try:
@@ -143,7 +143,7 @@ def _print(answer: dict[str, object]) -> bool:
 
 
 def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None) -> Request:
-    """The request about a call, known by this process alone. Raises ValueError."""
+    """Return the request about a call, with a random nonce that only this process knows. Raises ValueError."""
     tool, given, why_not = call.tool or "", call.given, ""
     is_question = tool == _QUESTION
     queries = _queries(given) if is_question else ()
@@ -178,7 +178,7 @@ def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, 
 
 
 def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
-    """The output for a decision about this very call; None where the program would not understand it."""
+    """Return the hook's output for a decision about exactly this call; None if the decision does not fit the call."""
     decision: dict[str, Any] | None = None
     if action is Action.DENY:
         decision = {"behavior": "deny", "message": note.strip() or _DENIED}
@@ -195,9 +195,9 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
 
 
 def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
-    """The permissions that could last until the session ends, by what the operator reads, as the program has it:
-    the rules that it suggests, and the very command."""
-    # A tool's name alone would allow all that it can do; that of a server can do no other thing.
+    """Return the permissions that the operator may grant for the rest of the session, by the name the operator reads:
+    the rules that the program suggests, and the exact command. The values are in the program's format."""
+    # A rule without content allows every use of its tool, so it is offered only for an MCP tool, which does one thing.
     found = {
         name: rule
         for name, rule in _suggested(call).items()
@@ -210,7 +210,7 @@ def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
 
 
 def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
-    """The rules that the program itself would offer, by name."""
+    """Return the rules that the program itself suggests, by name."""
     rules = [
         {key: value for key in ("toolName", "ruleContent") if (value := text(rule, key)) is not None}
         for one in call.suggestions
@@ -225,7 +225,7 @@ def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
 
 
 def _queries(given: Fields) -> tuple[Query, ...]:
-    """() where they are not clear. Where labels could not be told apart when joined, one is chosen."""
+    """Return the questions, or () if they are unclear. If joined labels could be ambiguous, only one can be chosen."""
     return tuple(
         one._replace(several=False) if any(_JOINED in option.label for option in one.options) else one
         for one in queries_in(given, several="multiSelect")
@@ -233,7 +233,7 @@ def _queries(given: Fields) -> tuple[Query, ...]:
 
 
 def _answers(given: Fields, params: Params) -> dict[str, str] | None:
-    """By question, the answer, several labels as the program joins them itself. None where one would not be clear."""
+    """Return the answers by question, labels joined as the program does; {} if one is missing, None if one is extra."""
     chosen: dict[str | None, list[str]] = {query.question: [] for query in _queries(given)}
     for one in params.answers:
         if one.question not in chosen:
@@ -243,7 +243,7 @@ def _answers(given: Fields, params: Params) -> dict[str, str] | None:
 
 
 def _read_call(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
-    """The call's effect, and its other arguments."""
+    """Return a text that shows the call's effect, and the call's other arguments."""
     names = _DONE.get(tool, ())
     parts = [given.get(name) for name in names]
     if tool == "Edit" and all(isinstance(part, str) for part in parts):
@@ -257,9 +257,9 @@ def _read_call(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
 
 
 class AskedCall:
-    """The call in the transcript of its agent: for the receipt, and to end where it was answered in the program.
+    """The call of a request in its agent's transcript: finds its id, and whether it was answered in the program.
 
-    It was asked about at a time in epoch seconds: results of before are those of equal calls.
+    `since` is when the request came, in epoch seconds; earlier results belong to earlier, equal calls.
     """
 
     def __init__(self, call: HookCall, since: float):
@@ -274,7 +274,7 @@ class AskedCall:
         self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_record)
 
     def is_answered(self) -> bool:
-        """Reads what the transcript got since the last look. A part that cannot be read says nothing."""
+        """Read the new lines of the transcript, and return whether the call has a result. Skip what cannot be read."""
         asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
             for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
@@ -288,12 +288,12 @@ class AskedCall:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """A line as the JSON object that it holds, None where it holds none; without what takes long to load."""
+    """Return the JSON object in a line, or None; unlike the usual reader, it needs no module that is slow to load."""
     return dict(object_in(line.decode("utf-8", "replace"))) or None
 
 
 def is_heard() -> bool:
-    """Whether somebody still reads what is printed: the program has its end of the pipe as long as it lives."""
+    """Whether somebody still reads standard output: the program keeps its end of the pipe open while it lives."""
     pipe = select.poll()
     pipe.register(1, 0)
     return not pipe.poll(0)
@@ -303,7 +303,7 @@ def is_heard() -> bool:
 
 
 def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
-    """Offer the request that is read until it has ended. Returns 0: nobody reads what the plugin's processes say."""
+    """Read a request from the plugin and offer it until it has ended. Always returns 0; nobody reads the exit code."""
     plugin = _Plugin(descriptor, out or sys.stdout)
     told = plugin.read()
     while told and not plugin.has_ended:
@@ -312,7 +312,7 @@ def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
 
 
 def _offer(told: Fields, plugin: _Plugin) -> Fields:
-    """Offer a request until it has ended: then {}. Else, as it has to be offered anew."""
+    """Offer a request. Return {} once it has ended, or its changed form if it must be offered again."""
     workspace, program = _watched(told), text(told, "program") or ""
     anew: Fields = {}
     trouble = ""
@@ -341,24 +341,23 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
             return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
-            # A decision on the request as it was shown before does not know that a denial ends more.
+            # A denial would now end more requests than the operator was shown, so the request is offered anew.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
         if record := holder.look(offer):
-            # Nobody may read it.
-            with suppress(OSError):
+            with suppress(OSError):  # the plugin may be gone
                 plugin.say(_reply(record, offer.request))
                 stage = None
                 while not stage and not plugin.has_ended:
                     stage = _ENDS.get(str(plugin.read().get("result")))
                 if stage is RequestStage.DELIVERED:
                     holder.delivered(record)
-                # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
+                # If the program or plugin ended without a result, the answer may or may not have counted.
                 offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
             return {}
 
 
 def _reply(record: Record, request: Request) -> Fields:
-    """The words to the plugin: never more than once, and never anything but what was decided."""
+    """Return the message to the plugin. It never allows more than once, and says nothing but what was decided."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -370,7 +369,7 @@ def _reply(record: Record, request: Request) -> Fields:
 
 
 def request_told(told: Fields, workspace: Path) -> Request:
-    """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
+    """Return the request in the plugin's message, for one workspace. Raises ValueError if there is none."""
     asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
     source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
     if source not in _NAMES or not session_id or not nonce:
@@ -411,14 +410,14 @@ def request_told(told: Fields, workspace: Path) -> Request:
 
 
 def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
-    """The command, the patch or the path itself, and what the call is given besides; "" where nothing says that."""
+    """Return the command, patch or path of a request, and the other arguments of its call; "" if none is known."""
     metadata = inner(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:
         return read(inner(metadata, "mcpInput"))
     patterns = [one for one in _words(asked, "patterns") if one != "*"]
-    # The words of the program on a call, and those of the model, are mostly the same.
-    twice = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
-    given = {**call, **metadata, **twice}
+    # The program's and the model's arguments usually agree; the model's are listed only if they differ.
+    differing = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
+    given = {**call, **metadata, **differing}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
     command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
     parts: list[str] = []
@@ -439,13 +438,13 @@ def _words(fields: Fields, key: str) -> list[str]:
 
 
 def _watched(told: Fields) -> Path:
-    """The workspace whose screen would show it: where the program was begun, or the next one above that is watched."""
+    """Return the nearest watched directory, from the program's directory upwards; if none is watched, the latter."""
     begun = Path("/", text(told, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 
 
 class _Plugin:
-    """The messages of the plugin as they come; it `has_ended` together with its program."""
+    """Exchanges messages with the plugin; `has_ended` once its program has closed the pipe."""
 
     def __init__(self, descriptor: int, out: TextIO):
         self.has_ended = False
@@ -460,7 +459,7 @@ class _Plugin:
         self._lines.put(b"")
 
     def read(self, seconds: float | None = None) -> Fields:
-        """The next line; {} for what is none, and where none has come by then."""
+        """Return the next message; {} if the line is not an object, or none has come after so many seconds."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:
@@ -469,6 +468,6 @@ class _Plugin:
         return object_in(line.decode("utf-8", "replace"))
 
     def say(self, answer: Fields) -> None:
-        """Raises OSError where nobody reads it."""
+        """Send a message. Raises OSError if nobody reads it."""
         self._out.write(f"{json.dumps(answer)}\n")
         self._out.flush()

@@ -1,1 +1,1 @@
-"""The operator's decisions on the screen: one dialog, with the fields of its action, one task at a time."""
+"""The dialog in which the operator decides about one task at a time, with the fields that the action needs."""

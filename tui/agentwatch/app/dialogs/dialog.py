@@ -1,7 +1,7 @@
-"""The dialog that signs something: a frame that foreign text cannot enter, and the one key that records.
+"""The dialog of a decision: a frame that foreign text cannot enter, and one key that signs and records.
 
-From top to bottom: the frame of ours with the facts, the operator's choices and what is true now; then what is handed
-on, and foreign words. Only `ctrl+s` decides, not before the operator could have read what it is about.
+From top to bottom: our own frame with the facts, the operator's choices and a line on what the key would do; then the
+document that is handed on, and foreign words. Only `ctrl+s` records, and only after the operator could read all this.
 """
 
 import asyncio
@@ -59,27 +59,27 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, exact, quoted, shown
 from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
 
-# How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing.
+# How long a dialog is in sight before its key works, so that keys meant for the screen below decide nothing.
 ARMING_SECONDS = 0.6
-LABEL = 10  # Cells of the column with the labels
-_WIDE = 110  # Cells from which foreign words stand beside what is handed on
-_TALL = 24  # Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls
-_LEAST = 30, 10  # Cells and lines of screen below which nothing is recorded: what it is about could not be read
-# Seconds that the keys behind the one that records wait for it at most: a host far away may take longer.
+LABEL = 10  # cells of the column with the labels
+_WIDE = 110  # the fewest cells for which foreign words are shown beside the document
+_TALL = 24  # the fewest screen lines that show the whole frame; in fewer, its last line is fixed below what scrolls
+_LEAST = 30, 10  # in fewer cells and lines nothing can be recorded, because it could not be read
+# The most seconds that keys typed after the recording key wait for it: a distant host may take longer.
 _PATIENCE = 1.0
 _LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 _DONE = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 _EFFECTS = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
-End = Enum("End", "DECIDED SKIPPED LEFT")  # How a dialog was left, where not for another action
+End = Enum("End", "DECIDED SKIPPED LEFT")  # how a dialog was left, unless another action was chosen
 
 
 # Cases
 
 
 class AttemptCase:
-    """A decision about one attempt of a task, as it stood when the dialog opened."""
+    """A decision about one attempt of a task, as the attempt was when the dialog opened."""
 
     advice = "Leave with escape, look at it, and open this again."
     title = "the child's words"
@@ -94,11 +94,11 @@ class AttemptCase:
 
     @property
     def task(self) -> Task | None:
-        """The task as it is now, None if it has gone."""
+        """The task as it is now, None if it is gone."""
         return self.monitor.tree.tasks.get(self.subject.task_id)
 
-    def change(self, now: float) -> str | None:  # noqa: ARG002 - it is the task that changes
-        """The difference to what the operator saw, a sentence; None if there is none."""
+    def change(self, now: float) -> str | None:  # noqa: ARG002 - only a request depends on the time
+        """Return a sentence on what has changed since the dialog opened, None if nothing has."""
         if (task := self.task) is None:
             return "The task is gone."
         subject, seen = self.desk.subject(task), self.subject
@@ -111,7 +111,7 @@ class AttemptCase:
         return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding else None
 
     def facts(self, now: float) -> Iterator[Fact]:
-        """The facts of the frame."""
+        """Return the facts for the frame."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
             where = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
@@ -121,12 +121,12 @@ class AttemptCase:
         about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
         return facts(*about, now=now, writes=writes)
 
-    def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
-        """The step that the operator has to take first."""
+    def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - only for a request
+        """Return the step that the operator has to take first, None if there is none."""
         return self.form.missing(self.task, note) if self.task else None
 
     async def words(self) -> list[Block]:
-        """The words of others, each line of them behind the bar."""
+        """Return the foreign words, each line behind a bar."""
         run, returned = self.seen.run, self.seen.latest.returned
         label, version = ("whole return", returned) if returned or not run else ("its answer", run.said)
         content = await asyncio.to_thread(self.monitor.content, version) if version is not None else None
@@ -134,23 +134,23 @@ class AttemptCase:
         return [Quotation(*part, wrap=True) for part in parts]
 
     def effect(self) -> str:
-        """The effect of the key, now that nothing is missing."""
+        """Return words on the effect of the recording key when nothing is missing."""
         return "records this decision; nothing is recorded before"
 
     async def sign(self, document: str, note: str) -> DecisionMade:
-        """Record it as it is filled in. Raises DecisionError."""
+        """Record the decision as it is filled in. Raises DecisionError."""
         handed: dict[str, Any] = {self.form.spec.document: document} if document else {}
         params = replace(self.form.params(), **handed)
         return await self.monitor.decide(self.subject, self.action, params, note)
 
     def outcome(self, decided: DecisionMade) -> str:
-        """How that came out, in a sentence."""
+        """Return a sentence on the outcome."""
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
         return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: recorded, {delivered}."
 
 
 class RequestCase:
-    """A request as it was when its dialog opened. It stays with its request, whatever else is asked meanwhile."""
+    """The answer to one request, as the request was when the dialog opened, whatever else is asked meanwhile."""
 
     advice = "Leave with escape."
     asker = "its"
@@ -160,7 +160,7 @@ class RequestCase:
         self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
-        # Of the blocks of words, so many have to be read before it can be allowed.
+        # The number of blocks of words that must have been in sight before the request can be allowed.
         self.to_read = 2 if request.beside else 1
         above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
         self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
@@ -180,11 +180,11 @@ class RequestCase:
         return request_facts(self.request, now, self._asker)
 
     def missing(self, note: str, unread: str) -> Missing | None:
-        """The same; `unread` is the part of the call that was not in sight yet."""
+        """Return the step that the operator has to take first; `unread` says what was not in sight yet."""
         return self.form.missing(note.strip(), unread)
 
     async def words(self) -> list[Block]:
-        """The call, whole, and what belongs to it."""
+        """Return the whole call and what belongs to it."""
         return [Quotation(*part) for part in words_of_request(self.request)]
 
     def effect(self) -> str:
@@ -194,7 +194,7 @@ class RequestCase:
         always = " (“always”: only in its program)" if action is Action.ALLOW and not self.form.rules else ""
         return _EFFECTS[action] + always
 
-    async def sign(self, document: str, note: str) -> DecisionMade:  # noqa: ARG002 - it hands nothing on
+    async def sign(self, document: str, note: str) -> DecisionMade:  # noqa: ARG002 - an answer has no document
         """Record the answer. Raises DecisionError."""
         return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
 
@@ -207,14 +207,14 @@ class RequestCase:
 Case = AttemptCase | RequestCase
 
 
-# Its fields
+# The fields of a form
 
 
 class Choice(Widget, can_focus=True):
-    """The options of a field. Arrow keys take the next one; where several can be taken, they move, and space takes.
+    """The options of a field. Arrow keys take the next one; if several can be taken, arrows move and space takes.
 
-    Those of ours flow, as many in a line as there is room for; those of an asker stand one below the other, whole:
-    RadioSet and SelectionList would cut each to one line, and who cannot read them cannot choose.
+    Our own options are put into lines, as many as fit; options of a program or child are listed one below the other, in
+    full, because RadioSet and SelectionList would cut each to one line, and what cannot be read cannot be chosen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -230,7 +230,7 @@ class Choice(Widget, can_focus=True):
     """
 
     class Changed(Message):
-        """Another one was taken."""
+        """An option was taken or given back."""
 
     def __init__(self, field: Field):
         super().__init__(id=f"field-{field.key}")
@@ -243,7 +243,7 @@ class Choice(Widget, can_focus=True):
         return len(self._lines(width))
 
     def action_step(self, by: int) -> None:
-        """Take the next one, or the one before; where several can be taken, go there."""
+        """Take the next option (`by` 1) or the one before (-1); if several can be taken, only move to it."""
         at = self._at if self._at is not None else min(-by, 0)
         self._at = (at + by) % len(self._field.options)
         if not self._field.several:
@@ -251,7 +251,7 @@ class Choice(Widget, can_focus=True):
         self.refresh()
 
     def action_take(self) -> None:
-        """Take the one under the cursor, or give it back."""
+        """Take the option under the cursor, or give it back."""
         if not self._field.several or self._at is None:
             self.action_step(1)
         if self._field.several and self._at is not None:
@@ -293,7 +293,7 @@ class Choice(Widget, can_focus=True):
 
 
 def _row(label: str, field: Widget) -> Horizontal:
-    """A label of ours and a field of the operator's."""
+    """Return a row of a label and a field."""
     return Horizontal(Static(label, classes="label", markup=False), field, classes="row")
 
 
@@ -309,21 +309,21 @@ def _widgets_of(field: Field) -> Iterator[Widget]:
 
 
 class DecisionScreen(ModalScreen[End | Action]):
-    """Shows the form of a case. Ends with how it was left, or with the action that is wanted instead.
+    """Shows the form of a case. Ends with how it was left, or with the action that the operator wants instead.
 
-    `place` says where its task is, `queue` its place in a review, and how many there are.
+    `place` are facts on where the task is; `queue` is the dialog's number in a review, and how many there are.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Home.DECIDE),
-        # Whatever has the focus: what is decided on can be read, and the next key chooses.
+        # These keys scroll the text to be read, whichever field has the focus and takes the other keys.
         Binding("pagedown", "read(1)", show=False),
         Binding("pageup", "read(-1)", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
     AUTO_FOCUS = ""
 
-    # Textual looks at the children anew only where a row itself has a rule for its focus.
+    # `.row:focus-within` itself needs a rule, or Textual would not restyle its children.
     DEFAULT_CSS = """
     DecisionScreen { align: center middle; background: $background; }
     DecisionScreen > .details--faint { color: $text-muted; }
@@ -370,7 +370,7 @@ class DecisionScreen(ModalScreen[End | Action]):
     ):
         super().__init__()
         self._app, self.case, self._place, self._queue = app, case, place, queue
-        # When its key counts, by the clock that nobody sets; before it was seen, it hears nothing.
+        # When the recording key begins to work, on the monotonic clock; never before the dialog is in sight.
         self._armed_at = math.inf
         self._trouble = ""
         self._is_recording = self._is_read = self._was_early = False
@@ -425,7 +425,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         yield self._footer
 
     def _go_to(self, key: str) -> None:
-        """Put the cursor into the field of this key."""
+        """Focus the field with this key."""
         names = f"field-{key.replace('.', '-')}"
         if key and (found := self.query(f"#{names}, #{names}-text")):
             self.set_focus(found.first())
@@ -445,7 +445,7 @@ class DecisionScreen(ModalScreen[End | Action]):
     @work
     async def _read_words(self) -> None:
         blocks = await self.case.words()
-        # It may have been left meanwhile.
+        # The dialog may have been left meanwhile.
         if self.is_attached:
             self._page.show(blocks, keep=False)
             self.query("#words").set_class(not blocks, "-empty")
@@ -463,29 +463,29 @@ class DecisionScreen(ModalScreen[End | Action]):
     @on(Input.Changed)
     @on(Choice.Changed)
     def _take_change(self, event: Input.Changed | Choice.Changed) -> None:
-        """The operator has changed something: what was wrong before may be right now."""
+        """Take in what the operator has changed, and drop the error before it."""
         self._trouble = ""
         if isinstance(event, Input.Changed):
             for one in self.case.form.fields:
                 if event.input.id == f"field-{one.key}-text":
                     one.text = event.value
-        # A passphrase is no part of it.
+        # The passphrase is no part of the document.
         if self._document and event.control is not self._passphrase:
-            # A note is the operator's own; all else may bring other words of agents.
+            # After any change but that of the note, the document may hold other words of agents, to be read again.
             self._is_read = self._is_read and event.control is self._note
             self._document.remake(self._note.value)
         self.look()
 
     def _arm(self, *, early: bool = False) -> None:
-        """The moment in which the key does not count begins; again where it was pressed too `early`."""
+        """Start the time in which the recording key does not work, also when it was pressed too `early`."""
         self._was_early = early or (self._was_early and not self._is_armed)
         self._armed_at = self._app.steady() + ARMING_SECONDS
-        # Timers of Textual may go off half a millisecond early.
+        # Textual's timers may fire half a millisecond early.
         self.set_timer(ARMING_SECONDS + 0.001, self.look)
         self.look()
 
     def _appear(self) -> None:
-        """A document is there that nobody has read yet."""
+        """Note that a new document is there, which nobody has read yet."""
         self._is_read = False
         self._arm()
 
@@ -496,13 +496,13 @@ class DecisionScreen(ModalScreen[End | Action]):
     @on(TreeUpdated)
     @on(Document.Checked)
     def look(self) -> None:
-        """Say what is true now, once keys are heard: the operator types as soon as the last line stands."""
+        """Update facts, frame and last line, but not before keys are heard: operators type once that line shows."""
         if self._armed_at == math.inf or not self.is_attached:
             return
         if self._document:
             self._document.show_status()
         ours, subtitle = self.query_one("#ours"), self._subtitle()
-        # Textual paints the frame anew for an equal one, too.
+        # Textual would paint the frame anew even for an equal subtitle.
         if ours.border_subtitle != subtitle:
             ours.border_subtitle = subtitle
         show_words(self._facts, Content("\n").join(self._fact_lines()))
@@ -512,7 +512,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._footer.redraw()
 
     def _subtitle(self) -> str:
-        """The place in the review, and that other requests run out meanwhile: of those, when the first one does."""
+        """Return the place in the review, and when the first of other requests with a time limit runs out."""
         parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
         own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
         asked = chain(*(task.requests for task in self._app.monitor.tree.asking()))
@@ -527,16 +527,16 @@ class DecisionScreen(ModalScreen[End | Action]):
         for label, parts in (first, *self._place, *others):
             styled = [Content.styled(words, style if style in ("", "bold") else f"${style}") for words, style in parts]
             style = "$text-warning" if label == "beware" else "$text-muted"
-            # Each line begins with a label of ours: foreign words cannot look like one.
+            # Each line begins with a label of ours, so foreign words cannot look like a label.
             for number, line in enumerate(Content(" ").join(styled).wrap(width)):
                 yield Content.styled(f"{'…' if number else label:<{LABEL}}", style) + line
 
     def _standing(self) -> Content:
-        """The last line that is ours: what the key would do, or why it does nothing."""
+        """Return the last line of our frame: what the recording key would do, or why it does nothing."""
         if self._is_recording:
             return Content("recording…")
         change = self.case.change(self._app.clock())
-        # By now it may be known what became of a decision that nobody answered for.
+        # The change comes first: it may tell what became of a decision after an error.
         if trouble := (change and f"{change} {self.case.advice}") or self._trouble:
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if self._was_early and not self._is_armed:
@@ -550,7 +550,7 @@ class DecisionScreen(ModalScreen[End | Action]):
     def _missing(self) -> Missing | None:
         if self.has_class("-small"):
             return Missing(f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed")
-        # Whatever is chosen: who reads it first, and chooses then, has read it.
+        # Ask this whatever is chosen, so that reading first and choosing then counts as read.
         document = self._document
         if missing := self.case.missing(self._note.value, "" if document else self._unread()):
             return missing
@@ -568,7 +568,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         page.scroll_relative(y=pages * max(page.size.height - 1, 1), animate=False, immediate=True)
 
     def _unread(self) -> str:
-        """The part of the call, or of the document, that was not in sight yet, "" once its end was."""
+        """Return words on the part of the call or document that was not in sight yet, "" once its end was."""
         if self._is_read or not (self._document or self.case.to_read):
             return ""
         own = self._document and self._document.reading
@@ -579,12 +579,12 @@ class DecisionScreen(ModalScreen[End | Action]):
         left = end
         with suppress(NoWidget):
             place = self.find_widget(page)
-            # In a low window only a part of the page may be in sight.
+            # In a low window only a part of the page's own lines may be in sight.
             in_sight = (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
             left = end - int(page.scroll_offset.y) - in_sight
         if left > 0 or not lines:
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
-        # Before, the frame may be there without its facts, and what stands below them in sight for a moment.
+        # Not before the key works: until the facts are there, the text below may be in sight for a moment.
         self._is_read = self._is_armed
         if self._is_read:
             self.remove_class("-reading")
@@ -593,8 +593,8 @@ class DecisionScreen(ModalScreen[End | Action]):
     # Recording
 
     async def action_record(self) -> None:
-        """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing; the next one
-        waits until this has come to its end, for a while."""
+        """Record the decision, unless the key comes too early, as one does that is held down since the dialog before.
+        Later keys wait for this, at most `_PATIENCE` seconds."""
         if self._is_recording:
             return
         if not self._is_armed:
@@ -629,7 +629,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.leave(End.DECIDED)
 
     async def _sign(self) -> DecisionMade | None:
-        """Record it; None if something is missing. Raises DecisionError."""
+        """Record the decision; return None if something is missing. Raises DecisionError."""
         if not await self._open_key():
             return None
         document, note = self._document, self._note.value
@@ -637,13 +637,13 @@ class DecisionScreen(ModalScreen[End | Action]):
         if document and not await document.is_same(note):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
             return None
-        # The disk was asked since: it may be true no more.
+        # Check again, because things may have changed during the reads above.
         if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing():
             return None
         return await self.case.sign(text, note.strip())
 
     async def _open_key(self) -> bool:
-        """Unlock the key that signs, with the passphrase that was typed; False where that is missing. Raises
+        """Unlock the signing key with the typed passphrase; return False and ask for it if it is missing. Raises
         KeyProblemError."""
         desk, field = self.case.desk, self._passphrase
         if field.value:
@@ -660,7 +660,7 @@ class DecisionScreen(ModalScreen[End | Action]):
     # Keys
 
     def leave(self, end: End | Action) -> None:
-        """Leave where it is on top: Textual would dismiss the screen above it."""
+        """Leave, but only if this screen is on top: otherwise Textual would dismiss the screen above it."""
         if self.is_active and not self._is_recording:
             self.dismiss(end)
 
@@ -668,7 +668,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.leave(End.LEFT)
 
     def action_copy_or_leave(self) -> None:
-        """Handle a key that no field takes: copy the selection of the mouse, else leave."""
+        """Copy the text selected with the mouse, else leave; for a key that no field has taken."""
         try:
             self.action_copy_text()
         except SkipAction:
@@ -678,7 +678,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.leave(End.SKIPPED)
 
     def action_instead(self, number: int) -> None:
-        """Decide otherwise about the same attempt."""
+        """Open the dialog of another action about the same attempt."""
         case, action = self.case, OF_ATTEMPTS[number]
         if not isinstance(case, AttemptCase) or case.task is None or action is case.action:
             return
@@ -688,7 +688,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             self.leave(action)
 
     def action_changes(self) -> None:
-        """Show what is changed in the last handoff, or go on editing."""
+        """Show the changes to the last handoff, or the editor again."""
         if self._document:
             self._document.toggle_changes()
 
@@ -696,11 +696,11 @@ class DecisionScreen(ModalScreen[End | Action]):
         """Open the document in the operator's editor; the screen waits."""
         if self._document:
             self._app.complain(self._document.edit())
-            # Whatever was typed for the editor is not meant for this dialog.
+            # Keys typed for the editor must not decide here.
             self._arm()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
-        """Without a document its keys are those of the field that has the focus."""
+        """Return whether this dialog has the action; without a document, the focused field gets the document's keys."""
         name = action_name(action)
         if name == "skip":
             return self._queue is not None
@@ -710,11 +710,10 @@ class DecisionScreen(ModalScreen[End | Action]):
 
 
 class Review:
-    """Dialogs about tasks, the next when the one before is decided or skipped.
+    """Opens dialogs about tasks, each when the one before is decided or skipped.
 
-    Without an `action`, each is for what the contracts suggest for its task; the operator can take another. A task
-    whose program asks has a dialog for each of its requests. A task that can no longer be decided when its turn
-    comes is left out.
+    Without an `action`, each dialog opens with the action that the contracts suggest; the operator can choose another.
+    A task with open requests has a dialog for each. A task that cannot be decided when its turn comes is left out.
     """
 
     def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None):
@@ -726,7 +725,7 @@ class Review:
             self._turns += [(task_id, request_id) for request_id in asked or (None,)]
 
     async def open(self, action: Action | None) -> None:
-        """Open the dialog whose turn it is, else the first one behind it that can be."""
+        """Open the next dialog that is possible, from the present turn on."""
         app, count, tasks = self._app, len(self._turns), self._app.monitor.tree.tasks
         for at in range(self._at, count):
             self._at, (task_id, request_id) = at, self._turns[at]
@@ -754,8 +753,8 @@ class Review:
 
 
 def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: Action | None) -> Case | str | None:
-    """The case of a task's request, or of an action about its attempt; a sentence where it cannot be decided now,
-    None where it is gone."""
+    """Return the case of a task's request, or of an action about its attempt; a sentence if it cannot be decided now;
+    None if it is gone."""
     monitor, own_id = app.monitor.of(task_id)
     task, now = monitor.tree.tasks.get(own_id), app.clock()
     asked = [one for one in task.requests if one.can_answer and request_id in (None, one.request_id)] if task else []
@@ -764,11 +763,11 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
     if action is None:
         likely = (policy.suggested(task) or Action.ACCEPT, *_LIKELY)
         action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
-        # A request of its program comes before all else that could be decided about it.
+        # A request of the task's program comes before any other decision about the task.
         action = Action.RESPOND if task.request else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = unfit(asked[0]) if is_request else why_not(task, action, now)
-    # The row of a host says why nothing can be decided there, too.
+    # The row of a host uses the host's clerk, which says why nothing can be decided there.
     clerk = monitor.behind(task_id).clerk
     if monitor.clerk is None or clerk is None:
         reason = "its workspace is not being watched yet"

@@ -1,4 +1,4 @@
-"""The document that a decision hands on, in an editor: checked while it is written, and held against the last one."""
+"""The document that a decision hands on, in an editor: checked while it is written, and compared with the last one."""
 
 import asyncio
 import re
@@ -32,21 +32,21 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, hides
 from agentwatch.view.words import plural
 
-_AGAIN = 2.0  # Seconds after which a host that did not answer is asked for the text again
-_PAUSE = 0.2  # Seconds without a key after which the document is made again, or its text is checked
-_LONG = 100  # Lines from which it is read to its end before it is signed
-_LARGEST = 128 * 1024  # Characters up to which a document is shown; a larger one takes seconds to lay out
+_AGAIN = 2.0  # seconds after which a host that did not answer is asked for the text again
+_PAUSE = 0.2  # seconds without a key after which the document is made again and checked
+_LONG = 100  # a document with more lines must have been in sight to its end before it is signed
+_LARGEST = 128 * 1024  # characters up to which a document is shown; a larger one takes seconds to lay out
 
 
 def _as_read(text: str) -> str:
-    """A document as its reader gets it: with the line breaks that JSON spells."""
+    """Return a document as its reader sees it, with line breaks in place of the escapes of JSON."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", text)
 
 
 class Document(Vertical):
-    """An editor on the proposal of a form, or the changes in it. `text` is the text that would be handed on.
+    """An editor of the document that a form proposes, or a page of its changes. `text` is what would be handed on.
 
-    It follows the fields until the operator edits it. From then on it is the operator's.
+    The proposal follows the fields of the form until the operator edits it; from then on only the operator changes it.
     """
 
     DEFAULT_CSS = """
@@ -63,14 +63,14 @@ class Document(Vertical):
     """
 
     class Checked(Message):
-        """The text, or what is known of it, is another."""
+        """The text, or its check, has changed."""
 
     def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, appeared: Callable[[], object]):
-        """`state` is a directory of ours, for the file that the operator's editor gets. `appeared` is called when a
-        text is there that could not be had: nobody has read it yet."""
+        """`state` is our directory for the file that the operator's editor opens. `appeared` is called when a text
+        comes that a host did not give before, so that nobody has read it yet."""
         super().__init__()
         self.border_title, self.label = form.title, form.spec.document
-        # One line about the text: whether it is valid, and how much of it is changed.
+        # A line on whether the text is valid and how much of it is changed.
         self.status = Static(id="checked", markup=False)
         self._form, self._monitor, self._state, self._appeared = form, monitor, state, appeared
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
@@ -78,11 +78,11 @@ class Document(Vertical):
         self.area.match_cursor_bracket = False
         self.page = Page()
         self._proposal: Proposal | None = None
-        # The note to put into it, the text, why that is blank, and why it cannot be had now.
+        # The note to include, the text, why the text is blank, and why no host has given it.
         self._note = self.text = self._why_blank = self._no_answer = ""
-        self.problems: list[str] | None = None  # The faults of the text, None as long as it is being checked
+        self.problems: list[str] | None = None  # the faults of the text, None while it is being checked
         self._difference: Difference | None = None
-        # Whether the text hides something in an editor, so that its page is shown first; whether the other one is.
+        # Whether an editor would hide a part of the text, so that its page is shown first; whether the user switched.
         self._hides = self._is_turned = False
 
     def compose(self) -> ComposeResult:
@@ -99,21 +99,21 @@ class Document(Vertical):
 
     @property
     def reading(self) -> tuple[Page | TextArea, int]:
-        """Where the text is read, and how many lines have to be: none of a short one that hides nothing."""
+        """The widget in which the text is read, and how many lines must be: 0 for a short text that hides nothing."""
         if self._hides and not self._is_turned:
             return self.page, self.page.end_of(1)
         lines = self.area.wrapped_document.height
         return self.area, lines if self._hides or lines > _LONG else 0
 
     def remake(self, note: str) -> None:
-        """The fields, or the note, say something else now."""
+        """Make the document again after a change of the fields or the note, unless the operator has edited it."""
         self._note = note
         if not self.is_edited:
             self._follow()
 
     @work(exclusive=True)
     async def _follow(self, pause: float = _PAUSE) -> None:
-        """Make it again, and check it, a while later. The one before is not signed any more."""
+        """Make the document again and check it after a pause; the one before can no longer be signed."""
         self.problems = None
         self.post_message(self.Checked())
         await asyncio.sleep(pause)
@@ -152,10 +152,10 @@ class Document(Vertical):
             with self.area.prevent(TextArea.Changed):
                 self.area.text = "This text is too large to be shown." if self.area.read_only else text
 
-    # Its standing
+    # Its state
 
     def show_status(self) -> None:
-        """Say how the text stands now."""
+        """Show whether the text is valid, and how it was changed."""
         parts = [Content.styled("… checking", "$text-muted")]
         if why := self._no_answer or (not self.text and self._why_blank):
             parts = [Content.styled(why, "$text-warning")]
@@ -172,7 +172,7 @@ class Document(Vertical):
         show_words(self.status, Content("   ").join(parts))
 
     def missing(self) -> str | None:
-        """The step before it can be handed on, in small letters; None if it can."""
+        """Return what must happen before the document can be handed on, in lower case; None if it can be."""
         if self._no_answer:
             return f"the {self.label} is not here: {self._no_answer}"
         if self._proposal is None or self.problems is None:
@@ -182,8 +182,8 @@ class Document(Vertical):
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
     async def is_same(self, note: str) -> bool:
-        """Make and check it once more: a key that was typed right after the note comes before the news of the note.
-        Whether it is still the text on the screen; a change is shown, and not handed on unseen."""
+        """Make and check the document once more, as the last change of the note may not have arrived before the
+        recording key. Return whether the text is still the one on the screen; if not, the new one is shown."""
         shown, self._note = self.text, note
         self.workers.cancel_node(self)
         await self._make()
@@ -206,7 +206,7 @@ class Document(Vertical):
         if checked == self.text:
             self.problems, self._difference = problems, difference
             if hidden != self._hides:
-                # Nobody is taken away from where they write.
+                # Do not switch to the page while the operator writes in the editor.
                 self._hides, self._is_turned = hidden, hidden and self.area.has_focus
             self._show_page()
         self.post_message(self.Checked())
@@ -214,12 +214,12 @@ class Document(Vertical):
     # Editing
 
     def edit(self) -> str | None:
-        """Have the text changed in the operator's editor. Returns the trouble, a sentence; None if there is none."""
+        """Let the operator change the text in their editor. Returns a sentence if that failed, else None."""
         if self._no_answer or self._proposal is None:
             return f"The {self.label} is not here yet."
         try:
-            # Not in the workspace: an agent could change the text between the editor and the signature. The disk is
-            # asked here because the loop waits for the editor anyway.
+            # Not in the workspace, where an agent could change the text between editor and signature. Disk access is
+            # fine here, as the event loop waits for the editor anyway.
             self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryDirectory(prefix="editing-", dir=self._state, ignore_cleanup_errors=True) as directory:
                 path = Path(directory, Path(self._proposal.name).name)
@@ -237,24 +237,24 @@ class Document(Vertical):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_cursor(self) -> None:
-        # Textual draws the cursor of an editor that nobody is in, and the bracket that belongs to the one below it.
+        # Textual would draw the cursor and the matching bracket even in an editor without the focus.
         self.area.show_cursor = self.area.match_cursor_bracket = self.area.has_focus
 
     @on(TextArea.Changed)
     def _edited(self, event: TextArea.Changed) -> None:
         event.stop()
-        # The editor knows one kind of line break; a text that nobody touched keeps its own.
+        # The editor has only one kind of line break; a text that nobody touched keeps its own.
         if not self.area.read_only and self.area.text != self.text:
             self.text = self.area.text
             self._follow()
 
     def toggle_changes(self) -> None:
-        """Show the changes, or the editor."""
+        """Switch between the page of changes and the editor."""
         self._is_turned = not self._is_turned
         self._show_page()
 
     def _show_page(self) -> None:
-        """Show the editor, or the page with the changes; where the text hides something, it stands before them."""
+        """Show the editor or the page of changes, which begins with the text if an editor would hide a part of it."""
         had_focus, is_page = self.has_focus_within, self._hides != self._is_turned
         self.set_class(is_page, "-page")
         if had_focus:

@@ -1,4 +1,4 @@
-"""The base of the screens: a header, a footer, and which commands are of use."""
+"""The base of the screens: a header, a footer, and which commands the footer shows."""
 
 from collections.abc import Callable
 from typing import ClassVar, cast
@@ -20,7 +20,7 @@ from agentwatch.view.rows import Group
 
 
 class MonitorScreen(Screen[ScreenResultType]):
-    """A screen with a header and a footer. `clock` gives seconds since the epoch."""
+    """A screen with a header and a footer. `clock` gives epoch seconds."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
@@ -41,27 +41,27 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     @property
     def task_id(self) -> str | None:
-        """The id of the task that commands are about."""
+        """The id of the selected task, on which commands act."""
         raise NotImplementedError
 
     @property
     def selected(self) -> Task | None:
-        """That task, while it is there."""
+        """The selected task, None if it is gone."""
         return self._monitor.tree.tasks.get(self.task_id or "")
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
-        """Show what has changed in the tree."""
+        """Show the changes of the tree."""
 
     def on_mount(self) -> None:
         self.read_facts()
         self.set_interval(1.0, self._pass_time)
 
     def read_facts(self) -> None:
-        """Look at all that header and footer show; they are made anew where it is different."""
+        """Collect the facts that header and footer show, which are redrawn if a fact differs."""
         monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
         now, health = app.main.task_tree.order.tally(Group.NOW).sums, monitor.health
         if health.mode == "live" and not app.is_settled:
-            # Keys that find nothing say that it still reads.
+            # Say "starting" until then, because keys that find nothing say that agentwatch still reads.
             health = health._replace(mode="starting")
         self.facts = Facts(
             monitor.title,
@@ -84,16 +84,16 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     @on(events.ScreenResume)
     def _pass_time(self) -> None:
-        # Below a screen that lets nothing through, Textual would paint that one anew, whole, each second.
+        # Do nothing below an opaque screen: Textual would repaint that whole screen each second.
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
     def tick(self) -> None:
-        """A second has passed, or the screen is back in sight."""
+        """Update what time changes: each second, and when the screen is back in sight."""
         self.read_facts()
 
     def leave(self, result: ScreenResultType | None = None) -> None:
-        """End this screen where it is on top. Any other was left before, or Textual would end the one above it."""
+        """End this screen if it is on top; otherwise Textual would end the screen above it."""
         if self.is_active:
             self.dismiss(result)
 
@@ -103,13 +103,13 @@ class MonitorScreen(Screen[ScreenResultType]):
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
-        # Behind the rows: of two lines that change at once, Textual renders all that lies between.
+        # Redraw these after the rows: if two lines change at once, Textual renders all lines between them.
         self.call_after_refresh(self.read_facts)
         if self.task_id in event.changed:
             self.call_after_refresh(self.footer.redraw)
 
-    def is_useless(self, command_id: str) -> bool:
-        """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
+    def is_hidden(self, command_id: str) -> bool:
+        """Whether the footer can leave a command out because it is neither asked for nor possible."""
         clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
             return clerk is None or not (self.facts.marked or self.facts.asking)
@@ -119,23 +119,24 @@ class MonitorScreen(Screen[ScreenResultType]):
             return False
         if clerk is None or task is None:
             return True
-        # Its program waits for an answer: what else could be decided is for later.
+        # While the program waits for an answer, other decisions than an answer or an abort can wait.
         is_later = can_answer(task) and action not in (Action.RESPOND, Action.ABORT)
-        # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
+        # If a task needs the operator, refused keys are shown because they say why; but a blocked one has no result to
+        # accept.
         is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
         return is_later or (is_plain and self.why_not(command_id) is not None)
 
-    def is_out_of_question(self, command_id: str) -> bool:
-        """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
-        return self.is_useless(command_id) or self.why_not(command_id) is not None
+    def is_hidden_or_refused(self, command_id: str) -> bool:
+        """Whether the footer leaves a command out, also if it is only refused; for footers with little room."""
+        return self.is_hidden(command_id) or self.why_not(command_id) is not None
 
     def why_not(self, command_id: str) -> str | None:
-        """Why a command that decides is refused now; None if it is not, and for every other command."""
+        """Return why a deciding command is refused now; None if it is not refused or does not decide."""
         action, task = ACTIONS.get(command_id), self.selected
         if action is None or task is None or self._answers(action):
             return None
         return why_not(task, action, self._clock())
 
     def _answers(self, action: Action) -> bool:
-        """Whether the action answers a request: that of the task, or the one that comes first."""
+        """Whether the action would answer a request: that of the selected task, or the first one."""
         return action is Action.RESPOND and to_answer(self._monitor.tree, self.task_id, self._clock()) is not None

@@ -1,4 +1,4 @@
-"""A page over the details: one claimed file, with what git says has changed in it, or one entry of a transcript."""
+"""A page over the details: one claimed file and its git diff, or one entry of a transcript."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ from agentwatch.view.words import VERDICTS, in_units, local
 
 
 class Written(NamedTuple):
-    """A head, and the page below it, which may open at its end."""
+    """A head and the blocks of the page below it; with `at_end`, the page opens at its end."""
 
     head: Content
     blocks: Sequence[Block]
@@ -51,13 +51,13 @@ class Written(NamedTuple):
 
 
 class InspectScreen(MonitorScreen[None]):
-    """Shows what the first of some functions writes, or the next ones; each reads anew, in a thread."""
+    """Shows the page that the first of `pages` writes; a key switches to the next. Each reads anew, in a thread."""
 
     BINDINGS = bindings(Home.INSPECT)
 
     DEFAULT_CSS = "InspectScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
-    inspected: Path | None = None  # The file that is shown, None if there is none that may be
+    inspected: Path | None = None  # the file that is shown, None if none may be shown
 
     def __init__(
         self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], Written]
@@ -66,15 +66,15 @@ class InspectScreen(MonitorScreen[None]):
         self._task_id, self._pages, self._shown = task_id, pages, 0
         self._head = Static(id="page-head", markup=False)
         self._page = Page()
-        self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
+        self.footer = Footer(Place.INSPECT, is_hidden=self.is_hidden_or_refused)
 
     @property
     def task_id(self) -> str | None:
         return self._task_id
 
-    def is_useless(self, command_id: str) -> bool:
+    def is_hidden(self, command_id: str) -> bool:
         is_of_file = command_id in ("inspect.switch", "edit", "copy")
-        return (is_of_file and len(self._pages) == 1) or super().is_useless(command_id)
+        return (is_of_file and len(self._pages) == 1) or super().is_hidden(command_id)
 
     def compose(self) -> ComposeResult:
         yield from (self.header.data_bind(MonitorScreen.facts), self._head, self._page, self.footer)
@@ -86,24 +86,24 @@ class InspectScreen(MonitorScreen[None]):
 
     @work(exclusive=True)
     async def _read(self) -> None:
-        """Show what there is now, from the first line that a claim names; of a command, the end of what came back."""
+        """Write the page, and scroll to the first line that the claim names or, for a command, to the end."""
         written = await asyncio.to_thread(self._pages[self._shown])
         self._head.update(written.head)
         self._page.show(written.blocks, keep=False)
         marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
-        # The head may have taken lines of the page by then.
+        # Scroll only after the refresh, because the head may take lines from the page.
         self.call_after_refresh(
             self._page.scroll_to, y=len(self._page.lines) if written.at_end else max(marked - 3, 0), animate=False
         )
 
     def action_switch(self) -> None:
-        """From the file to its difference and back."""
+        """Switch between the file and its diff."""
         self._shown = (self._shown + 1) % len(self._pages)
         self._read()
 
 
 def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
-    """The file of a claim, and its difference."""
+    """Return a screen that shows the file of a claim and its diff."""
     workspace, name = monitor.of(task_id)[0].workspace, to_name(claim.file or claim.path)
     task = monitor.tree.tasks.get(task_id)
     since = task.latest.handed_off_at if task else None
@@ -136,13 +136,13 @@ def _nothing(problem: str) -> Text:
 
 
 def _head_of(claim: Claim) -> Content:
-    """The name of a claim, its verdict, and what that rests on."""
+    """Return the name of a claim, its verdict, and the reason for it."""
     verdict = in_color(VERDICTS[claim.verdict])
     return Content.assemble(claimed(claim).stylize("bold"), "\n", verdict, "   ", about(claim))
 
 
 def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
-    """How to read the call that a claim rests on; None where its transcript is not to be had."""
+    """Return the message that shows the call on which a claim rests; None without its transcript."""
     (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
     run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call else None
     transcript = own.transcript(run) if run else None
@@ -154,12 +154,12 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
 
 
 def write_step(wanted: ReadStep) -> Written:
-    """An entry of the transcript, as it stands there now. Blocks."""
+    """Return the page of a transcript's entry as it is now. Blocks."""
     step, whole, is_command = wanted.step, wanted.transcript.whole(wanted.step), False
     if whole is None:
         blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
     else:
-        # Where nobody has looked at the transcript, only now is known what stands there.
+        # If the transcript was not read before, the step's kind and words are known only now.
         step = step_of(step.place, whole.said, step.answered, whole.result)
         blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
     mark, style = ENDED[step.outcome]
@@ -184,7 +184,7 @@ def write_step(wanted: ReadStep) -> Written:
 
 
 def _verbatim(source: str) -> Iterator[Text]:
-    """Safe lines as they are; longer ones go on below."""
+    """Yield sanitised lines, otherwise unchanged; a line that is too wide continues on the next row."""
     lines, note = clean_lines(source.rstrip())
     yield from (Text(Content(line), wrap=False) for line in lines)
     yield from [caution(note)] if note else []

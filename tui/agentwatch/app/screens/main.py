@@ -1,4 +1,4 @@
-"""The main screen: tree and details, who needs the operator, and what the keys do."""
+"""The main screen: tree and details, the tasks that need the operator, and what the keys do."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,10 +29,10 @@ from agentwatch.view.rows import Query, end_of_chain
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
 
-_WIDE = 100  # Columns from which the details stand beside the tree
-_PERIOD = 5.0  # Seconds after which the details update how long ago something was
-_IN_SECONDS = 120.0  # For so long the details update each second, as the age in the row does
-# Ids of the commands for some tabs of the details only.
+_WIDE = 100  # the fewest columns for which the details are beside the tree
+_PERIOD = 5.0  # seconds between two updates of ages in the details
+_IN_SECONDS = 120.0  # while an age is below this, the details update each second, as the row does
+# The ids of commands that only some tabs of the details have.
 _OF_TABS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 _EMPTY = """\
 [bold]$title[/][$text-warning]$problems[/]
@@ -53,7 +53,7 @@ A task appears as soon as an agent's program hands work on here (agentwatch sour
 
 
 def _empty_words(health: Health, watched: str) -> Content:
-    """The page in place of the tree while there is no task."""
+    """Return the page that replaces the tree while there is no task."""
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")
     if health.mode == "starting":
@@ -65,12 +65,12 @@ def _empty_words(health: Health, watched: str) -> Content:
 
 
 def _has_request(task: Task) -> bool:
-    """Whether its program waits for an answer."""
+    """Whether the program of a task waits for an answer."""
     return task.request is not None and task.request.waits_for_operator
 
 
 class MainScreen(MonitorScreen[None]):
-    """The screen of one monitor; a narrow one shows the tree, or a `-page` of the details in its place."""
+    """The screen of one monitor; a narrow one shows either the tree or, with the class `-page`, the details."""
 
     BINDINGS = bindings(Home.MAIN)
 
@@ -93,15 +93,15 @@ class MainScreen(MonitorScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
-    details: "DetailsPane | None" = None  # The details, once they are there
-    _looked_at: tuple[str, str] | None = None  # The task that is new and was selected a second ago, and its mark
+    details: "DetailsPane | None" = None  # the details, once they are loaded
+    _looked_at: tuple[str, str] | None = None  # id and mark of the new task that was selected a second ago
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]):
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar(monitor.tree, self._go_to_tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
+        self.footer = Footer(Place.TREE, self.is_hidden, self._is_on, self.why_not)
         self._empty = Static(id="empty", markup=False)
         self._told: set[str] = set()
 
@@ -115,11 +115,11 @@ class MainScreen(MonitorScreen[None]):
 
     @property
     def sought(self) -> Query:
-        """The filter that is on."""
+        """The active filter."""
         return self.filter_bar.sought
 
     def compose(self) -> ComposeResult:
-        # Before anything is styled: each of these later is another layout before the first frame.
+        # Set these classes before anything is styled; later, each would cost another layout before the first frame.
         self._fit(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header.data_bind(MonitorScreen.facts)
@@ -143,7 +143,7 @@ class MainScreen(MonitorScreen[None]):
         self._adding = self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
-        """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
+        """Load the details in a thread, which takes a tenth of a second because of pydantic, and mount them."""
         await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
         from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
@@ -159,19 +159,19 @@ class MainScreen(MonitorScreen[None]):
         self.task_tree.tick()
         self.needs_you.tick()
         for sentence in self._monitor.notices:
-            # Each is told once; `!` lists them for as long as they hold.
+            # Show each notice once; `!` lists all present ones.
             if sentence not in self._told:
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
         if task and task.since and self._clock() - task.since < _IN_SECONDS:
             self.show_details()
-        # Nobody says that the operator looks at what the cursor follows.
+        # A task to which the cursor moved by itself may not have been looked at.
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
         if task and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
-            # It is seen once it stays selected from one second to the next.
+            # The task counts as seen once it stays selected for a second.
             if mark == self._looked_at and monitor.shelf:
                 monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
@@ -202,7 +202,7 @@ class MainScreen(MonitorScreen[None]):
             self._show_place()
 
     async def _show_selected(self, cursor_id: str | None) -> None:
-        # It waits its turn: the row is drawn before the details are.
+        # A coroutine, so that it runs later: the row is drawn before the details.
         self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
@@ -217,7 +217,7 @@ class MainScreen(MonitorScreen[None]):
         self._show_emptiness()
 
     def _fit_strip(self) -> None:
-        """Give who asks the lines that the tree has left."""
+        """Give the strip of asking tasks the lines that the tree leaves free."""
         others = self.header, self.footer, self.filter_bar
         taken = self.task_tree.row_count + sum(one.display for one in others) + self.has_class("-wide")
         self.needs_you.fit(self.size.height - taken)
@@ -229,11 +229,11 @@ class MainScreen(MonitorScreen[None]):
 
     @property
     def _is_in_details(self) -> bool:
-        """Whether the keys are those of the details."""
+        """Whether keys go to the details."""
         return self.has_class("-page") or (self.details is not None and self.details.has_focus_within)
 
     def show_details(self) -> None:
-        """Show how the task stands by now, where the details are in sight."""
+        """Show the selected task as it is now, if the details are in sight."""
         if self.details and (self.has_class("-wide") or self.has_class("-page")):
             own = self._monitor.of(self.task_id or "")[0]
             self.details.show(self.selected, self._monitor.tree, own, self._clock())
@@ -241,7 +241,7 @@ class MainScreen(MonitorScreen[None]):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_place(self) -> None:
-        """The footer says what the keys do where the focus is."""
+        """Make the footer show the keys of the place that has the focus."""
         if self.filter_bar.has_focus_within:
             place = Place.FILTER
         elif self.has_class("-empty"):
@@ -259,10 +259,10 @@ class MainScreen(MonitorScreen[None]):
             "views": self.sought.text in self._views.values(),
         }.get(command_id, False)
 
-    def is_useless(self, command_id: str) -> bool:
+    def is_hidden(self, command_id: str) -> bool:
         if command_id in _OF_TABS:
             return self.details is None or command_id not in self.details.offered
-        useless = {
+        hidden = {
             "notices": not self.facts.notices,
             "focus.next": not self.has_class("-wide"),
             "details.widen": not self.has_class("-wide"),
@@ -271,12 +271,12 @@ class MainScreen(MonitorScreen[None]):
             "needs.next": not self.facts.asking,
             "unseen.next": not self.facts.new,
         }
-        return useless.get(command_id, False) or super().is_useless(command_id)
+        return hidden.get(command_id, False) or super().is_hidden(command_id)
 
     # Commands
 
     def show_task(self, task_id: str) -> None:
-        """Go to a task. A filter that hides it is cleared."""
+        """Go to a task, and clear a filter that hides it."""
         self.task_tree.select(task_id)
         if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.sought:
             self.filter_bar.seek()
@@ -284,7 +284,7 @@ class MainScreen(MonitorScreen[None]):
             self.task_tree.select(task_id)
 
     async def action_open(self) -> None:
-        """Go to the details: beside the tree, or in its place."""
+        """Go to the details, beside the tree or in its place."""
         await self._adding.wait()
         if self.details and self.task_id is not None:
             self.set_class(not self.has_class("-wide"), "-page")
@@ -292,7 +292,7 @@ class MainScreen(MonitorScreen[None]):
             self.details.focus()
 
     async def action_tab(self, number: int) -> None:
-        """Bring a tab to the front, opening the details if they are not in sight."""
+        """Show a tab of the details, opening them if they are not in sight."""
         await self._adding.wait()
         if self.details:
             self.details.activate(number)
@@ -300,7 +300,7 @@ class MainScreen(MonitorScreen[None]):
                 await self.action_open()
 
     async def action_widen(self) -> None:
-        """Give the details the whole width, or what they had."""
+        """Give the details the whole width, or put the tree beside them again."""
         if self.has_class("-wide") and self.has_class("-page"):
             self.remove_class("-page")
         elif not self.has_class("-page"):
@@ -319,15 +319,15 @@ class MainScreen(MonitorScreen[None]):
             self._go_to_tree()
 
     async def action_switch(self) -> None:
-        """From the tree to the details, from anywhere else to the tree."""
+        """Go from the tree to the details, from anywhere else to the tree."""
         if self.task_tree.has_focus:
             await self.action_open()
         else:
             self._go_to_tree()
 
     def action_timeline(self) -> None:
-        """The same tasks over time."""
-        from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
+        """Open the timeline."""
+        from agentwatch.app.screens.timeline import TimelineScreen  # not needed for the first frame
 
         self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_timeline)
 
@@ -336,20 +336,20 @@ class MainScreen(MonitorScreen[None]):
             self.show_task(task_id)
 
     def action_pick(self, number: int) -> None:
-        """Go to a task of the strip."""
+        """Go to the task in a line of the strip "Needs you"."""
         self.show_task(self.needs_you.shown[number])
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight; first
-        to a request that was not looked at, unless the selected task has one."""
+        """Go to the next task that needs the operator (`step` 1), or the one before (-1), within the filter. The next
+        is an unseen request if there is one and the selected task has no request."""
         tree, selected = self._monitor.tree, self.selected
         first = [one for one in tree.queue if _has_request(tree.tasks[one]) and not tree.tasks[one].seen]
         is_next = step > 0 and not (selected and _has_request(selected))
         self._go_on(tree.queue, step, "Nobody needs you now.", first if is_next else ())
 
     def action_go_unseen(self, step: int) -> None:
-        """The same to the next task that is new, the newest first."""
+        """Go to the next new task (`step` 1), or the one before (-1), within the filter, the newest first."""
         self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
     def _go_on(self, those: list[str], step: int, nothing: str, first: Sequence[str] = ()) -> None:
@@ -375,7 +375,7 @@ class MainScreen(MonitorScreen[None]):
         self.task_tree.follows = not self.task_tree.follows
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
+        from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely needed
 
         notices, own = self._monitor.tree.notices, self._monitor.messages
         if not notices and not own and self.facts.health.mode == "starting":
@@ -389,7 +389,7 @@ class MainScreen(MonitorScreen[None]):
         self.filter_bar.write()
 
     def action_filter_state(self, step: int) -> None:
-        """Show what is in the next state that there is."""
+        """Filter by the next state that any task has (`step` 1), or the one before (-1)."""
         totals = self._monitor.tree.totals
         if not totals.tasks:
             self.post_message(Missing("There is no task yet."))
@@ -399,12 +399,12 @@ class MainScreen(MonitorScreen[None]):
 
     @property
     def _views(self) -> dict[str, str]:
-        """The saved views, by their names."""
+        """The queries of the saved views, by name."""
         return dict(self._monitor.settings.views[:VIEWS])
 
     def action_view(self, number: int) -> None:
-        """Show what a saved view looks for; the key of the one that is on shows everything again."""
-        # Without such a view the key is that of a tab.
+        """Apply a saved view; if it is on already, show everything again."""
+        # Without such a view, the key opens a tab.
         if number >= len(self._views):
             raise SkipAction
         text = list(self._views.values())[number]

@@ -1,4 +1,4 @@
-"""Pages of our own words over the main screen: the keys and the manual, and what is wrong with files."""
+"""Pages over the main screen: the keys and the manual, and the problems of files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -14,17 +14,17 @@ from agentwatch.app.widgets.details.blocks import GAP, Block, Page, Text, left_o
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 
-_KEYS = 15  # Cells of the column with the keys
-_SHOWN = 200  # Files with a problem that are listed
+_KEYS = 15  # cells of the column with the keys
+_SHOWN = 200  # the most files with a problem that are listed
 
 
 def _as(command_id: str, action: str) -> Binding:
-    """The keys of a command, also those of the operator's own, for something else."""
+    """Return a binding of a command's keys, also if the operator has set them, to another action."""
     return Binding(",".join(COMMANDS[command_id].keys), action, show=False, id=command_id)
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows blocks of safe text under a title of ours."""
+    """Shows blocks of safe text under a title."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
@@ -59,7 +59,7 @@ class PageScreen(ModalScreen[None]):
 
 
 def notices_of(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
-    """Each file with what is wrong with it and what to do; before, what agentwatch says of itself."""
+    """Yield our own notices, then each file with its problem and what to do."""
     if not notices and not own:
         yield text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
     for sentence in own:
@@ -77,13 +77,13 @@ class HelpScreen(PageScreen):
     BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
     def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]):
-        """`views` are the saved ones: the name of each, and what it looks for."""
+        """`views` are the saved views: pairs of name and query."""
         super().__init__("Keys", help_blocks(commands, views), hint="← → manual   esc back")
         self._topics = [topic for topic in manual.topics() if topic != "keys"]
         self._shown = 0
 
     def action_topic(self, step: int) -> None:
-        """Go on to the next topic, or back."""
+        """Go to the next topic (`step` 1), or the one before (-1)."""
         self._shown = (self._shown + step) % (len(self._topics) + 1)
         topic = self._topics[self._shown - 1]
         text = topic.capitalize(), list(markdown(manual.unwrapped(topic)))
@@ -91,7 +91,7 @@ class HelpScreen(PageScreen):
 
 
 def help_blocks(commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> Iterator[Block]:
-    """The rows of the help about these commands, with the saved views."""
+    """Yield the help on the keys of these commands, and on the saved views."""
     for heading, sentences in HELP.items():
         yield from _section(heading, [(commands[name].keys_label, words) for name, words in sentences.items()])
     if views:

@@ -1,6 +1,6 @@
-"""The session over time: a bar for each row of the tree on a shared clock, its axis, and the selected task in words.
+"""The session over time: a bar for each row of the tree on a common axis, and the selected task in words.
 
-The axis is a straight line, but for idle stretches that are folded to a few columns.
+The axis is linear, except that idle stretches are folded to a few columns.
 """
 
 import time
@@ -30,43 +30,44 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.view.words import ASKS, LOOKS, Look, clock, duration, ended_at, in_line, in_units, look, name_of
 
-Interval = tuple[float, float]  # From, to; seconds since the epoch, or columns
+Interval = tuple[float, float]  # start and end, in epoch seconds or in columns
 
-_LONGEST = 12 * 3_600.0  # Seconds: of an attempt that lasted longer only the two ends are known to have been work
+_LONGEST = 12 * 3_600.0  # seconds: in a longer attempt, only the two ends are known to have been work
 
 
 class Kind(Enum):
-    """The way in which a span passes."""
+    """The activity during a span."""
 
     WORK = auto()
-    QUEUE = auto()  # Handed off, no sign of life
-    SILENT = auto()  # Said to work, and silent for too long, or nothing is known of it
-    WAIT = auto()  # For the next attempt, or for the operator
+    QUEUE = auto()  # handed off, no sign of life
+    SILENT = auto()  # should work but is silent for too long, or nothing is known of it
+    WAIT = auto()  # waits for the next attempt or for the operator
 
 
 class Span(NamedTuple):
-    """Seconds since the epoch. `end` is None while it goes on; `number` is the attempt, or the one waited after."""
+    """A span of time in epoch seconds; `end` is None while it goes on. `number` is its attempt, or the one before a
+    wait."""
 
     start: float
     end: float | None
     kind: Kind
     look: Look
     number: int
-    asks: bool = False  # Whether it is the operator who is waited for
+    asks: bool = False  # whether the wait is for the operator
 
     def until(self, now: float) -> float:
-        """Where it ends for somebody who looks at `now`; never before its start."""
+        """Return the end of the span as seen at `now`, never before its start."""
         return max(self.start, now if self.end is None else min(self.end, now))
 
 
 def _signs(attempt: Attempt) -> Interval | None:
-    """The first sign of an attempt, and when it returned, else its last; None where there is none."""
+    """Return the first sign of an attempt, and its return or last sign; None without any sign."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     signs = [version.at for version in (handoff, returned) if version]
     if returned:
         first, last = min(signs), max(signs) if attempt.state is State.WORKING else returned.at
     elif run:
-        # Its store knows, also of those that were handed prose and gave prose back.
+        # The session store has the times, also of attempts whose handoff and return are prose.
         first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
     elif signs:
         first = last = signs[0]
@@ -74,12 +75,12 @@ def _signs(attempt: Attempt) -> Interval | None:
         return None
     if start is not None and (attempt.again or start < first):
         first = start
-    # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
+    # A file may claim a time before the epoch, even one that no calendar has.
     return max(first, 0.0), max(last, 0.0)
 
 
 def spans_of(task: Task) -> list[Span]:
-    """The spans of a task, in the order of its attempts; empty for one that no file speaks of."""
+    """Return the spans of a task in the order of its attempts, [] if it has no sign."""
     attempts = [(one, *signs) for one in task.attempts if (signs := _signs(one))]
     if not attempts:
         return []
@@ -99,7 +100,7 @@ def spans_of(task: Task) -> list[Span]:
 
 
 def _parts(span: Span, task: Task) -> Iterator[Span]:
-    """A span; where it is work, with the waits in it for answers to requests. The work before one ends with a mark."""
+    """Yield a span, with work split at waits for answers to requests. Work before a wait ends with its mark."""
     waits = sorted((one.asked_at, span.until(one.ended_at), one.kind) for one in task.requests if one.ended_at)
     for asked, answered, kind in waits if span.kind is Kind.WORK else ():
         if (start := max(asked, span.start)) < answered:
@@ -122,24 +123,24 @@ def _latest(task: Task, attempt: Attempt, start: float, last: float) -> Iterator
     elif attempt.state is State.SUBMITTED:
         yield Span(start, None if ended is None else max(ended, start), Kind.QUEUE, face, number)
     else:
-        # A program that asks had gone on until then, whatever else it told last.
+        # A program that asks has worked until it asked, whatever its last other sign.
         last = max(start, task.since or 0.0) if task.request else max(ended or last, last)
         yield Span(start, last, Kind.WORK, face, number)
         if task.needs_operator or state in (State.RETRYING, State.ESCALATED):
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
 
 
-def last_of(spans: Sequence[Span]) -> Span:
-    """The last span; where it is work, from the beginning of its attempt on, whatever it waited for meanwhile."""
+def latest_span(spans: Sequence[Span]) -> Span:
+    """Return the last span; if it is work, extended to the start of its attempt, including waits for answers."""
     last = spans[-1]
     began = next(one.start for one in spans if one.number == last.number)
     return last._replace(start=began) if last.kind is Kind.WORK else last
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:
-    """When the task is known to have been at work, a moment as an interval without length.
+    """Return the intervals in which the task is known to have worked; a single sign is an interval of length 0.
 
-    A task with tasks below it counts by its signs alone: while all of them wait, so does it.
+    For a task with tasks below it, only its signs count, because it waits while all of them wait.
     """
     times: list[Interval] = []
     for attempt, (start, last) in ((one, signs) for one in task.attempts if (signs := _signs(one))):
@@ -151,18 +152,18 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
     return tuple(times)
 
 
-# Moments to columns and back
+# Times to columns and back
 
 
 class Axis:
-    """Columns of time, 0 at the first sign, at `scale` seconds a column.
+    """Maps time to columns, with 0 at the first sign and `scale` seconds to a column.
 
-    A pause between the stretches takes `fold` columns, where its time would take more.
+    A pause between the stretches takes at most `fold` columns.
     """
 
     def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float):
         self.scale = scale
-        self.folds: list[Interval] = []  # The columns of the pauses that take fewer than their time would
+        self.folds: list[Interval] = []  # the columns of the pauses that were shortened
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
         self._times = [busy[0][0], busy[0][1]]
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
@@ -175,16 +176,16 @@ class Axis:
             self._columns += [column, column + (until - start) / scale]
 
     def column(self, moment: float) -> float:
-        """Where a moment is."""
+        """Return the column of a time."""
         return _between(moment, self._times, self._columns, 1 / self.scale)
 
     def moment(self, column: float) -> float:
-        """Which moment is there."""
+        """Return the time at a column."""
         return _between(column, self._columns, self._times, self.scale)
 
 
 def _between(value: float, known: list[float], wanted: list[float], slope: float) -> float:
-    """The value on the line through the known points, with `slope` in front of the first and behind the last."""
+    """Interpolate between the known points, and extrapolate with `slope` before the first and after the last."""
     if value <= known[0]:
         return wanted[0] + (value - known[0]) * slope
     if value >= known[-1]:
@@ -194,23 +195,23 @@ def _between(value: float, known: list[float], wanted: list[float], slope: float
     return wanted[after - 1] + (value - low) / (high - low) * (wanted[after] - wanted[after - 1])
 
 
-IDLE = 600.0  # Seconds without a sign of anybody, from which a stretch of time counts as idle
-FOLD = 9.0  # Columns that a folded idle stretch takes at most
-FINEST = 0.05  # Seconds a column
-# Between two scales that fitting chooses from: so the picture stands still until it is full, and then makes room.
+IDLE = 600.0  # seconds without a sign of any task, from which on a stretch of time counts as idle
+FOLD = 9.0  # the most columns of a folded idle stretch
+FINEST = 0.05  # the fewest seconds of a column
+# The factor between two scales that `fit` chooses from, so that the picture is still until it is full.
 _STEP = 1.15
-# Seconds between two ticks, of which the first that leaves room is taken.
+# Possible seconds between two ticks; the first that leaves room for the labels is taken.
 _TICKS = "1 2 5 10 15 30 60 120 300 600 900 1800 3600 7200 10800 21600 43200 86400 172800 604800 2592000"
 _ZOOM = 1.5
-_MARGIN = 1  # Columns in front of the first sign
+_MARGIN = 1  # columns before the first sign
 _FILLS = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
 _BAD_WORDS = frozenset({"failed", "invalid", "blocked", "false"})
 _LEGEND = " █ work ▓ failed ┄ waits ░ silent"
-_OVER = Style(dim=True)  # The style of a bar that is over and asks for nothing: it recedes
+_OVER = Style(dim=True)  # the style of a bar that has ended and asks nothing
 
 
 def stretches_of(tree: Tree) -> list[Interval]:
-    """The stretches of time with no idle time in them, of all tasks together (seconds since the epoch)."""
+    """Return the stretches of time between idle times, of all tasks together, in epoch seconds."""
     stretches: list[Interval] = []
     for start, end in sorted(one for task in tree.tasks.values() for one in busy_times(task)):
         if stretches and start <= stretches[-1][1] + IDLE:
@@ -220,12 +221,12 @@ def stretches_of(tree: Tree) -> list[Interval]:
     return stretches
 
 
-# Moments to columns
+# The view on an axis
 
 
 class View(NamedTuple):
-    """The part of time that the operator wants to see: all of it, or, at so many seconds a column (`scale`), with the
-    present at the right, or a `moment` at a cell `x`. Long idle stretches take a few columns where it `folds_idle`."""
+    """The part of time that the operator wants to see: all of it (`scale` 0), or `scale` seconds to a column, with the
+    present at the right or, if `x` is given, `moment` at the cell `x`. `folds_idle`: fold long idle stretches."""
 
     folds_idle: bool = True
     scale: float = 0.0
@@ -234,7 +235,7 @@ class View(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The cells of an axis that are on screen, from a column on, at `now`; `fits`: they are all of time."""
+    """The part of an axis on screen at `now`: `width` cells from the column `left` on; `fits` if it is all of time."""
 
     axis: Axis
     left: float
@@ -243,16 +244,16 @@ class Frame(NamedTuple):
     fits: bool = True
 
     def x(self, moment: float) -> float:
-        """Where a moment is, in cells from the left edge."""
+        """Return the place of a time, in cells from the left edge."""
         return self.axis.column(moment) - self.left
 
     def moment(self, x: float) -> float:
-        """The moment that is there."""
+        """Return the time at a cell."""
         return self.axis.moment(self.left + x)
 
     @property
     def present(self) -> int:
-        """The cell of now."""
+        """The cell of the time `now`."""
         return floor(self.x(self.now))
 
     @property
@@ -263,8 +264,8 @@ class Frame(NamedTuple):
 
 
 def fit(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, float]:
-    """Seconds a column, and columns of a fold, with which all of time has at most `room` columns: all folds together
-    take half of it, or less. The scale is the finest of those that fitting chooses from."""
+    """Return the finest scale (seconds to a column) and the columns of a fold with which all of time fits into `room`
+    columns. Folds together take at most half of them."""
     work = sum(end - start for start, end in stretches)
     count = len(stretches) - (stretches[-1][1] >= now)
     folds = min(FOLD * count, room / 2)
@@ -273,8 +274,8 @@ def fit(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, 
 
 
 def frame_of(view: View, stretches: Sequence[Interval], now: float, width: int) -> Frame:
-    """The frame of a chart `width` cells wide, a quarter or 16 of which are kept free behind the present. `stretches`
-    are those with activity, in order; a time from the future is as good as now."""
+    """Return the frame of a chart of `width` cells, of which a quarter, at most 16, stay free behind the present.
+    `stretches` are those with activity, in order; a time in the future counts as now."""
     shown = [(min(start, now), min(end, now)) for start, end in stretches] or [(now, now)]
     if not view.folds_idle:
         shown = [(shown[0][0], now)]
@@ -283,7 +284,7 @@ def frame_of(view: View, stretches: Sequence[Interval], now: float, width: int) 
     room = max(width - min(16, width // 4) - _MARGIN, 1)
     fitting, fold = fit(shown, now, room)
     scale = min(view.scale or fitting, fitting)
-    # Folds that had to be narrow widen with the zoom.
+    # Folds that were narrowed to fit widen with the zoom.
     axis, fits = Axis(shown, now, scale, min(FOLD, fold * fitting / scale)), scale == fitting
     present = axis.column(now)
     left = present - room if fits or view.x is None else min(axis.column(view.moment) - view.x, present - 1)
@@ -291,8 +292,7 @@ def frame_of(view: View, stretches: Sequence[Interval], now: float, width: int) 
 
 
 def ticks(frame: Frame) -> dict[int, str]:
-    """The cells that have names, with room between these: round moments in local time, with the date where that is
-    another."""
+    """Return labels for cells, with room between them: round local times, with the date if it differs from the last."""
     scale, folded = frame.axis.scale, frame.folded
     step = next((step for step in map(int, _TICKS.split()) if step / scale >= (9 if step >= 60 else 12)), 31_536_000)
     named: dict[int, str] = {}
@@ -309,7 +309,7 @@ def ticks(frame: Frame) -> dict[int, str]:
 
 
 def day(moment: float) -> str:
-    """The date of a moment."""
+    """Return the date of a time, `3 May`."""
     return time.strftime("%d %b", time.localtime(moment)).lstrip("0")
 
 
@@ -317,7 +317,7 @@ def day(moment: float) -> str:
 
 
 class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
-    """The chart of a tree, folded like `like` and with its cursor, and the lines around it."""
+    """The chart of a tree, with folds and cursor of the tree `like`, and the lines around it."""
 
     BINDINGS = bindings(Home.CHART)
 
@@ -335,7 +335,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     @property
     def names_width(self) -> int:
-        """Cells of the column with the titles."""
+        """The cells of the column with the titles."""
         return self._columns.width
 
     def make_columns(self, width: int) -> Columns:
@@ -356,7 +356,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self.redraw()
 
     def _stand(self, scale: float, at: float, x: float) -> None:
-        """Have the moment that is at one cell stand at another, at so many seconds a column."""
+        """Move the time at the cell `at` to the cell `x`, with `scale` seconds to a column."""
         self._show(View(self.view.folds_idle, max(scale, FINEST), self.frame.moment(at), x))
 
     def action_fit(self) -> None:
@@ -372,17 +372,17 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._stand(self.frame.axis.scale, steps * max(self.frame.width // 8, 1), 0.0)
 
     def action_zoom(self, steps: int) -> None:
-        """Zoom in, or out; the end of the selected bar stays in its place."""
+        """Zoom in (`steps` 1) or out (-1); the end of the selected bar stays in its place."""
         x = min(max(self._ends()), self.frame.width)
         self._stand(self.frame.axis.scale / _ZOOM**steps, x, x)
 
     def action_show(self) -> None:
-        """Let the selected bar fill most of the chart."""
+        """Zoom so that the selected bar fills most of the chart."""
         (start, *_, end), width = sorted(self._ends()), self.frame.width
         self._stand(self.frame.axis.scale * (end - start) / (width * 0.7), start, width * 0.05)
 
     def _ends(self) -> list[float]:
-        """The cells where the selected task, with what is below it, began and ended."""
+        """Return the cells at which spans of the selected task, including the tasks below it, begin and end."""
         task, now = self.cursor_task, self.frame.now
         ends = [at for span in (spans_of(task) if task else ()) for at in (span.start, span.until(now))]
         ends += [task.below.active_at] if task and task.below and ends else []
@@ -417,7 +417,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         ]
 
     def _axis_lines(self, _width: int, palette: Palette) -> list[Parts]:
-        """The axis, two lines: dates and times, folded stretches, the present."""
+        """Return the two lines of the axis, with dates and times, folded stretches and the present."""
         frame, names = self.frame, self.names_width
         labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
         now = time.strftime("now %H:%M", time.localtime(frame.now))
@@ -439,11 +439,11 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         ]
 
     def _reading_lines(self, width: int, palette: Palette) -> list[Parts]:
-        """The selected task: when its latest attempt or wait was, exactly, and what it asks."""
+        """Return the line on the selected task: the exact time of its latest attempt or wait, and its question."""
         if (task := self.cursor_task) is None:
             return []
         face, spans = look(task), spans_of(task)
-        words = span_words(last_of(spans), self.frame.now) if spans else "no file speaks of it"
+        words = span_words(latest_span(spans), self.frame.now) if spans else "no file speaks of it"
         parts = [
             Part(f" {face.glyph} ", palette.states[face.color]),
             Part(clip(name_of(task), width // 3), palette.strong),
@@ -457,9 +457,9 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
 
 def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: Palette) -> None:
-    """Draw the attempts and waits of a task, and words behind the last of them."""
+    """Draw the attempts and waits of a task, and words behind the last span."""
     spans, present = spans_of(task), frame.present
-    # A bar covers the beginning of the wait behind it.
+    # Draw from the last span to the first, so that a bar covers the beginning of the wait after it.
     for span in reversed(spans):
         left, right, is_open = floor(frame.x(span.start)), frame.x(span.until(frame.now)), span.end is None
         end = max(round(right), left + 1) if span.kind is Kind.WORK else max(floor(right), left)
@@ -473,19 +473,19 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
             bar.put(end, span.look.glyph, style)
         if span is not spans[-1]:
             continue
-        length = duration(span.until(frame.now) - last_of(spans).start)
+        length = duration(span.until(frame.now) - latest_span(spans).start)
         words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs)
         else:
-            # Behind the present where it goes on, or there is no room before it.
+            # Behind the present if the span goes on or there is no room before the present.
             x = present + 2 if is_open or end + 1 + len(words) > present else end
             bar.write(x, span.look.glyph, style)
             bar.write(x + 1, words, Style.null() if is_open else palette.muted)
 
 
 def span_words(span: Span, now: float) -> str:
-    """When an attempt or a wait began and ended, and how long it took."""
+    """Return words on when an attempt or a wait began and ended, and how long it took."""
     start, length = clock(span.start, now), in_units(span.until(now) - span.start)
     if span.kind is Kind.WORK:
         return f"{start} → {'now' if span.end is None else clock(span.end, now)}  {length}"
@@ -495,14 +495,14 @@ def span_words(span: Span, now: float) -> str:
 
 
 class TimelineScreen(MonitorScreen[str]):
-    """Shows the tasks of a tree over time; ends with the id of a task to go to, None if there is none."""
+    """Shows the tasks of a tree over time; ends with the id of the task to go to, or None."""
 
     BINDINGS = bindings(Home.TIMELINE)
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree):
         super().__init__(monitor, clock)
         self.chart = TimelineChart(monitor.tree, clock, tree)
-        self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
+        self.footer = Footer(Place.TIMELINE, self.is_hidden_or_refused, self._is_on)
 
     @property
     def task_id(self) -> str | None:
@@ -530,7 +530,7 @@ class TimelineScreen(MonitorScreen[str]):
         self.footer.redraw()
 
     async def _show_keys(self) -> None:
-        # It waits its turn: the frame is made after the view.
+        # A coroutine, so that it runs after the frame is made from the view.
         self.footer.redraw()
 
     def _is_on(self, command_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""The filter: the line in which it is written, and what it finds is counted."""
+"""The line in which the operator writes the filter, with the number of tasks that it finds."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean
 from agentwatch.view.rows import OFFERED, Query, complete, parse
 
-_LONGEST = 200  # Characters of a filter
-_LATEST = 2_000  # Tasks whose values are offered
+_LONGEST = 200  # the most characters of a filter
+_LATEST = 2_000  # the number of latest tasks whose values are offered
 
 
 class _Completion(Suggester):
-    """Writes keys and values to their end, in the field behind the cursor."""
+    """Suggests the rest of a key or value, shown behind the cursor."""
 
     def __init__(self, values: Callable[[str], Iterable[str]]):
         super().__init__(use_cache=False, case_sensitive=True)
@@ -36,7 +36,7 @@ class _Completion(Suggester):
 
 
 class _Field(Input):
-    """Keys typed behind enter stand in its queue already when enter leads to the tree: they go there."""
+    """An input that passes keys on if it has lost the focus: those typed right after enter, which goes to the tree."""
 
     def __init__(self, done: Callable[[], None], **how: Any):
         super().__init__(**how)
@@ -53,9 +53,9 @@ class _Field(Input):
 
 
 class FilterBar(Horizontal):
-    """The filter's line; hidden while no filter is on."""
+    """The line of the filter, hidden while there is no filter."""
 
-    # Enter that was typed before the terminal was ours comes as ctrl+j.
+    # Enter comes as ctrl+j if it was typed before the app had set up the terminal.
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
     DEFAULT_CSS = """
@@ -75,14 +75,14 @@ class FilterBar(Horizontal):
 
     @dataclass
     class Changed(Message):
-        """Another filter is asked for."""
+        """The operator wants another filter."""
 
         sought: Query
 
     def __init__(self, tree: Tree, leave: Callable[[], None]):
-        """`leave` is called when the operator goes on in the tree."""
+        """`leave` is called when the operator goes back to the tree."""
         super().__init__()
-        self.sought = Query()  # The filter that is on: what is right in what was written
+        self.sought = Query()  # the active filter: the valid terms of the text
         self._tree = tree
         self._leave = leave
         self._field = _Field(
@@ -95,7 +95,7 @@ class FilterBar(Horizontal):
         )
         self._note = Static(id="filter-note", markup=False)
         self._fault = self._found = ""
-        self._earlier: list[str] = []  # The filters that were kept, oldest first
+        self._earlier: list[str] = []  # the filters that were kept, oldest first
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
@@ -103,12 +103,12 @@ class FilterBar(Horizontal):
         yield self._note
 
     def write(self) -> None:
-        """Let the operator write."""
+        """Show the line and focus its field."""
         self.display = True
         self.screen.set_focus(self._field)
 
     def seek(self, text: str = "") -> None:
-        """Ask for another filter."""
+        """Set another filter; an empty text clears it."""
         with self._field.prevent(Input.Changed):
             self._put(text[:_LONGEST])
         self._ask_for(self._field.value)
@@ -124,7 +124,7 @@ class FilterBar(Horizontal):
 
     def _ask_for(self, text: str) -> None:
         query = parse(text)
-        # A word that can be completed is not wrong yet, and its end stands there.
+        # Show no fault while the last word can be completed.
         self._show_note("" if complete(text, self._values) else query.fault)
         self.sought = query
         self.post_message(self.Changed(query))
@@ -136,17 +136,17 @@ class FilterBar(Horizontal):
         self._show_note(self._fault)
 
     def _show_note(self, fault: str) -> None:
-        # With a fault, that it finds nothing goes without saying.
+        # A fault takes the place of the count.
         self._fault = clean(fault, _LONGEST)
         self._note.update(Content(self._fault or self._found))
         self._note.set_class(bool(fault), "-fault")
 
     def _values(self, key: str) -> list[str]:
-        """The values that the tasks have for a key, safe to show; empty where anything may stand behind it."""
+        """Return the values that tasks have for a key, as safe text; [] for a key that takes any text."""
         texts = OFFERED.get(key)
         if texts is None:
             return []
-        # A key press does not wait for a large tree: the latest tasks have most of what is there.
+        # Look only at the latest tasks, so that a key press does not wait for a large tree.
         latest = islice(reversed(self._tree.tasks.values()), _LATEST)
         return sorted({clean(text, _LONGEST) for task in latest for text in texts(task) if text})
 
@@ -175,14 +175,14 @@ class FilterBar(Horizontal):
         self._leave()
 
     def action_complete(self) -> None:
-        """Without anything to complete, the key leads to the tree, as elsewhere."""
+        """Complete the last word; if there is nothing to complete, the key goes to the tree, as elsewhere."""
         longer = complete(self._field.value, self._values) if self._field.cursor_at_end else None
         if longer is None:
             raise SkipAction
         self._put(longer)
 
     def action_earlier(self) -> None:
-        """From an empty field, and on from what stands in it by this key."""
+        """Put the latest kept filter into an empty field; if one is there, the filter kept before it."""
         text = self._field.value
         if self._earlier and (not text or text in self._earlier):
             self._put(self._earlier[(self._earlier.index(text) if text else 0) - 1])

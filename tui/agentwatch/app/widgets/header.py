@@ -1,4 +1,4 @@
-"""The line at the top: the workspace, whether it is live, the tasks that go on now, those that are new or need you."""
+"""The line at the top: the workspace, its health, counts of tasks by state, and of those that are new or need you."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,14 +14,14 @@ from agentwatch.sources import Health
 from agentwatch.text import shown
 from agentwatch.view.words import LOOKS, plural
 
-# Those that go on first, then those that went wrong; those that are over come last.
+# The order of the counts: tasks that go on, then those that went wrong, then those that are over.
 _GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
 _DECIDED = (Shown.RETRYING, Shown.ESCALATED)
 _WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
 _COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
-_GAP = 2  # Cells at the right of the counts that stay free
-_ROOMY = 100  # Cells from which the mark stands as far from the workspace's name as the counts do from each other
-# Mark and colour of each.
+_GAP = 2  # cells that stay free to the right of the counts
+_ROOMY = 100  # the fewest cells for which the gap before the mark of the health is a wide one
+# The mark and colour of each mode.
 _MODES = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -32,9 +32,9 @@ _MODES = {
 
 
 class Facts(NamedTuple):
-    """All that the header shows, and that the keys follow from besides the selected task. `title` is foreign.
+    """All that the header shows, and all but the selected task on which the footer depends. `title` is foreign.
 
-    `present` says what those tasks are that are counted: the `now` that go on, where those are not all.
+    `present` has the counts by state; only the `now` tasks of the group NOW are counted, of all `tasks`.
     """
 
     title: str = ""
@@ -68,7 +68,7 @@ class Header(LineWidget):
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
         title = Part(clip(shown(facts.title), max(width // 5, 8)), palette.muted)
-        # By the room alone: the mark stays where it is when the gaps behind it become tight.
+        # This gap depends on the width alone, so the mark keeps its place when later gaps become narrow.
         program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
         place, sign = [Part(" "), title, Part("  ")], Part(mark, style)
         word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
@@ -78,7 +78,7 @@ class Header(LineWidget):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
         counts, wide = (_counts(gap, facts, palette) for gap in (" ", "   "))
         right = _needs(facts, palette)
-        # From the fullest to the barest. The counts give way to a reason.
+        # From the longest to the shortest; counts give way to the reason of a bad health.
         ways = [
             [*program, *health, *total, Part(""), *wide],
             [*program, *health, *total, Part("  "), *counts],
@@ -91,7 +91,7 @@ class Header(LineWidget):
             if room >= (least if health[1] in line else 0):
                 break
         while room < 0 and len(line) > len(place) + 2:
-            # A count that does not fit goes, the last one first: cut, it would say another number.
+            # Drop counts that do not fit, the last first: a count that is cut would show another number.
             room += width_of(line[-2:])
             del line[-2:]
         if why and health[1] in line:
@@ -100,7 +100,7 @@ class Header(LineWidget):
 
 
 def _counts(gap: str, facts: Facts, palette: Palette) -> Parts:
-    """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
+    """Return the counts of tasks by state, each after `gap`; with a wide gap, some counts have words as well."""
     parts: Parts = []
     for key in _COUNTED:
         if count := facts.present.get(key):

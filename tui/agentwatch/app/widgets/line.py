@@ -1,4 +1,4 @@
-"""A few lines of styled parts, measured in cells: the base of header, footer and the like."""
+"""Lines of styled parts, measured in cells: the base of header, footer and similar widgets."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,21 +15,21 @@ from textual.widget import Widget
 
 from agentwatch.app.theming import Palette
 
-_BOTH_ENDS = 12  # Cells from which there is room for both ends of a name
+_BOTH_ENDS = 12  # the fewest cells for which both ends of a name are kept
 
-_FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"  # Those of a path of three parts and more
-_LEAST_OF_SENTENCE = 2 / 3  # How much of the room must be left for a sentence to be cut between two words
+_FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"  # the folders of a path with three parts or more
+_LEAST_OF_SENTENCE = 2 / 3  # a sentence is cut between two words only if that fills so much of the room
 
 
 def clip(text: str, width: int) -> str:
-    """The text in at most `width` cells; a cut is shown by `…`."""
+    """Return the text cut to at most `width` cells, with `…` at the cut."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def clip_sentence(text: str, width: int) -> str:
-    """The same for a sentence: paths lose their first folders, then it is cut between two words if that leaves most."""
+    """Cut a sentence: first shorten the folders of paths, then cut, between two words if that keeps most of it."""
     more = cell_len(text) - width
 
     def shorten(found: re.Match[str]) -> str:
@@ -52,7 +52,7 @@ def clip_sentence(text: str, width: int) -> str:
 
 
 def clip_name(text: str, width: int) -> str:
-    """The same for a name: of an id both ends are kept, for siblings often differ at the end only."""
+    """Cut a name; an id keeps both ends, because siblings often differ only at the end."""
     if len(text) <= width or width < _BOTH_ENDS or " " in text or not text.isascii():
         return clip(text, width)
     tail = (width - 1) // 2
@@ -60,13 +60,13 @@ def clip_name(text: str, width: int) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """The text in exactly `width` cells, at the left."""
+    """Return the text in exactly `width` cells, aligned left."""
     text = clip(text, width)
     return text + " " * (width - cell_len(text))
 
 
 def right(text: str, width: int) -> str:
-    """The text in exactly `width` cells, at the right."""
+    """Return the text in exactly `width` cells, aligned right."""
     text = clip(text, width)
     return " " * (width - cell_len(text)) + text
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Cells."""
+        """The width in cells."""
         return cell_len(self.text)
 
 
@@ -88,55 +88,55 @@ Parts = list[Part]
 
 
 def width_of(parts: Iterable[Part]) -> int:
-    """Cells of all parts."""
+    """Return the cells of all parts together."""
     return sum(part.width for part in parts)
 
 
 def apart(left: Parts, right: Parts, width: int) -> Parts:
-    """Parts at both ends of a line."""
+    """Return a line with parts at both ends."""
     return [*left, Part(" " * max(width - width_of(left) - width_of(right), 0)), *right]
 
 
 def strip_of(parts: Iterable[Part], width: int, palette: Palette, *, selected: bool = False) -> Strip:
-    """Parts as a line of exactly `width` cells."""
+    """Return parts as a strip of exactly `width` cells."""
     base = palette.base + palette.cursor if selected else palette.base
     if selected and palette.ansi:
-        # Reversed colours differ from part to part: the whole row in the terminal's own two.
+        # A reversed row needs the same colours in all parts, so they lose their own.
         parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
     return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
 
 
 class Canvas:
-    """A line of cells, each a glyph in a style, that is written upon. Later writing covers earlier, or is cut off."""
+    """A line of cells, each a glyph in a style. Later writing covers earlier, and is cut off at the edges."""
 
     def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()):  # noqa: B008 - a constant
         self.width = width
         self._cells = [(glyph, style)] * width
 
     def put(self, x: int, glyph: str, style: Style) -> None:
-        """Draw one cell."""
+        """Set one cell."""
         if 0 <= x < self.width:
             self._cells[x] = glyph, style
 
     def write(self, x: int, text: str, style: Style) -> None:
-        """Write words from a cell on."""
+        """Write a text from a cell on."""
         for glyph in text:
             self.put(x, glyph, style)
             x += cell_len(glyph)
 
     def runs(self) -> Iterator[tuple[str, Style]]:
-        """Its text, style by style."""
+        """Yield the text in pieces of one style."""
         for style, cells in groupby(self._cells, itemgetter(1)):
             yield "".join(glyph for glyph, _ in cells), style
 
 
 class Painted(Widget):
-    """Draws with the colours of the theme, again whenever these are others."""
+    """A widget that draws with the colours of the theme, and redraws when the theme changes."""
 
     _palette: Palette | None = None
 
     def redraw(self) -> None:
-        """Paint it anew where it reads differently now."""
+        """Repaint the parts that differ from the screen."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -149,7 +149,7 @@ class Painted(Widget):
 
 
 class LineWidget(Painted):
-    """Shows `make_lines`, or what another one makes. Call `redraw` when something that it shows may have changed."""
+    """Shows the lines of `make_lines`, or of the function `make`. Call `redraw` when these may have changed."""
 
     DEFAULT_CSS = """
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
@@ -162,7 +162,7 @@ class LineWidget(Painted):
         self._strips: list[Strip] = []
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        """The lines at this width; what is longer is cut."""
+        """Return the lines for a width; longer ones are cut."""
         raise NotImplementedError
 
     def redraw(self) -> None:
@@ -176,7 +176,7 @@ class LineWidget(Painted):
 
     def render_line(self, y: int) -> Strip:
         if not self._strips or self._strips[0].cell_length != self.size.width:
-            # The first paint comes before the event that tells the size: it would show nothing.
+            # The first paint comes before the resize event, when there are no strips yet.
             self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 

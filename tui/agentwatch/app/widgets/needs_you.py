@@ -13,16 +13,16 @@ from agentwatch.text import summary
 from agentwatch.view.rows import Query, chain_name
 from agentwatch.view.words import duration, in_line, look, name_of
 
-_TALL = 30  # Lines of screen from which the strip may take more than one, and has a line of its own above it
-_LINES = 6  # Lines that it takes at most: one of ten of the screen's, or, of those that nobody else needs, one of six
-_LONGEST_NAME = 36  # Cells of a name at most, and no more than a quarter of the screen's
-_ROOMY = 60  # From this width on there are words in place of signs, and the line says what waits for a task
+_TALL = 30  # the fewest screen lines for which the strip has a border above it, and may have several lines
+_LINES = 6  # the most lines of the strip, and at most a tenth of the screen, or a sixth if the tree leaves them free
+_LONGEST_NAME = 36  # the most cells of a name, which also takes at most a quarter of the width
+_ROOMY = 60  # the fewest cells for which there are words instead of signs, and the number of tasks held up
 
 
 class NeedsYou(LineWidget):
-    """The strip of one tree; gone while nobody asks. `clock` gives seconds since the epoch."""
+    """The strip of one tree, hidden while no task asks. `clock` gives epoch seconds."""
 
-    ages: var[tuple[object, ...]] = var((), init=False)  # All that time alone changes in it
+    ages: var[tuple[object, ...]] = var((), init=False)  # all in the strip that time alone changes
 
     DEFAULT_CSS = """
     NeedsYou { display: none; }
@@ -36,21 +36,21 @@ class NeedsYou(LineWidget):
         self._clock = clock
         self._sought = Query()
         self._spare = 0
-        self.shown: list[str] = []  # The id of the task in each line
+        self.shown: list[str] = []  # the task id of each line
         self.cursor_id: str | None = None
 
     def seek(self, sought: Query) -> None:
-        """A filter is on: show those whom it shows, and how many are outside of it."""
+        """Apply a filter: show only the asking tasks that it matches, and how many others there are."""
         self._sought = sought
         self.fit(self._spare)
 
     def _asking(self) -> list[str]:
-        """The ids of those who ask and whom the filter shows."""
+        """Return the ids of the asking tasks that the filter matches."""
         now = self._clock()
         return [one for one in self._tree.queue if self._sought.matches(self._tree.tasks[one], now)]
 
     def fit(self, spare: int) -> None:
-        """Show who asks now, in as many lines as the screen has room for; `spare` are those that nobody else needs."""
+        """Show the asking tasks in as many lines as there is room for; `spare` is the number of free lines."""
         height, self._spare = self.screen.size.height, spare
         tall, asks = height >= _TALL, bool(self._tree.queue)
         self.set_class(asks, "-asks")
@@ -58,12 +58,12 @@ class NeedsYou(LineWidget):
         room = max(height // 10 if tall else 1, min(spare - tall, height // 6), 1)
         lines = min(max(len(self._asking()), 1), _LINES, room) + tall
         self.styles.height = lines
-        # They cover neither the strip nor the footer.
+        # Notifications must cover neither the strip nor the footer.
         self.screen.query("ToastRack").set_styles(margin=(0, 0, 1 + lines * asks, 0))
         self.redraw()
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Update what time alone changes."""
         now = self._clock()
         tasks = filter(None, map(self._tree.tasks.get, self.shown))
         self.ages = *self._asking(), *(_waiting(task, now) for task in tasks)
@@ -76,7 +76,7 @@ class NeedsYou(LineWidget):
         self.shown = asking[: max(self.size.height, 1)]
         selected = self.cursor_id
         if selected in asking and selected not in self.shown:
-            # The last of the most important ones gives way to the selected one, but for one alone that runs out.
+            # Replace the last shown task by the selected one, unless it is the only line and has a time limit.
             is_alone = len(self.shown) == 1
             self.shown[-1] = asking[0] if is_alone and _runs_out(self._tree.tasks[asking[0]]) else selected
         tasks = [self._tree.tasks[one] for one in self.shown]
@@ -95,7 +95,7 @@ class NeedsYou(LineWidget):
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             line = [
                 *apart(begin, [], start),
-                # As in the tree: colour alone would not say it everywhere.
+                # A mark as in the tree, because not every terminal shows the colour.
                 Part("▌" if is_selected else " ", palette.accent),
                 Part(face.glyph + " ", palette.states[face.color]),
                 Part(left(name, naming), palette.strong),
@@ -110,8 +110,8 @@ class NeedsYou(LineWidget):
         return lines
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """The names of these tasks in so many cells: those on other machines with their host, of several workspaces
-        with theirs."""
+        """Return the names of tasks in at most `width` cells, after the host of another machine or, if there are
+        several, the workspace."""
         names: list[str] = []
         for task in tasks:
             chain, above = chain_name(self._tree.tasks, task), self._tree.ancestors(task.task_id)
@@ -124,12 +124,12 @@ class NeedsYou(LineWidget):
 
 
 def _runs_out(task: Task) -> float | None:
-    """Until when its request can be answered here, None where that does not end, or it cannot."""
+    """Return until when a task's request can be answered here; None if there is no limit or no such request."""
     return task.request.until if task.request and task.request.can_answer else None
 
 
 def _waiting(task: Task, now: float) -> str:
-    """Since when it asks; where that runs out, how long it can still be answered."""
+    """Return for how long a task has asked or, if its request has a time limit, how much time is left."""
     if (until := _runs_out(task)) is not None:
         return f"{duration(max(until - now, 0.0))} left"
     return "" if task.since is None else duration(now - task.since)

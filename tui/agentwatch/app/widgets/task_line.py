@@ -34,15 +34,15 @@ from agentwatch.view.words import (
     waits_for,
 )
 
-_STEP = 2  # Cells of indent a level
-_TITLE = 10  # Cells that a title keeps however deep it stands, where the width allows
-_BAR = 6  # Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator
-_NAME = 0.4  # How much of the cells for title and activity a title keeps beside an activity that needs the rest
-_LEAST = 5  # Cells behind a title in which something can be said
+_STEP = 2  # cells of indent for each level
+_TITLE = 10  # cells that a title keeps at any depth, if the width allows
+_BAR = 6  # cells of the bar of done todos: narrow, so that it does not distract from what needs the operator
+_NAME = 0.4  # the share of the room for title and activity that a title keeps beside a long activity
+_LEAST = 5  # the fewest cells behind a title in which words are shown
 
 
 class Columns(NamedTuple):
-    """Cells of each column; 0 if the width has no room for it. Title and activity take what is left."""
+    """The cells of each column, 0 if there is no room for it. Title and activity share the rest."""
 
     width: int
     note: int
@@ -52,30 +52,30 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> Columns:
-        """The columns of a tree that is `width` cells wide: the wide layout from 120 on, else the narrow one."""
+        """Return the columns of a tree with `width` cells: the wide layout from 120 on, else the narrow one."""
         if width < 120:
             return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 46 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
     def levels(self) -> int:
-        """Levels that are indented; deeper ones say their depth instead."""
+        """The number of levels that are indented; deeper ones show their depth as a number."""
         return max(min(self.width // 6, (self.room - _TITLE) // _STEP), 2)
 
     @property
     def room(self) -> int:
-        """Cells for indent, title and activity: those that cursor, arrow, glyph and the other columns leave."""
+        """The cells for indent, title and activity, which cursor, arrow, glyph and the other columns leave."""
         return self.width - 5 - sum(column + 1 for column in self[1:] if column)
 
     @property
     def has_activity(self) -> bool:
-        """Whether titles give way to the activity."""
+        """Whether titles are shortened for the activity."""
         return self.state > 0
 
 
 class Aged(NamedTuple):
-    """All in a row that time alone changes: since when it is as it says, how far what was decided is on its way, None
-    where it has arrived, or nothing was, and for what the task waits."""
+    """All in a row that time alone changes: how long the task has been in its state, how far a decision is (None if it
+    has arrived or there is none), and for what the task waits."""
 
     age: str = ""
     decided: str | None = None
@@ -83,7 +83,7 @@ class Aged(NamedTuple):
 
     @classmethod
     def of(cls, task: Task, tasks: Mapping[str, Task], now: float) -> Aged:
-        """How it reads at `now` (seconds since the epoch); `tasks` are those of its tree."""
+        """Return these words for a task at `now` (epoch seconds); `tasks` are those of its tree."""
         decision = task.decision
         decided = short(decision, now) if decision and is_on_its_way(decision) else None
         age = duration(None if task.since is None else now - task.since)
@@ -91,11 +91,11 @@ class Aged(NamedTuple):
 
 
 class RowState(NamedTuple):
-    """All that decides a line besides its task: how its row stands in the tree, and what changes with the clock.
+    """All but the task on which a line depends: its row, the layout, and what changes with the clock.
 
-    `mark` stands in front: for the cursor, for what is marked or new. `guide` is the level whose guide is lit, -1 for
-    none. `shared` is how many characters of its title those of its neighbours begin with, too. `chain` stands before
-    the title, foreign.
+    `mark` is the first cell: the cursor, or a mark for a marked or new task. `guide` is the level whose guide is
+    highlighted, -1 for none. `shared` is the number of first characters that the title shares with its neighbours.
+    `chain` is put before the title; foreign.
     """
 
     row: Row
@@ -113,7 +113,7 @@ class RowState(NamedTuple):
 
 
 def lit_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
-    """The lines whose guide is lit, and its level: the siblings of the row `at` and all below them."""
+    """Return the lines with a highlighted guide, those of the siblings of the row `at` and all below, and its level."""
     if not 0 <= at < len(rows) or (depth := rows[at].depth) <= 0:
         return range(0), -1
     outside = [place for place, row in enumerate(rows) if row.depth < depth]
@@ -122,7 +122,7 @@ def lit_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
 
 
 def shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter[str]:
-    """By task, how many characters of its title the sibling before or behind it begins with, too."""
+    """Return for each task how many first characters its title shares with that of the sibling before or after it."""
     shared = Counter[str]()
     before: dict[object, Task] = {}
     for row in rows:
@@ -140,7 +140,7 @@ def shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter
 
 
 def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
-    """The line of a heading: the fullest words that sum it up and fit."""
+    """Return the line of a heading, with the longest of its words that fit."""
     columns, palette, name = state.columns, state.palette, tally.group.name
     parts = [state.mark, _arrow(state), Part(name, palette.muted + palette.strong)]
     room = columns.width - 5 - len(name)
@@ -148,7 +148,7 @@ def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
         words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
         parts += [Part("  "), Part(words, palette.needs)]
         room -= cell_len(words) + 2
-    # All that is open to be seen need not be counted.
+    # An open group of today needs no counts, because its rows are in sight.
     if state.row.folded or tally.group not in (Group.NOW, Group.TODAY):
         words = next((way for way in tally.words(now) if cell_len(way) <= room), "")
         parts.append(Part(f"  {words}", palette.muted))
@@ -156,11 +156,11 @@ def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
 
 
 def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
-    """The line of a task, exactly as wide as its columns. `tasks` are those of its tree."""
+    """Return the line of a task, exactly as wide as its columns. `tasks` are those of its tree."""
     face, columns, palette = look(task), state.columns, state.palette
     quiet, is_lost, color = _is_quiet(task), task.lost_since is not None, palette.states[face.color]
     note = list(_note(task, state))
-    # The cells that the note does not need go to the title.
+    # The title gets the cells that the note does not need.
     spare = columns.note - width_of(note) + (not note and columns.note > 0)
     parts = [
         state.mark,
@@ -194,8 +194,8 @@ def _guides(state: RowState) -> Parts:
 
 
 def _is_quiet(task: Task) -> bool:
-    """Finished work that asks for nothing recedes, not where nobody can tell whether it is done; and so does work that
-    is past, was acknowledged, or cannot be reached."""
+    """Whether a task is drawn muted: it is past, acknowledged or unreachable, or has ended, asks nothing and did not
+    answer in prose, which leaves open whether the work is done."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
     has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
@@ -203,26 +203,26 @@ def _is_quiet(task: Task) -> bool:
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
-    """The title with the attempts behind it, then words from the middle on."""
+    """Return the title with the number of attempts, then words, from the middle of the line on if they fit there."""
     columns, palette = state.columns, state.palette
     indent = _STEP * min(state.row.depth, columns.levels)
     room = columns.room - indent + spare
-    # A chain is named by its task; its agent comes behind.
+    # The title of a chain comes before the task's own name.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}" if task.attempt > 1 else ""
     words = _activity(task, state, tasks) or _reason(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
     title_room = max(int(room * _NAME), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
-    # The common beginning is known of titles, not of chains.
+    # `shared` counts characters of titles, so it does not apply after a chain's name.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
-    # The program, or the agent, where there is room for all of it.
+    # Add the program or the agent if there is room for all of it.
     program = shown(program_of(task.run.source), 12) if task.is_session and task.run else ""
     whole = _joined(program, words) or ("" if columns.agent else _agent_of(task))
     if nearest + cell_len(whole) <= room:
         words = whole
-    # Blanks behind the title are given to the words.
+    # Words that are too long for the right half begin earlier, in the blanks behind the title.
     start = max(min(start, room - cell_len(words)), nearest)
     words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST else ""
     style = palette.muted if _is_quiet(task) else Style.null()
@@ -236,7 +236,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
 
 
 def _cut_name(name: str, width: int, shared: int) -> str:
-    """A title in so many cells. The beginning that it has in common with its neighbours goes first, by whole words."""
+    """Cut a title to `width` cells, first by whole words of the beginning that it shares with its neighbours."""
     starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
     if starts and cell_len(name) > width:
         start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])
@@ -252,14 +252,14 @@ def _joined(*words: str) -> str:
 
 
 def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
-    """How far a decision is, or what the task does, for which its title gives way."""
+    """Return how far a decision is, or the activity of a task; the title is shortened for these words."""
     if state.aged.decided and task.decision and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {state.aged.decided}"
     if task.ask and task.shown is Shown.BLOCKED:
         return in_line(task, task.ask)
     if (request := task.request) is not None and not request.waits_for_operator:
-        # How far an answer has got does not change with the clock.
+        # These words do not depend on the time, so any will do.
         return standing_words(request, request.asked_at)
     words = "" if task.did is None else shown(doing_words(task.did))
     last = words and f"last: {words}"
@@ -271,7 +271,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
 
 
 def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
-    """For how many a task waits, or why it failed."""
+    """Return for how many tasks a task waits, or why it failed."""
     result = task.result
     if waiting := waits_for(task, tasks):
         return f"waits for {waiting:,}"
@@ -281,7 +281,7 @@ def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
 
 
 def _agent_of(task: Task) -> str:
-    # Many a task has only its agent's name as a title: once is enough.
+    # If the title is only the agent's name, do not repeat it.
     return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
@@ -289,7 +289,7 @@ def _agent_of(task: Task) -> str:
 
 
 def _note(task: Task, state: RowState) -> Iterator[Part]:
-    """The first thing that the operator has to know, which fills the column; else how far the work is."""
+    """Yield the most important note for the operator, which fills the column, else the progress."""
     width, palette, below = state.columns.note, state.palette, task.below
     needs = palette.needs if task.lost_since is None else palette.muted
     if task.needs_operator:
@@ -312,13 +312,13 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
 
 
 def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
-    """How far the work is: a bar and `4/6` of todos, `2 of 5` of the tasks below. A count is as wide as it is, so that
-    it ends where the others end."""
+    """Yield the progress: a bar and `4/6` for todos, `2 of 5` for the tasks below. Counts are not padded, so that they
+    all end in the same column."""
     below, palette = task.below, state.palette
     style = palette.muted if _is_quiet(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
-        # The bar gives way to the activity.
+        # In a narrow column the bar is shorter.
         bar = _BAR if width > 2 * _BAR else _BAR // 2
         words = clip(f"{done}/{total}", width - bar - 1)
         filled = round(bar * done / total) if total else 0
@@ -326,7 +326,7 @@ def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
         yield Part("─" * (bar - filled), palette.muted)
         yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
     elif below and (state.row.folded or task.state.is_open):
-        # Of a folded one, how many are verified and contradicted, where there is room.
+        # For a folded task, add how many are verified and contradicted if there is room.
         done, total = below.shown[Shown.COMPLETED], below.tasks
         ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
         count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)

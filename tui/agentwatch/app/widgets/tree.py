@@ -1,6 +1,6 @@
-"""The delegation tree under the operator's keys: cursor, folds, marks, a filter, and following the latest change.
+"""The widget of the delegation tree: cursor, folds, marks, filter, and following the latest change.
 
-Every draw compares the lines in sight with the ones on screen and repaints those that differ.
+Each drawing compares the lines in sight with those on screen, and repaints those that differ.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -32,7 +32,7 @@ from agentwatch.view.words import wall
 
 
 class TaskTree(Painted, ScrollView, can_focus=True):
-    """The tree. `clock` gives seconds since the epoch."""
+    """The tree. `clock` gives epoch seconds."""
 
     BINDINGS = bindings(Home.TREE)
 
@@ -44,61 +44,61 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """
 
     follows: var[bool] = var(False)
-    # The id of the selected task; None on a heading, or where there is no row.
+    # The id of the selected task; None on a heading, or if there is no row.
     cursor_id: var[str | None] = var[str | None](None, init=False)
-    row_count: var[int] = var(0, init=False)  # Rows, visible on screen or not
-    # The ids of the tasks that are marked for the review, in the order in which they were.
+    row_count: var[int] = var(0, init=False)  # the number of rows, in sight or not
+    # The ids of the tasks marked for the review, in the order of marking.
     marked: var[tuple[str, ...]] = var(())
-    ages: var[tuple[object, ...]] = var((), init=False)  # All that time alone changes in the rows in sight
-    matches: var[int | None] = var[int | None](None)  # So many rows match the filter by themselves; None if none is on
+    ages: var[tuple[object, ...]] = var((), init=False)  # all that time alone changes in the rows in sight
+    matches: var[int | None] = var[int | None](None)  # the number of rows that match the filter; None without a filter
 
     def __init__(self, tree: Tree, clock: Callable[[], float]):
         super().__init__()
         self.order = Order(tree)
         self.rows: list[Row] = []
-        self.places: dict[RowId, int] = {}  # By the ids of the rows, and of the tasks in their chains
+        self.places: dict[RowId, int] = {}  # the place of each row, by its id and those of the tasks in its chain
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
-        self._folds_of_all: frozenset[RowId] | None = None  # The rows that are folded while no filter is on
+        self._folds_of_all: frozenset[RowId] | None = None  # the folds to restore when the filter is cleared
         self._found: Found | None = None
-        # The history is open because there is nothing else: it is folded once something goes live.
+        # Whether the history is open only because there is nothing else, to be folded once something goes live.
         self._opens_history = False
-        self._groups: object = None  # The groups of which the rows were made
+        self._groups: object = None  # the groups of which the rows were made
         self._tree = tree
         self._clock = clock
-        # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
+        # The cursor is kept as a row's id, even while a filter matches nothing; `_row` is its place.
         self._cursor: RowId | None = None
         self._row = 0
-        self._first: RowId | None = None  # The row on which the cursor was put first
-        # Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes.
+        self._first: RowId | None = None  # the row on which the cursor was put first
+        # Whether the cursor was placed on purpose or the first scan is over; until then it stays on the first task.
         self._is_placed = False
         self._filter = Query()
         self._columns = Columns.of(80)
         self._width = 0
-        # The lines in sight: one that would read as before is not made again, unless its task has changed.
+        # The lines in sight, to be used again while neither the line's state nor its task changes.
         self._made: dict[RowId, tuple[RowState, Strip]] = {}
         self._top = 0
         self._lines: list[Strip] = []
 
-    # For others
+    # For other modules
 
     @property
     def cursor_task(self) -> Task | None:
-        """The selected task."""
+        """The selected task, None on a heading."""
         return self._tree.tasks.get(self.cursor_id or "")
 
     @property
     def cursor_group(self) -> Group | None:
-        """The group on whose heading the cursor is."""
+        """The group of the selected heading, None on a task."""
         return self._cursor if isinstance(self._cursor, Group) else None
 
     def make_columns(self, width: int) -> Columns:
-        """The columns of its lines when it is `width` cells wide."""
+        """Return the columns of lines with `width` cells."""
         return Columns.of(width)
 
     # Changes
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
-        """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
+        """Show the changes of the tree. `settled`: the first scan is over, and nothing folds by itself from then on."""
         for task_id in changed:
             self._made.pop(task_id, None)
         self.order.apply(changed, self._clock())
@@ -117,7 +117,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def tick(self) -> None:
-        """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
+        """Update what time alone changes: the groups of runs, and the ages in rows and headings."""
         now, tasks = self._clock(), self._tree.tasks
         self.order.tick(now)
         if self._groups is not self.order.groups:
@@ -126,7 +126,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if any(term.key == "since" for term in self._filter.terms):
             self._search()
         in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
-        # Headings name days.
+        # Headings name days, so they change with the date.
         today = here.date() if (here := wall(now)) is not None else None
         self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task))
 
@@ -137,7 +137,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def select(self, task_id: str) -> None:
-        """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
+        """Put the cursor on a task and unfold the rows that hide it; do nothing if it is gone or filtered out."""
         if task_id in self._tree.tasks:
             self._is_placed = True
             path = [task_id, *self._tree.ancestors(task_id)]
@@ -146,17 +146,17 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._put(self.places.get(task_id, self._row), jumps=True)
 
     def set_filter(self, sought: Query) -> None:
-        """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
+        """Show only the tasks that a filter matches, and those above them; with an empty filter, show everything."""
         self._filter, self._is_placed = sought, True
         self._search(jumps=True)
 
     def unmark(self, task_id: str) -> None:
-        """Take the mark of a task away."""
+        """Remove the mark of a task."""
         self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
-        """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
-        not the first levels of a lone root, and the earlier runs. Where all is history, it is open."""
+        """After the first scan, open the history if it is the only group. If not all rows fit, fold finished tasks that
+        ask nothing, except the first levels of a single root; if that is not enough, fold the group of earlier runs."""
         self.order.is_settled = True
         is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
         if sum(map(bool, self.order.groups.values())) == 1:
@@ -174,7 +174,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 self._rebuild()
 
     def _fold_history(self) -> None:
-        """Something has gone live: fold the history that was open for want of it, unless the operator is in it."""
+        """Fold a history that was opened as the only group once there is another, unless the operator is in it."""
         groups = self.order.groups
         if not self._opens_history or not any(groups[one] for one in (Group.NOW, Group.TODAY, Group.EARLIER)):
             return
@@ -189,12 +189,12 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     # The cursor
 
     def _put_first(self) -> None:
-        """Put the cursor on the first task, as nobody has moved it."""
+        """Put the cursor on the first task, as long as nobody has moved it."""
         self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
         self._first = self._cursor
 
     def _put(self, row: int, *, jumps: bool = False) -> None:
-        """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
+        """Put the cursor on a row, or the nearest one. If it `jumps` to a row out of sight, it gets into the middle."""
         self._set_cursor(row)
         height, row, top = self.size.height, self._row, self.scroll_offset.y
         if height and not top <= row < top + height:
@@ -210,7 +210,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.cursor_id = rows[self._row].task_id if rows else None
 
     def _hold(self) -> None:
-        """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
+        """Hold the run under the cursor in its place, and let the run that the cursor has left move."""
         held = self.cursor_task if self._is_placed else None
         path = [held.task_id, *self._tree.ancestors(held.task_id)] if held else []
         self.order.hold(path, self._clock())
@@ -218,14 +218,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """Make the rows anew. The cursor stays on its task, and that in its line if it is in sight; but what comes at
-        the top is in sight if the top is, and the cursor stays in sight."""
+        """Make the rows anew. The cursor stays on its task and, if in sight, in its line; but if the top was in sight,
+        it stays so, as long as the cursor does."""
         cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
         self.rows, self._groups = self.order.rows(self.folds, self._found and self._found.shown), self.order.groups
         self.row_count = len(self.rows)
         self.places = {row.row_id: place for place, row in enumerate(self.rows)}
         self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
-        # From a row that is gone, the cursor goes up to one that is left.
+        # If the cursor's row is gone, the cursor goes to the nearest remaining row above, else below.
         left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
         place = self.places.get(cursor or "")
         self._set_cursor(self.places.get(next(left, ""), 0) if place is None else place)
@@ -236,13 +236,13 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._hold()
 
     def _scroll_to_offset(self, offset: int) -> None:
-        """Have this row in the first line, or one above it: no room is left below while rows are hidden above."""
+        """Scroll so that this row is in the first line, but not beyond the last row."""
         height, lines = self.size.height, self.row_count
         offset = max(min(offset, lines - height), 0)
         if (lines > height) != (self.virtual_size.height > height):
             self.virtual_size = Size(0, lines)
         elif lines != self.virtual_size.height:
-            # Setting it lays the whole screen out, 9 ms, which only a scroll bar that comes or goes needs.
+            # Setting it would lay out the whole screen (9 ms), needed only if the scroll bar comes or goes.
             self.set_reactive(TaskTree.virtual_size, Size(0, lines))
             if self.show_vertical_scrollbar:
                 self.vertical_scrollbar.window_virtual_size = lines
@@ -252,14 +252,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     # Drawing
 
     def rows_in_sight(self, top: int) -> list[Row]:
-        """The rows in the lines of the viewport from `top` on."""
+        """Return the rows that are in sight if `top` is the first."""
         return self.rows[top : top + self.size.height]
 
     def redraw(self) -> None:
-        """Make the lines of the viewport and repaint those that are not on screen like this."""
+        """Make the lines in sight, and repaint those that differ from the screen."""
         if self._palette is None or not self.is_attached:
             return
-        # Textual may lay out for the first time and not tell the width.
+        # Read the width here, because Textual may not report it after the first layout.
         width = self.scrollable_content_region.width
         if width and width != self._width:
             self._width, self._columns = width, self.make_columns(width)
@@ -272,7 +272,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._top, self._lines = top, lines
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
-        """The lines of the rows from `top` on that are in sight."""
+        """Return the lines of the rows that are in sight if `top` is the first."""
         now, tasks, rows, before = self._clock(), self._tree.tasks, self.rows_in_sight(top), self._made
         (lit, level), shared = lit_guide(rows, self._row - top), shared_beginnings(rows, tasks)
         lines: list[Strip] = []
@@ -288,7 +288,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             if isinstance(row.row_id, Group):
                 lines.append(heading_line(self.order.tally(row.row_id, self._found and self._found.rows), now, state))
             elif task is None:
-                # Gone from the tree a moment ago; the row goes with the next update.
+                # The task has just gone from the tree; its row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
             else:
                 state = state._replace(
@@ -320,7 +320,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     @on(events.Focus)
     @on(events.Blur)
     def _draw_focus(self) -> None:
-        # The widget's own handlers run after these, and only they set `has_focus`.
+        # Wait for the widget's own handlers, which run after this one and set `has_focus`.
         self.call_next(self.redraw)
 
     # Keys and the mouse
@@ -338,7 +338,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._walk(self.row_count - 1)
 
     async def action_open(self) -> None:
-        """Show a task's details, or the rows below a heading."""
+        """Show the details of the selected task, or fold or unfold the selected heading."""
         if self.cursor_group is not None:
             self.action_toggle_fold()
         else:
@@ -388,7 +388,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._opens_history = False
         self._refold(self.folds - {Group.HISTORY})
         self._walk(self.places[Group.HISTORY])
-        # As much of it as there is room for.
+        # Show as much of the history as fits.
         self._scroll_to_offset(self._row)
         self.redraw()
 
@@ -399,7 +399,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self.marked = (*self.marked, self.cursor_id)
 
     def _walk(self, row: int) -> None:
-        """Move the cursor because the operator says so."""
+        """Move the cursor for the operator, which ends following."""
         self._is_placed = True
         self.follows = False
         self._put(row)
@@ -415,14 +415,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     # Following, and the filter
 
     def _follow(self, changed: Collection[str]) -> None:
-        """Go to the task that gave the last sign of life of its own."""
+        """Go to the changed task with the latest sign of life of its own, if the filter matches it."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
         matches = (task for task in tasks if self._filter.matches(task, self._clock()))
         if (latest := max(matches, key=lambda task: (task.updated_at, task.first_seq), default=None)) is not None:
             self.select(latest.task_id)
 
     def _search(self, *, jumps: bool = False) -> None:
-        """Look for the matches of the filter, and go to the first one where it `jumps`."""
+        """Find the matches of the filter; if it `jumps`, go to the first one unless the cursor is on one."""
         found = found_in(self._tree, self._filter, self._clock()) if self._filter else None
         if found and self._found is None:
             self.folds, self._folds_of_all = frozenset(), self.folds

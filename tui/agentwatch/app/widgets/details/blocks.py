@@ -1,9 +1,9 @@
 """Blocks that lay themselves out into lines of a given width: foreign Markdown, documents, sources and differences;
 and the page that draws their lines.
 
-Not markdown-it-py: hostile input of 16 KiB took it 0.8 s. A scanner looks at each character a bounded number of times.
-A link or an image is shown as its text and its address and cannot be clicked; all else that it does not know is shown
-as it was written, HTML too. Every line passes `agentwatch.text` first, so that nothing here sees a control character.
+markdown-it-py is not used, because hostile input of 16 KiB took it 0.8 s; the scanner here looks at each character a
+bounded number of times. A link or an image is shown as its text and address and cannot be clicked; unknown markup, such
+as HTML, is shown as written. Every line passes `agentwatch.text` first, so that no control character gets here.
 """
 
 import json
@@ -30,15 +30,15 @@ from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whol
 from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
-_QUOTED = 13  # Cells of the column with the labels of foreign words
-TRUNCATED = "truncated: "  # Words with which a line of ours tells of a cut
-MAX_LINES = 4_000  # Lines of all blocks together that are shown
-# The lines and characters of one string that are looked at; an agent's note is one or two screens.
+_QUOTED = 13  # cells of the column with the labels of foreign words
+TRUNCATED = "truncated: "  # the beginning of our line that says that something was cut
+MAX_LINES = 4_000  # the most lines of all blocks together
+# The most lines and characters of one Markdown string; an agent's note has one or two screens.
 _MARKDOWN = 1_000, 64 * 1024
-_MAX_INDENT = 8  # Columns of nesting that are kept: deeper lists would leave no room for their text
+_MAX_INDENT = 8  # the most columns of nesting: deeper lists would leave no room for their text
 
 ACCENT = "bold $text-accent"
-FAINT = ".details--faint"  # A component class of the screens: dim words are dim in a theme of sixteen colours, too
+FAINT = ".details--faint"  # a component class of the screens, so that it is dim in a theme of sixteen colours
 _CODE = "$text-secondary"
 _ADDRESS = "$text-muted underline"
 NOTHING = Content("")
@@ -46,14 +46,14 @@ NOTHING = Content("")
 _HEADING = re.compile(r"(#{1,6})(?: +|$)")
 _ITEM = re.compile(r"([-*+]|\d{1,9}[.)]) +")
 _FENCE = re.compile(r"`{3,}|~{3,}")
-# No part may hold a character that ends it: a match that fails looks at no character more than a few times.
+# No part may hold its own end character, so that a failed match looks at each character only a few times.
 _INLINE = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
     r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
     r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
 _EMPHASIS = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
-MAX_DEPTH = 8  # Levels of a JSON value that are written out; deeper ones are left to the Raw tab
+MAX_DEPTH = 8  # the most levels of a JSON value that are written out; only the Raw tab shows deeper ones
 _RENAMED = (
     "reported_state=state error_code=error error_message=message retry_recommended=retry retry_hint=hint task_id=task "
     "agent_name=agent agent_type=agent session_id=session delegation_path=path delegation_depth=depth "
@@ -64,15 +64,15 @@ _RENAMED = (
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
-# How keys are called here, where they are not called by their own words.
+# The labels of keys that are not shown under their own names.
 _LABELS = dict(pair.split("=") for pair in _RENAMED.split())
 _MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
 _MUST = {"required": "must read", "must_create": "must create"}
-MARKED = "▌"  # In front of the lines that a claim names
+MARKED = "▌"  # stands before the lines that a claim names
 _UNMARKED = Look(" ", "", "text")
 _NAMED = Look(MARKED, "", "text-accent")
-_MESSAGES = 3  # Findings told below one line of source; a hostile line can break any number of rules
-# A string ends at its quotation mark or, cut off, with the line: each match looks at a character once or twice.
+_MESSAGES = 3  # the most findings below one line of source, because a hostile line can break any number of rules
+# A string ends at its quotation mark or at the end of the line, so that a match looks at each character at most twice.
 _SOURCE = re.compile(
     r'(?P<title>^#{1,6}\s.*)|(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:)|^[-* ]*\w[\w .-]{0,40}\**(?=:(?:\s|$)))'
     r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
@@ -84,8 +84,8 @@ _SIGNS = {"+": "$text-success", "-": "$text-error", " ": ""}
 
 
 class Line(NamedTuple):
-    """One line on screen. Lines with the same `choice` are one entry that the cursor can stand on; they begin with a
-    blank for its mark."""
+    """One line on screen. Lines with the same `choice` form an entry that the cursor can select; they begin with a
+    blank for the cursor's mark."""
 
     content: Content
     choice: Hashable = None
@@ -95,13 +95,13 @@ class Block(Protocol):
     """A part of a tab."""
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, none wider than `width` cells."""
+        """Yield the lines of the block, none wider than `width` cells."""
 
 
 class Text(NamedTuple):
-    """A paragraph: `first` stands before its first line, `rest` before the others.
+    """A paragraph: `first` is put before its first line, `rest` before the others.
 
-    `wrap` is False for code: such a line is folded at the edge instead of between words.
+    `wrap` is False for code, which is broken at the edge instead of between words.
     """
 
     content: Content
@@ -113,11 +113,11 @@ class Text(NamedTuple):
     def lines(self, width: int) -> Iterator[Line]:
         content, first, rest = self.content, self.first, Content(self.rest)
         if first.cell_length > max(width // 2, rest.cell_length):
-            # A long key would leave no room beside it: its value goes below.
+            # A long key leaves no room beside it, so its value goes below.
             yield from (Line(part, self.choice) for part in first.rstrip().wrap(width))
             first = rest
         room = max(width - max(first.cell_length, rest.cell_length), 8)
-        # To wrap costs the most by far.
+        # Wrap only if needed, because that costs by far the most.
         is_short = content.cell_length <= room
         for part in [content] if is_short else content.wrap(room) if self.wrap else content.fold(room):
             yield Line(first + part, self.choice)
@@ -125,8 +125,8 @@ class Text(NamedTuple):
 
 
 class Quotation(NamedTuple):
-    """Foreign text under a label of ours, whole: each line of it begins behind a bar, one that goes on behind another.
-    `wrap` is False for what is folded at the edge, character by character."""
+    """A whole foreign text beside a label of ours. Each line begins behind a bar; a continuation has another bar.
+    If `wrap` is False, lines are broken at the edge instead of between words."""
 
     label: str
     source: str
@@ -142,7 +142,7 @@ class Quotation(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows in aligned columns, of which the last wraps; where the others take half of the width, it goes below them."""
+    """Rows in aligned columns. The last column wraps; if the others take over half of the width, it goes below them."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Content]]
@@ -157,7 +157,7 @@ class Table(NamedTuple):
 
 
 def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
-    """The lines of all blocks, at most `MAX_LINES`, without blank lines at the edges or two in a row."""
+    """Return the lines of all blocks, at most `MAX_LINES`, without blank lines at the edges or two in a row."""
     laid: list[Line] = []
     for line in chain.from_iterable(block.lines(max(width, 1)) for block in blocks):
         if len(laid) >= MAX_LINES:
@@ -169,52 +169,52 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
 
 
 def plain(text: str, limit: int = LINE_LIMIT) -> Content:
-    """A foreign string as content of one line."""
+    """Return a foreign string as content of one line."""
     return Content(shown(text, limit))
 
 
 def gist(text: str) -> Content:
-    """A foreign string that may be Markdown as content of one line, without its marks."""
+    """Return a foreign string that may be Markdown as content of one line, without its marks."""
     return Content(summary(text, LINE_LIMIT))
 
 
 def faint(text: str) -> Content:
-    """Words of ours that stand back."""
+    """Return safe words in the faint style."""
     return Content.styled(text, FAINT)
 
 
 def in_color(look: Look, words: str = "") -> Content:
-    """The glyph of a look with its word, or words in its place, in its colour."""
+    """Return the glyph and the word of a look, or `words` instead of the word, in its colour."""
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-GAP = Text(NOTHING)  # A blank line; several in a row count as one
+GAP = Text(NOTHING)  # a blank line; several in a row count as one
 
 
 def text(content: Content, indent: int = 0) -> Text:
-    """A plain paragraph."""
+    """Return a plain paragraph."""
     return Text(content, Content(" " * indent), " " * indent)
 
 
 def remark(words: str) -> Text:
-    """A paragraph of safe words of ours that stand back."""
+    """Return a paragraph of safe words in the faint style."""
     return text(faint(words))
 
 
 def caution(words: str, indent: int = 0) -> Text:
-    """A paragraph of safe words that warn."""
+    """Return a paragraph of safe words in the colour of warnings."""
     return text(Content.styled(words, "$text-warning"), indent)
 
 
 def heading(title: str, number: int | None = None, note: Content = NOTHING) -> Iterator[Text]:
-    """The title of a section with a blank line above it; `number` of items and a note stand behind it."""
+    """Yield a blank line and the title of a section, followed by the `number` of items and a note."""
     counted = "" if number is None else f"  {number:,}"
     yield GAP
     yield Text(Content.assemble((title, "bold"), (counted, FAINT), "  " if note else "", note))
 
 
 def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterator[Text]:
-    """Labels and their values, those that are there: foreign strings, content, or paragraphs."""
+    """Yield labels with their values, which are foreign strings, content, or paragraphs; skip empty values."""
     for label, value in pairs:
         lead, content = faint(label.ljust(LABEL_WIDTH)), plain(value) if isinstance(value, str) else value
         for part in [Text(content)][: len(content)] if isinstance(content, Content) else content or ():
@@ -223,13 +223,13 @@ def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterato
 
 
 def left_out(count: int, most: int, where: str = "") -> Iterator[Text]:
-    """Say how many of `count` are not shown, if any, and where they are."""
+    """Yield a remark on how many of `count` are not shown, and `where` they are, if there are more than `most`."""
     if count > most:
         yield remark(f"… and {count - most:,} more{where}")
 
 
 def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_LINES) -> Iterator[Text]:
-    """A list of foreign Markdown strings, of which `most` are shown."""
+    """Yield a list of at most `most` foreign Markdown strings."""
     for item in items[:most]:
         yield from markdown(item, Content.styled(f"{marker} ", style), "  ")
     yield from left_out(len(items), most)
@@ -239,7 +239,8 @@ def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: 
 
 
 def markdown(text: str, first: Content = NOTHING, rest: str = "") -> Iterator[Text]:
-    """Paragraphs of a foreign Markdown string, one a line, behind `first` and `rest`. The last tells of a cut."""
+    """Yield a paragraph for each line of a foreign Markdown string, with `first` before the first paragraph and `rest`
+    before the others. If the string was cut, the last says so."""
     for part in _paragraphs(text):
         yield part._replace(first=first + part.first, rest=rest + part.rest)
         first = Content(rest)
@@ -277,7 +278,7 @@ def _paragraphs(text: str) -> Iterator[Text]:
 
 
 def inline(text: str) -> Content:
-    """One line of Markdown, already cleaned, as content: emphasis, code, links as text and address."""
+    """Return one sanitised line of Markdown as content, with emphasis, code, and links as text and address."""
     pieces: list[Content | str | tuple[str, str]] = []
     position = 0
     for found in _INLINE.finditer(text):
@@ -296,13 +297,13 @@ def inline(text: str) -> Content:
 
 
 def document(values: dict[str, Any]) -> Iterator[Block]:
-    """The blocks of a document, given as the values that it has; those of its head stand at its beginning."""
+    """Yield the blocks of a document, given as its values; those of its status or metadata come first."""
     for name in ("status", "report_metadata"):
         if isinstance(values.get(name), dict):
             values = {**values.pop(name), **values}
     yield from markdown(values.pop("objective", None) or "")
     if "context_map" in values:
-        # As it stands in the findings, it is a list of pairs.
+        # The findings have it again, as a list of pairs.
         values["findings"].pop("context_map", None)
     values.pop("todos", None)
     parts = {key: value for key, value in values.items() if isinstance(value, (dict, list, tuple))}
@@ -333,7 +334,7 @@ def _values(values: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:
-    """Files, or places, and the words about each; whether one is required comes first."""
+    """Return a table of files or places with the words about each; whether it is required comes first."""
     keys = sorted(dict.fromkeys(key for item in items for key in item), key=lambda key: key not in _MUST)
     rows = [[_cell(key, item.get(key)) for key in keys] for item in items]
     return Table(["" if key in _MUST else key for key in keys], rows)
@@ -346,7 +347,7 @@ def _cell(key: str, value: object) -> Content:
 
 
 def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int = 0) -> Iterator[Text]:
-    """Any JSON value as an indented outline: it has whatever shape its agent chose. Strings in it are Markdown."""
+    """Yield any JSON value, whose shape its agent chose, as an indented outline. Strings in it are Markdown."""
     if isinstance(value, str):
         yield from markdown(value, first, rest)
     elif not isinstance(value, (dict, list)) or not value:
@@ -370,7 +371,7 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
 
 
 def _numbered(sign: Content, number: str, source: Content) -> Text:
-    """One line of source behind a sign and its number."""
+    """Return one line of source behind a sign and its number."""
     gutter = Content.assemble(sign, (f" {number} │ ", FAINT))
     return Text(source, gutter, "│ ".rjust(len(gutter)))
 
@@ -378,8 +379,8 @@ def _numbered(sign: Content, number: str, source: Content) -> Text:
 def listing(
     source: Sequence[str], findings: Mapping[int, Sequence[Finding]] = {}, marked: tuple[int, int] = (0, -1)
 ) -> Iterator[Text]:
-    """Safe lines with their numbers, coloured one by one in linear time: no content chooses how. One with a finding has
-    its mark in the gutter and its message below; `marked` is the range of those that a claim names, both included."""
+    """Yield safe lines with their numbers, each coloured by itself in linear time. A line with a finding has a mark in
+    the gutter and the message below. `marked` is the inclusive range of lines that a claim names."""
     digits = len(str(len(source)))
     for number, line in enumerate(source, 1):
         found = findings.get(number, ())[:_MESSAGES]
@@ -398,7 +399,7 @@ def listing(
 class Change(NamedTuple):
     """A line of a difference. `sign` is `+`, `-`, a blank, or "" for words between two changes.
 
-    `number` is that of the line in the text it is in.
+    `number` is the line's number in the old text for `-`, else in the new one.
     """
 
     sign: str
@@ -414,13 +415,13 @@ class Difference(NamedTuple):
 
     @property
     def counted(self) -> Content:
-        """How many lines came and went."""
+        """The numbers of added and removed lines."""
         added, removed = (sum(row.sign == sign for row in self.rows) for sign in "+-")
         return Content.assemble((f"+{added:,}", _SIGNS["+"]), " ", (f"−{removed:,}", _SIGNS["-"]))
 
     @property
     def noted(self) -> list[Block]:
-        """The changes in the colours of git, and how much was cut."""
+        """The changes in the colours of git, and the note if something was cut."""
         digits = len(str(max((row.number for row in self.rows), default=0)))
         blocks: list[Block] = [
             _numbered(Content.styled(sign, _SIGNS[sign]), f"{number:>{digits}}", Content.styled(words, _SIGNS[sign]))
@@ -432,7 +433,7 @@ class Difference(NamedTuple):
 
 
 def laid_out_alike(before: str, after: str) -> tuple[str, str]:
-    """Two documents, the second with the layout of the first where both hold JSON."""
+    """Return two documents with the same layout and order of keys in their JSON, so that only real changes differ."""
     parts = [_FENCES.split(one) for one in (before, after)]
     if len(parts[0]) != len(parts[1]):
         return before, after
@@ -441,14 +442,14 @@ def laid_out_alike(before: str, after: str) -> tuple[str, str]:
 
 
 def compare(before: str, after: str) -> Difference:
-    """The changes from one document to another, line by line. Blocks for some milliseconds."""
+    """Return the changes from one document to another, line by line. Blocks for some milliseconds."""
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
     return Difference(list(_changes(unified_diff(old, new, lineterm=""))), new_note or old_note)
 
 
 def _spelled_alike(before: str, after: str) -> tuple[str, str]:
-    """Two values in JSON, laid out alike; other texts as they are."""
+    """Return two JSON texts laid out alike; if one is no JSON, return both unchanged."""
     try:
         old, new = json.loads(before), json.loads(after)
         values = old, _ordered(new, old)
@@ -459,7 +460,7 @@ def _spelled_alike(before: str, after: str) -> tuple[str, str]:
 
 
 def _ordered(value: Any, like: Any) -> Any:
-    """A JSON value, its keys in the order in which another one has them, where these came into another order."""
+    """Return a JSON value with its keys in the order of another value, if the order of shared keys differs."""
     if isinstance(value, list) and isinstance(like, list):
         return [*map(_ordered, value, like), *value[len(like) :]]
     if not (isinstance(value, dict) and isinstance(like, dict)):
@@ -472,13 +473,13 @@ def _ordered(value: Any, like: Any) -> Any:
 
 
 def read_git(text: str) -> Difference:
-    """The changes that `git diff` tells of one file."""
+    """Return the changes in the output of `git diff` for one file."""
     lines, note = clean_lines(text.removesuffix("\n"))
     return Difference(list(_changes(lines)), note)
 
 
 def _changes(lines: Iterable[str]) -> Iterator[Change]:
-    """The changes of a unified diff of one file; its head, before the first hunk, tells of none."""
+    """Yield the changes of a unified diff of one file, ignoring its head before the first hunk."""
     old = new = 0
     for line in lines:
         sign = line[:1] or " "
@@ -497,7 +498,7 @@ def _changes(lines: Iterable[str]) -> Iterator[Change]:
 
 
 def show_words(line: Static, words: Content) -> None:
-    """Have lines of ours read so; for equal ones, and for as many, Textual would lay the screen out anew, too."""
+    """Show words in a widget; skip equal words, and skip the layout if a text without wrapping keeps its height."""
     if not (isinstance(line.content, Content) and words.is_same(line.content)):
         is_as_high = line.styles.text_wrap == "nowrap" and str(line.content).count("\n") == words.plain.count("\n")
         line.update(words, layout=not is_as_high)
@@ -506,12 +507,12 @@ def show_words(line: Static, words: Content) -> None:
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines of blocks, laid out again when the width changes.
 
-    Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
+    If lines belong to entries (`Line.choice`), the cursor is on an entry in sight.
     """
 
     BINDINGS = bindings(Home.LINES)
 
-    # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
+    # The gutter is always there, because a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """
     Page {
         height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
@@ -519,14 +520,14 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
-    chosen: reactive[Hashable] = reactive(None)  # The entry that the cursor is on, None if there are none
-    max_width = 120  # Cells of a line: longer ones are hard to read back to the next
+    chosen: reactive[Hashable] = reactive(None)  # the entry under the cursor, None if there are none
+    max_width = 120  # the most cells of a line: in wider text it is hard to find the next line
 
     def __init__(self) -> None:
         super().__init__()
         self._blocks: Sequence[Block] = ()
         self._lines: Sequence[Line] = ()
-        self.places: dict[Hashable, int] = {}  # The first line of each entry, in their order
+        self.places: dict[Hashable, int] = {}  # the first line of each entry, in order
 
     @property
     def allow_select(self) -> bool:
@@ -534,12 +535,12 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The words of the page, line by line."""
+        """The plain text of each line."""
         return tuple(self.line(number).content.plain for number in range(self.virtual_size.height))
 
     @property
     def height(self) -> int:
-        """Lines in sight."""
+        """The number of lines in sight."""
         return self.scrollable_content_region.height
 
     @property
@@ -548,16 +549,16 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         return int(self.scroll_offset.y)
 
     def line(self, number: int) -> Line:
-        """One line of the page; a blank one behind its end."""
+        """Return one line of the page, a blank one behind its end."""
         return self._lines[number] if number < len(self._lines) else Line(NOTHING)
 
     def end_of(self, blocks: int) -> int:
-        """The number of lines of the first so many blocks that begin with words."""
+        """Return how many lines the first `blocks` quotations take; each begins with a label, not with a blank."""
         ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
         return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
 
     def show(self, blocks: Sequence[Block], *, keep: bool) -> None:
-        """Show blocks: `keep` stays at the line now on top; otherwise the page goes to its beginning."""
+        """Show blocks; with `keep`, stay at the present line, otherwise go to the beginning."""
         self._blocks = blocks
         if not keep:
             self.chosen = None
@@ -568,7 +569,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Lay the lines out in the width that there is now."""
+        """Lay the lines out in the present width."""
         width = min(self.scrollable_content_region.width, self.max_width)
         if width > 0:
             before, self._lines = self._lines, lay_out(self._blocks, width)
@@ -582,7 +583,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
                 self.refresh()
 
     def place(self, places: dict[Hashable, int], size: Size) -> None:
-        """Put the entries into their places. A cursor whose entry has gone is on the first in sight."""
+        """Set the places of the entries. If the cursor's entry is gone, the first entry in sight gets the cursor."""
         self.places, self.virtual_size = places, size
         self._choose_in_sight()
 
@@ -597,10 +598,10 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             below = self.places.get(self.chosen, -1) > last
             self.chosen = seen[-1 if below else 0] if seen else None
 
-    # Moving, without animation: a held key would otherwise run ahead of what is drawn.
+    # Moving, without animation, so that a held key does not run ahead of the drawing.
 
     def action_move_by(self, step: int) -> None:
-        """Move the cursor by one entry; scroll by a line if there is no other."""
+        """Move the cursor by one entry, or scroll by a line if there is no further entry."""
         entries = list(self.places)
         at = entries.index(self.chosen) + step if self.chosen in self.places else -1
         if 0 <= at < len(entries):
@@ -609,13 +610,13 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_relative(y=step, animate=False, immediate=True)
 
     def choose(self, entry: Hashable) -> None:
-        """Put the cursor on an entry, and bring that into sight."""
+        """Put the cursor on an entry, and scroll it into sight."""
         self.chosen = entry
-        # An entry has two lines, or one.
+        # An entry has at most two lines.
         self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
 
     def action_move_pages(self, pages: int) -> None:
-        # One line less each: that line says where one was.
+        # A page is one line less than the height, so that one line stays in sight.
         self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False, immediate=True)
 
     def action_first_line(self) -> None:
@@ -634,7 +635,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     @on(events.Focus)
     @on(events.Blur)
     def _draw_cursor(self) -> None:
-        # The widget's own handlers run after these, and only they set `has_focus`.
+        # Wait for the widget's own handlers, which run after this one and set `has_focus`.
         self.call_next(self.refresh)
 
     def render_line(self, y: int) -> Strip:
@@ -647,7 +648,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
         if choice is not None and choice == self.chosen and self.has_focus:
             padded = content.pad_right(max(width - content.cell_length, 0))
-            # Reversed colours differ from part to part: with the terminal's own, the whole row has two.
+            # A reversed row needs the same colours in all parts, so with the terminal's colours they lose their own.
             content = (
                 Content.styled("▌" + padded.plain[1:], "reverse")
                 if self.app.native_ansi_color

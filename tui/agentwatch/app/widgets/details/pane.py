@@ -1,4 +1,4 @@
-"""The details of one task: a head that is always there, its tabs, and the transcript of its run."""
+"""The details of one task: a head that is always shown, its tabs, and the transcript of its run."""
 
 import asyncio
 from bisect import bisect_left
@@ -58,13 +58,13 @@ from agentwatch.view.words import (
     whereabouts,
 )
 
-_ROOMY = 20  # Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line
-_SHORTEST = 3  # Cells of the title of a tab to which it may be cut
-_MOST = 6  # Lines of each part of the head, where there is room
+_ROOMY = 20  # the fewest lines of the pane for which parts of the head may have several lines, not only one
+_SHORTEST = 3  # the fewest cells to which a tab's title is cut
+_MOST = 6  # the most lines of each part of the head
 
 
 class DetailsPane(Widget):
-    """Everything about the selected task. Only the visible tab is written."""
+    """The details of the selected task. Only the visible tab is written."""
 
     BINDINGS = bindings(Home.PANE)
 
@@ -79,7 +79,7 @@ class DetailsPane(Widget):
     DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
-    # Ids of the commands for the visible tab that would do something now.
+    # The ids of the visible tab's commands that have an effect now.
     offered: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class DetailsPane(Widget):
         self._tabs = Tabs(*(Tab(tab_id.capitalize(), id=tab_id) for tab_id in TABS))
         self._tabs.can_focus = False
         self._view: View | None = None
-        self._written = ("", "")  # Task id and tab that are shown
+        self._written = ("", "")  # the task id and tab that are shown
 
     def compose(self) -> ComposeResult:
         yield from (self._head, self._tabs, self.page, self.log_page, self._search, self._state)
@@ -110,7 +110,7 @@ class DetailsPane(Widget):
 
     @property
     def active(self) -> str:
-        """Id of the tab that is shown."""
+        """The id of the tab that is shown."""
         return self._tabs.active or next(iter(TABS))
 
     @property
@@ -122,29 +122,29 @@ class DetailsPane(Widget):
         return self.log_page if self._is_live else self.page
 
     def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
-        """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
+        """Show a task as it is at `now` (epoch seconds)."""
         before, self._view = self._view, None if task is None else View(task, tree, monitor, now)
         if self._view and before and before.task.task_id == self._view.task.task_id:
             self._view.made, self._view.back = before.made, before.back
         self._write()
 
     def activate(self, number: int) -> None:
-        """Bring a tab to the front."""
+        """Show a tab."""
         self._tabs.active = list(TABS)[number]
         self._write()
 
     def focus(self, scroll_visible: bool = True) -> Self:
-        """Focus the page: it is what the keys scroll."""
-        # At once, unlike `Widget.focus`: the next key may stand in the queue.
+        """Focus the page, which the keys scroll."""
+        # At once, unlike `Widget.focus`, because the next key may already be in the queue.
         self.screen.set_focus(self._shown, scroll_visible)
         return self
 
     def action_next_tab(self, by: int) -> None:
-        """Bring the next tab to the front (`by` 1), or the one before (-1)."""
+        """Show the next tab (`by` 1), or the one before (-1)."""
         self.activate((list(TABS).index(self.active) + by) % len(TABS))
 
     def action_inspect(self) -> None:
-        """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
+        """Open the file of the selected claim, or the whole selected entry of the transcript."""
         step, transcript, chosen = self.log_page.step, self.log_page.transcript, self.page.chosen
         if transcript and step:
             self.post_message(ReadStep(transcript, step))
@@ -152,7 +152,7 @@ class DetailsPane(Widget):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:
-        """Look for words in the transcript; elsewhere the key is another's."""
+        """Open the search in the transcript; outside of it, leave the key to others."""
         if not self._is_live:
             raise SkipAction
         self._search.display = True
@@ -166,7 +166,7 @@ class DetailsPane(Widget):
             self.post_message(PageTranscript(self.log_page.transcript))
 
     def leave_search(self) -> bool:
-        """Show all of the transcript again; False where nothing was looked for."""
+        """End the search, which shows the whole transcript again; return False if there was none."""
         was_open, self._search.display, self._search.value = self._search.display, False, ""
         if was_open:
             self.focus()
@@ -183,7 +183,7 @@ class DetailsPane(Widget):
             self.focus()
 
     def action_compare(self, step: int) -> None:
-        """Compare the attempts before those that are compared now, or after them."""
+        """Compare later attempts (`step` 1), or earlier ones (-1)."""
         if self._view and self.active == "attempts":
             self._view.back = min(max(self._view.back - step, 0), max(len(self._view.task.attempts) - 2, 0))
             self._write()
@@ -192,7 +192,7 @@ class DetailsPane(Widget):
     @on(events.Show)
     @on(events.Resize)
     def _write(self) -> None:
-        """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
+        """Update head, titles and page; do nothing while the pane is not displayed, when it has no size."""
         view, was_at = self._view, self.page.has_focus or self.log_page.has_focus
         if not self.size:
             return
@@ -217,7 +217,7 @@ class DetailsPane(Widget):
             self.page.show(list(islice(written, MAX_LINES)), keep=is_same)
         except NotMadeError as missing:
             self._make(view, *missing.args)
-            # The last that was whole stays until the next one is.
+            # Keep the previous content of the same tab until the new one is made.
             if not is_same:
                 self.page.show([remark("reading…")], keep=False)
         self._tell()
@@ -229,12 +229,12 @@ class DetailsPane(Widget):
 
     @on(events.Hide)
     def _rest(self) -> None:
-        """Nobody sees it: nothing is followed."""
+        """Stop following the transcript while the pane is hidden."""
         self.log_page.follow(None)
 
 
 def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
-    """The titles of the tabs, each with its count. Where there is no room for all, the longest others are cut."""
+    """Return the titles of the tabs with their counts; without room, the longest but the active one's are cut."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
     false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
     counts = {
@@ -253,7 +253,7 @@ def titles_of(task: Task, active: str, room: int) -> dict[str, Content]:
 
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
-    """The task, how it stands, what it needs and what was decided, for a pane of so many lines."""
+    """Yield the name of a task, its state, its question and its decision, for a pane of `width` and `height`."""
     is_roomy, aside, decision = height >= _ROOMY, aside_words(task, now), decision_of(task)
     parts: list[tuple[str, str, Content]] = []
     if question := question_at(task, now) if task.ask else task.question:
@@ -274,7 +274,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         yield Content.styled(clip_name(name, width), "bold")
     *first, agent, age = _standing(task, now)
     standing, shorter = (Content("   ").join(filter(None, some)) for some in ([*first, agent, age], [*first, age]))
-    # The age would be cut; the agent stands in the tree, too.
+    # Leave out the agent, which the tree shows as well, if the age would be cut.
     is_cut = not is_roomy and standing.cell_length > width
     yield from _limited(shorter if is_cut else standing, width, 2 if is_roomy else 1)
     if is_roomy:
@@ -290,7 +290,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 def _standing(task: Task, now: float) -> list[Content]:
     parts = [in_color(look(task))]
-    # Nobody has handed a session out, so nobody can retry it.
+    # A session was not handed out by anybody, so it cannot be retried.
     if task.attempts and not task.is_session:
         left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
         of = f" of {task.attempt + left}" if left else ""
@@ -301,14 +301,14 @@ def _standing(task: Task, now: float) -> list[Content]:
 
 
 def _limited(content: Content, width: int, lines: int) -> list[Content]:
-    """The content in at most so many lines; a cut is shown by an ellipsis."""
+    """Return the content wrapped into at most so many lines, with an ellipsis if it is cut."""
     wrapped = content.wrap(max(width, 8))
     return wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]
 
 
 # The transcript
 
-_TOOK = 5  # Cells for how long a call took
+_TOOK = 5  # cells for the duration of a call
 _ARROW = "  → "
 _MARKS = {
     EntryKind.PROMPT: ("›", "bold $text-accent"),
@@ -320,13 +320,13 @@ ENDED = {
     Outcome.DONE: ("✓", FAINT),
     Outcome.FAILED: ("✗", "$text-error"),
     Outcome.REFUSED: ("⊘", "$text-warning"),
-}  # How a call came out
+}  # the mark and style of each outcome of a call
 
 
 def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
-    """A step in one line: time, kind, and how it came out. It begins with a blank for the cursor.
+    """Return a step as a line with time, kind and outcome. It begins with a blank for the cursor.
 
-    `is_working`: open calls are at work; `name`: of the task that a call handed work to.
+    `is_working`: open calls still run. `name`: the task to which a call handed work.
     """
     is_call, is_open = step.kind is EntryKind.CALL, step.outcome is Outcome.OPEN
     mark, style = ("◐", "$state-working") if is_open and is_working else ENDED[step.outcome]
@@ -341,7 +341,7 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     tool, handed = shown(step.tool), f"▸ {summary(name)}  " if name else ""
     result = "" if mark == "≡" or not step.result else _ARROW + shown(step.result)
     about = "" if name and name == step.about else shown(step.about)
-    # A long result leaves more than half of the line to the call, of whose paths the ends are kept.
+    # A long result leaves more than half of the line to the call, in which the ends of paths are kept.
     said = clip_sentence(f"{tool} {handed}{about}".rstrip(), max(room - cell_len(result), int(room * 0.6)))
     body = Content(said).stylize("bold", 0, len(tool)).stylize("$text-accent", len(tool) + 1, len(tool + handed))
     if step.outcome is Outcome.REFUSED:
@@ -354,19 +354,19 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
 
 
 class LiveLog(Page):
-    """Follows one transcript, in a thread of its own as long as it is shown; a line is made when it is drawn."""
+    """Follows one transcript in a thread while it is shown; each line is made when it is drawn."""
 
-    # The last look at the transcript: it is there once its steps are shown.
+    # The last look at the transcript, set after its steps are shown.
     look: var[Look] = var(Look(), always_update=True)
     transcript: RunTranscript | None = None
-    steps: Sequence[Step] = ()  # Those that are shown, oldest first
+    steps: Sequence[Step] = ()  # the steps that are shown, oldest first
     sought = ""
     now = 0.0
     is_working = False
-    spellings: Sequence[str] = ()  # The spellings of the workspace
-    names: Mapping[str, str] = {}  # The names of tasks by the digests of their prompts
+    spellings: Sequence[str] = ()  # the paths of the workspace, as transcripts may write it
+    names: Mapping[str, str] = {}  # the names of tasks by the digests of their prompts
     _key: Hashable = None
-    _is_reading = True  # The thread has not told yet
+    _is_reading = True  # whether the thread has reported nothing yet
 
     def __init__(self) -> None:
         super().__init__()
@@ -374,12 +374,12 @@ class LiveLog(Page):
 
     @property
     def follows(self) -> bool:
-        """Whether the cursor is on the end: then it goes to each new step."""
+        """Whether the cursor is on the last step, and so goes on to each new one."""
         return not self.steps or self.chosen == self.steps[-1].place
 
     @property
     def step(self) -> Step | None:
-        """The one that the cursor is on."""
+        """The selected step, None if there is none."""
         return self.steps[self.places[self.chosen]] if self.chosen in self.places else None
 
     def line(self, number: int) -> Line:
@@ -391,7 +391,7 @@ class LiveLog(Page):
         return Line(line_of(step, width, self.now, is_working=self.is_working, name=name), step.place)
 
     def follow(self, view: View | None) -> None:
-        """Show the transcript of a task, or how it stands by now; None for no task."""
+        """Show and follow the transcript of a task; None ends that."""
         run = view.task.run if view else None
         key = (run.source, run.session_id, run.place) if run else None
         if view and run:
@@ -416,7 +416,7 @@ class LiveLog(Page):
             self.update(look)
 
     def update(self, look: Look) -> None:
-        """Show the steps that are known by now, of those the ones with the words that are sought."""
+        """Show the known steps, or only those that hold the words of the search."""
         follows, above = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
         sought, self.steps = folded(self.sought.strip()), look.steps
         if sought:
@@ -435,7 +435,7 @@ class LiveLog(Page):
         self.update(self.look)
 
     def status(self) -> Content:
-        """How it stands, in words."""
+        """Return words on whether the log follows, reads or has trouble, and what the search finds."""
         look, words, style = self.look, "following" if self.look.steps else "It has said nothing yet.", FAINT
         if self._is_reading:
             words = "reading…"

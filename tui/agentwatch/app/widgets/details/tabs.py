@@ -1,4 +1,4 @@
-"""The tabs of the details: each is a function from one look at a task to blocks."""
+"""The tabs of the details: each is a function from a `View` of a task to blocks."""
 
 import re
 from collections import defaultdict
@@ -67,18 +67,18 @@ from agentwatch.view.words import (
     why_at,
 )
 
-ITEMS = 20  # Blockers, limitations or requests shown in the overview
-_WHOLE = 30  # Characters of an id that the head shows whole
+ITEMS = 20  # the most blockers, limitations or requests in the overview
+_WHOLE = 30  # the most characters of an id that the head always shows in full
 _AGREEMENTS = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
-}  # How a reported model or mode compares; behind the words of DIFFERS comes the other one
+}  # words and style for each comparison of a model or mode; after those of DIFFERS comes the other value
 _READ_OF_IT = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
-)  # The fields that are told of a document whose text cannot be shown
-_VERDICT = 16  # Cells of the column with the verdicts
+)  # the fields to show of a document whose text cannot be read
+_VERDICT = 16  # cells of the column with the verdicts
 _UNCHANGED = "Only how it is laid out has changed.", "No line of it has changed."
 _INDENT = 3
 
@@ -87,13 +87,13 @@ Made = TypeVar("Made")
 
 
 class NotMadeError(Exception):
-    """A tab needs a value that a thread has yet to make: its arguments are the key of the value, and what makes it."""
+    """A tab needs a value that a thread must make first. The arguments are the value's key and the function for it."""
 
 
 @dataclass
 class View:
-    """One look at one task. `now` is in seconds since the epoch, `back` how many attempts before the last are compared,
-    `made` has the values that threads have made."""
+    """A task at the time `now` (epoch seconds). `back` is how many attempts back from the last two are compared; `made`
+    has the values that threads have made."""
 
     task: Task
     tree: Tree
@@ -103,24 +103,25 @@ class View:
     made: dict[Hashable, Any] = field(default_factory=dict)
 
     def latest(self, part: str) -> list[tuple[Attempt, Seen]]:
-        """The latest attempt that has a `handoff`, or the latest of all that is `returned`, with that; else none."""
+        """Return the latest attempt with a `handoff`, or the latest attempt if it has `returned`, with that version;
+        else []."""
         attempts = self.task.attempts if part == "handoff" else [self.task.latest]
         return [(one, version) for one in attempts if (version := getattr(one, part))][-1:]
 
     def later(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The value that `make` returns in a thread; raises NotMadeError as long as it is not there."""
+        """Return the value that `make` returned in a thread. Raises NotMadeError until it is there."""
         if key not in self.made:
             raise NotMadeError(key, make)
         made: Made = self.made[key]
         return made
 
     def source(self, version: Seen | Message) -> str | None:
-        """The text of a version, None if it is gone."""
+        """Return the text of a version, None if it is gone."""
         content = self.monitor.content
         return self.later(version.digest, lambda: content(version))
 
     def model(self, version: Seen) -> Model | None:
-        """The model of a version, None if its text is gone, or follows no contract."""
+        """Return the pydantic model of a version, None if its text is gone or follows no contract."""
         source = self.source(version)
         over = version.stored and isinstance(version.document, Handoff)
 
@@ -132,7 +133,7 @@ class View:
 
 
 def overview(view: View) -> Iterator[Block]:
-    """The request, the result, the reason for the state, and the origin of a task."""
+    """Yield what was asked and returned, the reason for the state, and where the task comes from."""
     task, latest, packet, decision = view.task, view.task.latest, view.task.packet, decision_of(view.task)
     if not task.workspace:
         words = None if packet else prompt(latest)
@@ -168,7 +169,7 @@ def _came_back(task: Task) -> Iterator[Block]:
         yield from fields(("answered", gist(said)) if said else ("returned", faint(none)))
         return
     none = "see the Return tab" if result.contract is Contract.REPORT_CONTRACT else "no summary"
-    # The head has the question, with the hint.
+    # The head already shows the question and the hint.
     blockers = [one for one in result.blockers if one not in (task.question or "")]
     yield from fields(
         ("returned", markdown(result.summary) if result.summary else faint(none)),
@@ -191,7 +192,7 @@ def _provenance(view: View) -> Iterator[Block]:
         linked = Content.assemble("below ", plain(called), (f"   {BASES[task.parent_basis]}", FAINT))
     is_markdown = task.contract is Contract.RETURN_FORMAT
     yield from fields(
-        # The head has it as far as there is room.
+        # The head may have cut a long id.
         ("task", exact(task.own_id) if len(task.own_id) > _WHOLE else None),
         ("contract", task.contract and f"{task.contract} ({'Markdown' if is_markdown else 'JSON'})"),
         ("linked", linked),
@@ -208,7 +209,7 @@ def _provenance(view: View) -> Iterator[Block]:
 
 
 def live(view: View) -> Iterator[Block]:
-    """Why there is no transcript; where there is one, it is shown instead."""
+    """Yield why there is no transcript; if there is one, `LiveLog` is shown instead of this."""
     if view.task.run is None:
         yield remark("Only files speak of this task, so there is no transcript.")
     else:
@@ -216,7 +217,7 @@ def live(view: View) -> Iterator[Block]:
 
 
 def handoff(view: View) -> Iterator[Block]:
-    """Everything the parent gave, and how far its checklist has got."""
+    """Yield everything that the parent gave, and the state of its checklist."""
     run, todos = view.task.run, view.task.todos
     if handed := view.latest("handoff"):
         yield from _document(view, *handed[0])
@@ -233,7 +234,7 @@ def handoff(view: View) -> Iterator[Block]:
 
 
 def returned(view: View) -> Iterator[Block]:
-    """Everything the child gave back, written out in the way of its contract."""
+    """Yield everything that the child gave back, in the form of its contract."""
     run = view.task.run
     if back := view.latest("returned"):
         yield from _document(view, *back[0])
@@ -262,7 +263,7 @@ def _document(view: View, attempt: Attempt, version: Seen) -> Iterator[Block]:
 
 
 def _said(view: View, words: str, message: Message) -> Iterator[Block]:
-    """The whole of what was said in a session."""
+    """Yield the whole text of a session's message."""
     said = view.source(message)
     yield remark(words)
     yield GAP
@@ -270,20 +271,20 @@ def _said(view: View, words: str, message: Message) -> Iterator[Block]:
 
 
 def claimed(claim: Claim) -> Content:
-    """The foreign path of a claim, and the lines of it that are meant."""
+    """Return the foreign path of a claim, with its lines."""
     first, last = claim.lines or (0, 0)
     lines = "" if claim.lines is None else f":{first}" if first == last else f":{first}-{last}"
     return plain(claim.path) + Content(lines)
 
 
 def about(claim: Claim) -> Content:
-    """The kind of a claim, and the reason for its verdict."""
+    """Return the kind of a claim, and the reason for its verdict."""
     kind, detail = claim.kind.replace("_", " "), plain(claim.detail).plain
     return faint(detail if kind in detail.partition(":")[0] else f"{kind}   {detail}")
 
 
 def attestation(view: View) -> Iterator[Block]:
-    """The words of the return on itself, what the evidence says of every claim, and what nobody speaks of."""
+    """Yield the model and mode that the return reports, and each claim with its verdict and the reason."""
     task, attempt = view.task, next((attempt for attempt, _ in view.latest("returned")), None)
     if attempt is None or (result := attempt.result) is None:
         yield remark("Nothing has come back yet, so nothing is attested.")
@@ -305,7 +306,7 @@ def attestation(view: View) -> Iterator[Block]:
 
 
 def _reported(one: Compared) -> Content:
-    """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
+    """Return a reported model or mode, and how it compares; a difference is no false claim, as the child says so."""
     if not one.reported:
         return faint("not reported")
     other = plain(one.known or "", 60) if one.agreement is Agreement.DIFFERS else ""
@@ -313,7 +314,7 @@ def _reported(one: Compared) -> Content:
 
 
 def findings(view: View) -> Iterator[Block]:
-    """One table for each file, by line."""
+    """Yield a table of findings for each file, sorted by line."""
     placed = sorted(view.task.findings, key=lambda one: (one.path, one.line or 0))
     if not placed:
         seen = any(attempt.handoff or attempt.returned for attempt in view.task.attempts)
@@ -338,12 +339,12 @@ def findings(view: View) -> Iterator[Block]:
 
 
 def raw(view: View) -> Iterator[Block]:
-    """The texts with their findings: the return first, it is what is judged."""
+    """Yield the texts with their findings, the return before the handoff."""
     titles = {"returned": "Return", "handoff": "Handoff"}
     versions = [(title, version) for part, title in titles.items() for _, version in view.latest(part)]
     for title, version in versions:
         source = view.source(version)
-        # Findings count lines as editors do: a carriage return alone ends one, too.
+        # Findings count lines as editors do, for which a lone carriage return also ends a line.
         lines, note = clean_lines(re.sub("\r\n?", "\n", source or "").removesuffix("\n"))
         note = "its text is gone: the file was deleted or rewritten" if source is None else note
         words = f"   {note or plural(len(lines), 'line')}"
@@ -358,7 +359,7 @@ def raw(view: View) -> Iterator[Block]:
 
 
 def attempts(view: View) -> Iterator[Block]:
-    """Every execution, the newest first, and what was changed from one to the next."""
+    """Yield all attempts, the newest first, and the changes between two of them."""
     task, every, now = view.task, view.task.attempts, view.now
     if not every:
         yield remark("No file speaks of this task, so no attempt is known.")
@@ -386,7 +387,7 @@ def attempts(view: View) -> Iterator[Block]:
 
 
 def ran_for(task: Task, attempt: Attempt, now: float) -> Content:
-    """How long an attempt took, or has been running; `-` where that is not known."""
+    """Return how long an attempt took or has been running; `-` if unknown."""
     lasted = took(task, attempt, now)
     if lasted is None:
         return Content(duration(None))
@@ -394,7 +395,7 @@ def ran_for(task: Task, attempt: Attempt, now: float) -> Content:
 
 
 def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
-    """The changes between the last two of these handoffs, or returns, each of an attempt."""
+    """Yield the changes between the last two of these handoffs or returns, each given with its attempt."""
     versions = [(one.number, version) for one, version in texts if version is not None]
     if len(versions) < 2:
         return
@@ -409,7 +410,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Messa
         yield from difference.noted if difference.rows else [remark(_UNCHANGED[old == new])]
 
 
-# The functions that write the tabs by their ids, in their order.
+# The functions that write the tabs, by tab id, in the order of the tabs.
 TABS = {
     "overview": overview,
     "live": live,

@@ -1,0 +1,217 @@
+"""Places as sandboxes and older versions leave them: each command says what is true of them, the doctor more."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agentwatch.agents.documents import EXAMPLES
+from agentwatch.cli import run
+from agentwatch.decisions.keys import PRIVATE
+from agentwatch.state import HISTORY, state_directory
+from tests.closing import bound_by_permissions
+from tests.homes import live_in
+from tests.reliability.commands.stage import TASK, Stage
+
+COMMANDS = ("tree", "pending", "log", "sources", "verify", "doctor", "report", "wait", "decide")
+
+
+@pytest.fixture(params=["closed", "impossible"])
+def nowhere(request, tmp_path, without_root_rights):
+    """A place below a directory that may not be entered, and one that no system can look for, for root as well."""
+    if request.param == "impossible":
+        yield tmp_path / ("x" * 300) / "inside"
+        return
+    closed = tmp_path / "closed"
+    (closed / "inside").mkdir(parents=True)
+    closed.chmod(0)
+    yield closed / "inside"
+    closed.chmod(0o700)
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(tmp_path / "stage")
+
+
+def words(command: str, workspace: Path) -> tuple[str, ...]:
+    task, options = {"wait": ([TASK], ["--timeout=0"]), "decide": ([TASK], ["--abort", "--yes"])}.get(command, ([], []))
+    return (command, *task, str(workspace), *options)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
+def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden):
+    assert stage.decide("--retry").code == 0
+    found = stage.run(*words(command, stage.workspace), **dict.fromkeys(hidden.split(), str(nowhere)))
+    assert found.code in (0, 1, 2, 5, 6), found.err
+    assert found.out or found.err
+    if command in ("verify", "doctor", "decide") and hidden == "XDG_STATE_HOME":
+        assert found.code != 0
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
+def test_a_hidden_workspace_is_said_to_be_one(stage, nowhere, command):
+    found = stage.run(*words(command, nowhere))
+    assert found.code == 2
+    assert "give a directory that you can read and enter" in found.err
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_who_is_in_a_directory_that_was_removed_is_told_so(stage, tmp_path, monkeypatch, capfd, command):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code = run([word for word in words(command, Path()) if word])
+    # Before the next one asks where it is.
+    monkeypatch.undo()
+    assert code in (2, 74)
+    assert capfd.readouterr().err.startswith("agentwatch: ")
+
+
+@pytest.fixture
+def keyed(stage):
+    assert stage.run("keys", "create").code == 0
+    return stage
+
+
+def test_a_sound_machine_has_no_complaint(keyed):
+    found = keyed.run("doctor", keyed.workspace)
+    assert found.code == 0, found.out
+    for about in ("state directory", "signing key", "workspace", "history", "ledger"):
+        assert re.search(rf"^[✓!] {about}: ", found.out, re.MULTILINE), about
+    assert sorted(path.name for path in keyed.workspace.iterdir()) == ["api.handoff.json", "api.return.md"]
+    assert list(keyed.root.rglob(".agentwatch-doctor-*")) == []
+
+
+def test_the_doctor_says_what_is_wrong_and_what_to_do(keyed):
+    assert keyed.decide("--retry").code == 0
+    name = keyed.recorded()[0]
+    (keyed.state / "decisions" / name).write_bytes(b"{}")
+    (keyed.keys.directory / PRIVATE).chmod(0o644)
+    keyed.state.chmod(0o755)
+    found = keyed.run("doctor", keyed.workspace)
+    assert found.code == 1
+    assert f"✗ ledger: “{name}”" in found.out
+    assert "✗ signing key: others can read" in found.out
+    assert f"✗ state directory: others can look into it: chmod 700 {keyed.state}" in found.out
+    broken = keyed.run("doctor", keyed.workspace, XDG_STATE_HOME="/dev/null/nowhere")
+    assert broken.code == 1
+    assert "✗ state directory: " in broken.out
+
+
+def test_the_doctor_reads_the_settings(keyed):
+    settings = keyed.keys.directory.parent / "config.toml"
+    settings.write_text("[views]\nlate = 'since:x'\n[keys]\nfollow = 'q'\n", "utf-8")
+    doctor = keyed.run("doctor", keyed.workspace)
+    assert doctor.code == 1
+    assert f"✗ settings: {settings}:2: the view “late” is wrong: " in doctor.out
+    assert f"✗ settings: {settings}:4: follow and quit would both have the key q" in doctor.out
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+def test_what_lies_in_or_leads_through_the_workspace_is_bad(stage, variable, tmp_path):
+    (stage.workspace / "link").symlink_to(tmp_path)
+    for inside in (stage.workspace, stage.workspace / "link"):
+        found = stage.run("doctor", stage.workspace, **{variable: str(inside)})
+        assert found.code == 1
+        assert "lies in the workspace, where agents write" in found.out
+        assert f"set {variable} to another place" in found.out
+
+
+OURS = ("0a1b2c3d", "0a1b2c3d+", ".writing-0123456789abcdef")
+
+
+@pytest.fixture
+def state(stage):
+    """Where older versions kept a cache."""
+    stage.state.parent.mkdir(parents=True)
+    (stage.state.parent / "answers.key").write_bytes(b"k" * 32)
+    return stage.state.parent
+
+
+def filled(directory: Path, *names: str) -> Path:
+    directory.mkdir()
+    for name in names:
+        (directory / name).write_bytes(b"kept")
+    return directory
+
+
+# The cache that older versions kept is removed, and nothing else. Users have it: keep this.
+
+
+def test_the_old_cache_is_removed(stage, state):
+    filled(state / "answers", *OURS)
+    assert stage.decide("--abort").code == 0
+    assert [path.name for path in state.iterdir()] == [stage.state.name]
+
+
+def test_files_with_other_names_stay_beside_the_old_cache(stage, state):
+    others = {"notes.txt", "0A1B2C3D", "0a1b2c3d.bak"}
+    answers = filled(state / "answers", *OURS, *others)
+    (answers / "ffffffff").symlink_to(stage.workspace / "api.return.md")
+    (answers / "eeeeeeee").mkdir()
+    assert stage.decide("--abort").code == 0
+    assert {path.name for path in answers.iterdir()} == {*others, "ffffffff", "eeeeeeee"}
+    assert (stage.workspace / "api.return.md").exists()
+
+
+def test_nothing_behind_a_linked_cache_is_removed(stage, state, tmp_path):
+    target = filled(tmp_path / "strangers", *OURS)
+    (state / "answers").symlink_to(target)
+    for command in ("tree", "pending", "check"):
+        stage.run(command, stage.workspace)
+    assert stage.decide("--abort").code == 0
+    assert {path.name for path in target.iterdir()} == set(OURS)
+
+
+@pytest.fixture
+def submitted(tmp_path, monkeypatch):
+    """A workspace with one task, which was handed off, of a user who has no programs."""
+    live_in(tmp_path, monkeypatch)
+    place = tmp_path / "shop"
+    place.mkdir()
+    (place / "job.handoff.md").write_text(f"```json\n{EXAMPLES['handoff-packet']}\n```\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "is_closed"),
+    [
+        ("opencode", ".local/share/opencode/opencode.db", False),
+        ("claude-code", ".claude/projects", True),
+        ("files", "shop/specs", True),
+        ("history", f"STATE/{HISTORY}", False),
+        ("history", "STATE", True),
+        ("decisions", "STATE/decisions", True),
+    ],
+)
+def test_every_face_says_what_it_could_not_see(submitted, capsys, source, path, *, is_closed):
+    def asked(*words: str) -> tuple[int, str, str]:
+        return run([*words, str(submitted)]), *capsys.readouterr()
+
+    for words in (["tree", "--fail"], ["pending"], ["report"]):
+        assert asked(*words)[::2] == (0, "")
+    place = submitted.parent / path.replace("STATE", str(state_directory(submitted)))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if is_closed:
+        place.mkdir(0)
+    else:
+        place.write_bytes(b"broken" * 1_000)
+    with bound_by_permissions():
+        for words, expected in (["tree"], 0), (["tree", "--fail"], 1), (["report"], 1), (["pending"], 1):
+            code, out, err = asked(*words)
+            assert (code, "not all can be seen: " in err) == (expected, True), words
+        assert out == "nothing that can be seen needs you\n"
+        for words, expected in (["tree", "--json"], 0), (["pending", "--json"], 1), (["report", "--format", "json"], 1):
+            code, out, _ = asked(*words)
+            told = json.loads(out)
+            assert (code, told["complete"], "verdict" in told) == (expected, False, "report" in words)
+            assert source in {problem["source"] for problem in told["problems"]}
+        assert "could not be read" in told["verdict"]
+        for format_ in ("md", "html"):
+            assert "Could not be read" in asked("report", "--format", format_)[1]
+    if is_closed:
+        place.chmod(0o700)
