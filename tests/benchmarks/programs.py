@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 from agentwatch.sources.files.read import DEFAULT_PRUNED
-from tests.journeys.made import handoff, returned
+from tests.journeys.made import returned
 from tests.terminal.emulator import Terminal, agentwatch
+from tests.unit.agents.documents import packet
 
 _EMPTY_APP = """
 from textual.app import App
@@ -93,7 +94,9 @@ def result(number: int, mode: str = "code") -> str:
     """The return of a task of `write`; `mode` is what a row calls its agent."""
     state = "ERROR" if number % 300 == 0 else "SUCCESS"
     made = f"- group{number // 100}/t{number}/return.md"  # a claim that is true
-    text = returned(state, f"t{number}", f"Did what was asked for in t{number}.", "", created=made)
+    text = returned(
+        state, f"t{number}", f"Did what was asked for in t{number}.", "retry_recommended: no\n", created=made
+    )
     return text.replace("mode_reported: code", f"mode_reported: {mode}")
 
 
@@ -110,10 +113,12 @@ def write(root: Path, tasks: int, *, age: float = 0.0):
     for number in range(tasks):
         directory = place(root, number)
         directory.mkdir(parents=True)
-        packet = handoff(f"t{number}", f"Do part {number}.")
-        for name, text in (("handoff.json", packet), ("return.md", result(number))):
+        # It names no agent: a row calls it as the return does.
+        given = packet(f"t{number}", objective=f"Do part {number}.")
+        for name, text in (("handoff.json", given), ("return.md", result(number))):
             (directory / name).write_text(text, "utf-8")
-            os.utime(directory / name, (at, at))
+            if age:
+                os.utime(directory / name, (at, at))
 
 
 def walk_and_load(root: Path):
