@@ -1,4 +1,4 @@
-"""The live tab: it stays where one scrolls to, keeps what was there, and lends all of it to a pager."""
+"""The live tab: it stays at its place after scrolling, keeps the text that it has shown, and lends it to a pager."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.unit.sessions.test_transcripts import entries_in as words_in
 
 
 def entries_in(fields: object) -> list[object]:
-    """Those of the tests of transcripts, at the time of the scene."""
+    """Return the entries that the tests of transcripts read in a record, at the time of the scene."""
     return [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(fields)]
 
 
@@ -35,7 +35,7 @@ def path(tmp_path):
 
 @asynccontextmanager
 async def live(path: Path, *records: dict[str, object]) -> AsyncIterator[Stage]:
-    """The live tab of a session whose transcript lies there, with another one below."""
+    """Open the live tab of a session whose transcript is `path`; another session is below it."""
     add(path, *records)
     scene = Scene()
     scene.ran("session", "the session")

@@ -1,4 +1,4 @@
-"""An operator who looks elsewhere is told once, together, in harmless words, and by one route."""
+"""An operator who looks elsewhere is notified once, for several tasks together, in harmless words, and by one route."""
 
 import re
 import sys
@@ -38,7 +38,7 @@ EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 
 
 class Screen:
-    """Waiting asks, a clock, and tasks that change."""
+    """A queue of notifications with a clock, and tasks that change."""
 
     def __init__(self):
         self.at = 100.0
@@ -55,7 +55,7 @@ class Screen:
         return task
 
     def after(self, seconds: float) -> list[str]:
-        """Those who are told of when so much time has passed."""
+        """Let time pass, and return the ids of the tasks about which the operator is then notified."""
         self.at += seconds
         return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
 
@@ -87,7 +87,7 @@ STORIES = {
     "left too early": [look(here=True), ask("api"), told(STANDS / 2), look(here=False), told(STANDS, "api")],
     "there at the start": [
         ask("api", ago=5), told(START / 2), ask("ui", ago=START), ask("docs", ago=-1), told(PAUSE, "docs"),
-        # An old return of which a claim has become false, say: that is news.
+        # This stands for an old return of which a claim has become false, which is news.
         told(START), ask("old", ago=3_600), told(PAUSE, "old"),
     ],
 }  # fmt: skip
@@ -137,13 +137,13 @@ def test_each_request_is_told_once_with_its_command():
     assert screen.after(STANDS) == ["api"]
     screen.ask("api", "", equal, first)
     assert screen.after(PAUSE) == ["api"]
-    # What is left of two that were told is no news.
+    # One of two requests that were already notified is no news.
     screen.ask("api", "", first)
     assert screen.after(PAUSE) == []
-    # An equal one at once behind the one before is.
+    # A new request is news, even if it equals the one before and follows at once.
     screen.ask("api", "", request(3, "npm test", asked_at=NOW + 19))
     assert screen.after(PAUSE) == ["api"]
-    # Two at once are one task that asks.
+    # Two new requests at once are one notification about their task.
     screen.ask("api", "", request(4, "npm test"), request(5, "npm run lint"))
     assert screen.after(PAUSE) == ["api"]
 
@@ -208,7 +208,7 @@ def test_the_desktop_is_told_where_there_is_one(settings, environment, command, 
 
 
 class Operator:
-    """A notifier whose terminal, bell and clock are here, on a workspace with failed tasks."""
+    """A notifier on a workspace with failed tasks; the test holds its terminal, bell and clock."""
 
     def __init__(self, settings: Settings):
         self.at = 100.0
@@ -306,7 +306,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
                 s.app.notifier.notify()
                 at[0] += PAUSE
             told.extend([task_id] * is_told)
-            # These are all so far, each of one task.
+            # The log has no other notifications, and each is about one task.
             await s.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == told)
 
 

@@ -1,4 +1,4 @@
-"""A question of a program is answered where it is seen: that request and no other, once, and nothing beforehand."""
+"""A program's question is answered as it was shown: only that request, once, and never in advance."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
 WORKING = {"api.handoff.json": handoff()}
-"""A task that is at work."""
+"""The file of a task that is at work."""
 
 
 def permission(root: Path, *command: str, ask: Callable[..., Request] = asked.request, **changes: object) -> Request:
@@ -32,7 +32,7 @@ def question(root: Path, **changes: object) -> Request:
 async def asking(
     root: Path, *requests: Request, files: dict[str, str] = WORKING, size: tuple[int, int] = (140, 40)
 ) -> AsyncIterator[Office]:
-    """The app on a workspace whose programs ask this."""
+    """Run the app on a workspace whose programs ask these requests."""
     with ExitStack() as offers:
         for one in requests:
             offers.enter_context(box_of(root).offer(one))
@@ -48,7 +48,7 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path):
         await s.press("down", "ctrl+s")
         assert "all of its questions have to be answered; this one is not:" in s.words()
         assert s.entries() == ()
-        # The key went where it is missing.
+        # The key moved the focus to the question that lacks an answer.
         await s.press("down", "space", "down", "space", "space", "tab", *"x")
         await s.record()
         (entry,) = s.entries()
@@ -174,7 +174,7 @@ async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
     async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as s:
-        # The other one is newer, and waits for as long as it takes; so, too, where the cursor is on it.
+        # The request of shop.api is newer and has no time limit. It does not hide this one, even under the cursor.
         await s.until(lambda: "■ shop.ui  allow? Bash  git push" in s.text() and "1m left" in s.text())
         s.tree.select("shop.api")
         await s.until(lambda: "▌" in s.line("■ shop.api"))

@@ -1,4 +1,4 @@
-"""The operator's own keys, themes and editor: which hold, what is said of the others, and what follows them."""
+"""The operator's own keys, themes and editor: which of them hold, and what the screen says about the others."""
 
 import sys
 from itertools import product
@@ -18,7 +18,7 @@ from tests.app.stage import Stage, stage
 
 
 def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Wishes; a double underscore stands for a dot."""
+    """Return key bindings as settings have them; a double underscore stands for a dot."""
     return tuple((name.replace("__", "."), (keys,) if isinstance(keys, str) else keys) for name, keys in wishes.items())
 
 
@@ -86,14 +86,14 @@ DARK = (themes_folder() / "agentwatch-dark.toml").read_text("utf-8")
 
 
 def luminance(name: str) -> float:
-    """As WCAG 2 has it."""
+    """Return the relative luminance of a colour as WCAG 2 defines it."""
     parts = (part / 255 for part in Color.parse(name).rgb)
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(*colors: str) -> float:
-    """The WCAG 2 ratio of two, 1 to 21."""
+    """Return the WCAG 2 contrast ratio of two colours, 1 to 21."""
     low, high = sorted(map(luminance, colors))
     return (high + 0.05) / (low + 0.05)
 

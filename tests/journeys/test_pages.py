@@ -1,4 +1,4 @@
-"""Timeline, help, palette, themes, problems, footer, keys of one's own, the editor, and leaving."""
+"""Timeline, help, palette, themes, problems, footer, the user's own keys, the editor, and leaving."""
 
 import asyncio
 import re
@@ -54,7 +54,7 @@ async def test_the_timeline_leads_to_decisions_and_tasks(screen):
     await screen.shows("Timeline")
     await screen.press("t")
     await screen.hides("Timeline")
-    # No filter holds there, and one that would hide what is opened is cleared.
+    # No filter applies in the timeline; opening a task clears a filter that would hide the task.
     await screen.type("/api", "enter", "t", "A")
     await screen.shows("esc leave", "“api”: 1 task")
     assert "finds" not in screen.text()

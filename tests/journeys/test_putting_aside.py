@@ -9,7 +9,7 @@ COUNTS = "· esc leave"
 
 
 async def choose(screen: Screen, *keys: str):
-    """Answer the question."""
+    """Answer the question with these keys."""
     await screen.shows("enter", COUNTS)
     await screen.press(*keys)
 
@@ -49,7 +49,7 @@ async def test_a_task_is_snoozed(screen):
     await screen.press("escape", "Z", "w")
     await choose(screen, "down", "down", "enter")
     await screen.until(lambda: re.search(r" snoozed until \d{4}-\d\d-\d\d 09:00 ", screen.words()))
-    # That it can be undone is said no more.
+    # The hint that the key undoes it is gone.
     await screen.press("Z")
     await screen.shows("Undone: 1 task as before.")
     assert "Z undoes it" not in screen.text()
@@ -97,7 +97,7 @@ async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen):
     await screen.shows("2 tasks")
     await choose(screen, "enter")
     await screen.hides("need you", "needs you")
-    # Each of them knows it of its own tasks alone.
+    # Each workspace knows of the acknowledgement of its own task only.
     for place in ("shop", "cart"):
         _, pending = await run(*AGENTWATCH, "pending", screen.workspace.parent / place)
         assert pending.startswith("nothing needs you\n1 acknowledged")

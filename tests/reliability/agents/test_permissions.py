@@ -1,4 +1,4 @@
-"""Whatever befalls the hook that holds a request: it prints what was decided for that very input, or nothing."""
+"""The hook that holds a request prints the decision about that very input or nothing, whatever happens to it."""
 
 import io
 import json
@@ -62,7 +62,7 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(scene, capfd, monkeypatc
     printed = capfd.readouterr().out
     assert (code, printed) in ((0, ""), (1, ""), (0, "{}\n"))
     assert not any(one.is_open for one in scene.store.read())
-    # Thousands of ended ones would be read again each time.
+    # Without this, each round would read thousands of ended requests again.
     shutil.rmtree(scene.store.directory, ignore_errors=True)
 
 
