@@ -1,4 +1,4 @@
-"""The one question before a decision, on a real terminal: what a person sees, types, and what is true then."""
+"""The one question before a decision, on a real terminal: what a person sees and types, and what is true afterwards."""
 
 import signal
 

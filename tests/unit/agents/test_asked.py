@@ -1,4 +1,4 @@
-"""How a permission or a question of Claude Code is shown, and what is printed for the answer to it."""
+"""How agentwatch shows a permission or a question of Claude Code, and what the hook prints for its answer."""
 
 import json
 import threading
@@ -37,7 +37,7 @@ def request(of: HookCall) -> Request:
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
-    """The output about the decision, None where that is nothing."""
+    """Return the decision that the hook prints, or None if it prints nothing."""
     answer = answer_of(of, action, params, note)
     if answer is None:
         return None
@@ -172,19 +172,19 @@ def test_a_child_has_a_transcript_of_its_own(claude, agent, call_id):
     assert (found.is_answered(), found.call_id) == (False, call_id)
 
 
-# A PermissionRequest from its payload to what is printed
+# A PermissionRequest from its payload to the output of the hook
 
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
 
 
 def ask(call: HookCall, workspace: Path):
-    """As `agentwatch hook` does."""
+    """Ask as `agentwatch hook` does."""
     if is_shown(state_directory(workspace)):
         requests.ask(call, workspace, load())
 
 
 class Asking(Scene):
-    """The same, with the hook in a thread."""
+    """A scene with the hook in a thread."""
 
     def __init__(self, root: Path, printed: Callable[[], str]):
         super().__init__(root)
@@ -197,7 +197,7 @@ class Asking(Scene):
 
     @contextmanager
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
-        """While the hook holds a request; at the end it has ended by itself."""
+        """Hold a request with the hook during the block, by whose end the hook must end by itself."""
         thread = threading.Thread(target=ask, args=(of or self.call(), self.workspace), daemon=True)
         known = {one.request_id for one in self.store.read()}
         thread.start()
@@ -210,14 +210,14 @@ class Asking(Scene):
         return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
     def await_call(self, request: Request, call_id: str):
-        """Until the hook has found the call."""
+        """Wait until the hook has found the call."""
         end = time.monotonic() + 30
         while (known := self.store.find(request.request_id)) is not None and known.call_id != call_id:
             assert time.monotonic() < end, known
             time.sleep(0.02)
 
     def told(self) -> Any:
-        """The output of the hooks since the last call, None where that is nothing."""
+        """Return the output of the hooks since the last call, or None if there is none."""
         out = self.printed()
         return json.loads(out) if out else None
 

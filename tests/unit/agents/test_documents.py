@@ -1,4 +1,4 @@
-"""Documents that agents submit, what they are told about it, and the examples that they are given."""
+"""Documents that agents submit, the answers that agents get, and the examples that agents are given."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Answers of a hook: who is sent back, in what words, how often, and what is said when nobody decides."""
+"""Answers of a hook: which child is sent back, in what words, how often, and the answer if nobody decides."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ JSON_OF_ANOTHER_SESSION = subagent("completed", "It is done.", session="sess_173
 BROKEN = returned().replace("retry_recommended: yes\n", "")
 PROSE = "Looks fine to me."
 NOW = Settings(hook_wait=0.0)
-"""Nobody has to wait in a test for what is there already."""
+"""Settings without waiting: in these tests the answer is there already."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Scene:
         return self._answer(self.claude.came_back(said))
 
     def decide(self, action: Action, params: Params | None = None, said: str = FAILED, note: str = "") -> str:
-        """Decide about a return as the session store has it: with the end of line that the payload lacks."""
+        """Decide about a return as the session store has it: with a final line end, which the payload lacks."""
         digest, desk = sha256(f"{said.strip()}\n".encode()).hexdigest(), DecisionService(self.workspace)
         subject = Subject(desk.workspace_id, TASK, 1, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
@@ -185,7 +185,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
         answer = scene.stop(FAILED, again=True)
         assert answer["decision"] == "block"
         assert answer["reason"] == HOLD
-    # Nothing is asked any more, so a key that is none is in nobody's way.
+    # The hook asks for no decision any more, so an invalid key does no harm.
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last

@@ -1,4 +1,4 @@
-"""The ledger: once, in order, on disk, delivered, and in words where it cannot be."""
+"""The ledger: each decision once, in order, on disk, delivered; and an error in words if this is impossible."""
 
 import errno
 import os
@@ -94,7 +94,7 @@ def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator):
     assert kinds == [ProblemKind.DAMAGED, ProblemKind.MISSING, ProblemKind.BEHIND, ProblemKind.BEHIND]
     with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
         operator.decide("e")
-    # A decision before the break holds, and is still known.
+    # A decision before the break is still valid, and is found again.
     assert (tasks(chain), operator.decide("a").fresh) == (["a"], False)
     aside.mkdir(mode=0o700)
     (aside / f"{files[1].name}.1").write_text("of an earlier repair")
@@ -126,12 +126,12 @@ def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
         with pytest.raises(NotRecordedError, match=r"not recorded: .* another process holds the lock; end it"):
             operator.decide("b")
-        # Reading waits for nobody.
+        # Reading needs no lock.
         assert tasks(operator.chain()) == ["a"]
 
 
 def disk(**calls: Callable[..., Any]) -> Disk:
-    """One that does some calls in another way."""
+    """Return a disk that does these calls in another way."""
     made = Quick()
     for name, do in calls.items():
         setattr(made, name, do)
@@ -146,7 +146,7 @@ def error(number: int) -> Callable[..., Any]:
 
 
 def linked(*arguments: Any, **named: Any):
-    """The link is made and then reported as failed, as on a network file system whose answer was lost."""
+    """Make the link and then report a failure, as a network file system does whose answer was lost."""
     QUICK.link(*arguments, **named)
     raise OSError(errno.EIO, "Input/output error")
 
@@ -172,7 +172,7 @@ def test_what_fails_is_told_with_what_to_do(tmp_path, call, number, words):
 
 
 def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
-    """The ledger is read again before anything is said."""
+    """The ledger is read again before the outcome is reported."""
     operator = Operator(tmp_path, disk(link=linked))
     recorded = operator.decide("a")
     assert recorded.fresh

@@ -1,4 +1,4 @@
-"""Which decisions error-propagation allows, and why not."""
+"""The decisions that error-propagation allows, and the reasons why it refuses others."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ MITIGATION = Mitigation.CHANGED_INPUTS
 
 
 class Told:
-    """A tree that is told of one task `x`, attempt by attempt."""
+    """A tree that gets events about one task `x`, attempt by attempt."""
 
     def __init__(self):
         self.seen, self.tree = Workspace(), Tree()
@@ -107,7 +107,7 @@ def test_with_a_mitigation_there_is_a_second_retry_and_no_third():
 
 
 def called(told: Told, task: Task) -> Task:
-    """The fitter is called for the latest attempt, by the decision `d1`."""
+    """Call the fitter for the latest attempt, by the decision `d1`."""
     assert task.latest.returned is not None
     about = {"attempt": task.attempt, "return_sha256": task.latest.returned.digest, "mode": "fitter"}
     told.tell(decided("x", ESCALATE, 1.0, name="d1", **about))

@@ -1,4 +1,4 @@
-"""The agents' side: verified or not yet, from the ledger or from the mirror, and never a guess."""
+"""The agents' side: a decision is verified or not there yet, from the ledger or from the mirror, and never guessed."""
 
 import errno
 import json
@@ -36,13 +36,13 @@ def decide(operator: Operator, task: str, **changes: Any) -> Record:
 
 
 def outside(operator: Operator, **changes: Any) -> Reader:
-    """Of somebody who can see the ledger."""
+    """Return the reader of an agent that can see the ledger."""
     values: dict[str, Any] = {"state": operator.state, "configuration": operator.configuration, "environment": {}}
     return Reader(operator.workspace, "wait", **(values | {"disk": QUICK} | changes))
 
 
 def inside(operator: Operator, **changes: Any) -> Reader:
-    """Of somebody in a sandbox that shows the workspace and nothing else."""
+    """Return the reader of an agent in a sandbox that shows only the workspace."""
     nowhere = operator.root / "nowhere"
     values = {"environment": {PUBLIC: operator.key.public.text}, "state": nowhere, "configuration": nowhere}
     return outside(operator, **(values | changes))
@@ -50,7 +50,7 @@ def inside(operator: Operator, **changes: Any) -> Reader:
 
 @pytest.mark.parametrize("how", ["gone", "closed", "never there"])
 def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
-    """The operator can decide the opposite by then: what lies in the workspace is what an agent kept of it."""
+    """The operator may have decided the opposite since, and an agent may have kept an old copy in the workspace."""
     made, changes = decide(operator, "a"), dict[str, Any]()
     if how == "gone":
         operator.ledger.directory.rename(operator.root / "lost")
@@ -61,7 +61,7 @@ def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
     found = outside(operator, **changes).find(ABOUT_A)
     assert found.decided is None
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
-    # In a sandbox without the key it is hidden.
+    # In a sandbox that has the public key only, the ledger is hidden, and the mirror counts.
     found = inside(operator, **changes).find(ABOUT_A)
     assert (found.record, found.place) == (made, MIRROR)
 
@@ -73,7 +73,7 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator):
     assert [one.find(question).decided for one in readers] == [None, None]
     after = decide(operator, "a", subject=operator.subject("a")._replace(after=called))
     assert after.after == called
-    # Only a call for the fitter ends with one: nobody takes another decision away by naming it in a handoff.
+    # Only a call for the fitter ends this way: naming another decision in a handoff does not remove it.
     again = question._replace(over=frozenset({called, after.decision_id}))
     assert [one.find(asked).record for one in readers for asked in (question, again)] == [after] * 4
     assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
@@ -131,7 +131,7 @@ def test_a_workspace_that_cannot_be_read_is_told(operator):
 
 
 def waited(reader: Reader, limit: float, happens: dict[float, Callable[[], object]]) -> tuple[Found, float]:
-    """The outcome of a wait for the task `a`, and after how long, when these things happen meanwhile."""
+    """Return the outcome of a wait for the task `a` and its seconds, while these acts happen at their times."""
     now = 0.0
 
     def sleep(seconds: float):
@@ -199,7 +199,7 @@ def book(workspace):
 
 
 def claims_of(workspace: Path, **files: str) -> Path:
-    """The directory that agents write in, with receipts of the decision."""
+    """Return the directory that agents write in, with these receipts of the decision."""
     place = workspace / ".agentwatch" / "receipts"
     place.mkdir(parents=True)
     for kind, text in files.items():
@@ -212,13 +212,13 @@ def told(book: ReceiptBook) -> tuple[Receipt, ...]:
 
 
 def sandboxed(workspace: Path) -> ReceiptBook:
-    """For an agent that may write into the workspace only."""
+    """Return the receipts as used by an agent that may write into the workspace only."""
     state = workspace.parent / "state"
     return ReceiptBook(workspace, state, Closed(state, errno.EROFS))
 
 
 def claim(book: ReceiptBook, by: str, decision_id: str = ID) -> tuple[bool, str]:
-    """Whether it won, and who did."""
+    """Return whether the claim won, and the name of the winner."""
     claimed = book.mark(decision_id, CLAIM, by, since=NOW)
     assert isinstance(claimed, Claim)
     return claimed.won, claimed.by
@@ -234,7 +234,7 @@ def test_the_first_to_tell_a_stage_is_believed(book):
     receipts = told(book)
     assert [one.stage for one in receipts] == list(Stage)
     assert [one.by for one in receipts] == ["ada", "agentwatch", "orchestrator", "agentwatch"]
-    # Only what comes after an action shows it.
+    # The receipt `acted` is only claimed: it follows from a later act.
     assert [one.claimed for one in receipts] == [False, False, False, True]
     assert {one.at for one in receipts} == {NOON.timestamp()}
 
@@ -246,7 +246,7 @@ def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
     with at(NOON + timedelta(seconds=1)):
         book.mark(ID, "read.hook", "hook", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp() + 1, "hook")
-    # Nothing private gets there.
+    # A private receipt cannot be written there.
     with pytest.raises(ReceiptError, match="can be written"):
         inside.mark(ID, Stage.DELIVERED, "x", since=NOW, private=True)
     assert len(list((workspace / ".agentwatch" / "receipts").iterdir())) == 1
@@ -273,7 +273,7 @@ def test_what_agents_write_and_is_no_receipt_is_none(book, workspace, kind, cont
 
 
 def test_what_is_decided_anew_has_its_own_receipts(book):
-    """The id is the same: whoever read, acted on or claimed the decision that has expired did so with that one."""
+    """The id is the same, but receipts and claims of the expired decision do not count for the new one."""
     later = NOON + timedelta(days=8)
     anew = record(created_at=written(later))
     assert anew.decision_id == ID
@@ -321,7 +321,7 @@ def test_exactly_one_claims(book):
         claims = list(pool.map(lambda number: claim(book, f"agent {number}"), range(64)))
     (winner,) = [by for won, by in claims if won]
     assert {by for _, by in claims} == {winner}
-    # It is known to be read, not yet to be done.
+    # The decision is known to be read, and not yet to be carried out.
     assert told(book)[-1].stage is Stage.READ
 
 

@@ -1,4 +1,4 @@
-"""Records of decisions, of answers and of what was signed elsewhere: one spelling, and nothing else is read or told."""
+"""Records of decisions, of answers and of requests signed elsewhere: one spelling, and no other text is accepted."""
 
 import base64
 import hashlib
@@ -170,7 +170,7 @@ STORED = {
 
 @pytest.mark.parametrize("digest", STORED)
 def test_a_record_of_before_is_the_same_to_the_byte(digest):
-    """And so is the signed file around it."""
+    """The signed file around the record is the same, too."""
     text = STORED[digest]
     made = parse(text.encode())
     assert made.to_bytes() == text.encode()
@@ -181,7 +181,7 @@ def test_a_record_of_before_is_the_same_to_the_byte(digest):
     assert verified(file, trust, "shop-0123456789abcdef") == (made, key.public.keyid)
     with pytest.raises(EnvelopeError, match="none is known here"):
         verified(file, Trust(), None)
-    # Ed25519 signatures could be spelled twice, were S not checked to be below the group's order.
+    # Without a check that S is below the group's order, an Ed25519 signature would have a second spelling.
     document = json.loads(file)
     signature = base64.b64decode(document["signatures"][0]["sig"])
     again = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
@@ -198,20 +198,20 @@ OTHER, SECOND = ProblemKind.MALFORMED, timedelta(seconds=1)
 
 @pytest.fixture
 def host(tmp_path):
-    """Where the agents run. It trusts kim."""
+    """Return the host of the agents, which trusts kim."""
     host = Operator(tmp_path)
     host.trust_kim()
     return host
 
 
 def kept(host: Operator, **changes: Any) -> Record:
-    """The record of the host about what kim has signed, with some fields changed that kim has not."""
+    """Return the host's record of a request that kim has signed, with some fields changed that kim has not signed."""
     made = host.draft(operator="kim", signed_request=host.signed())
     return record(**{one.name: getattr(made, one.name) for one in fields(made)} | changes)
 
 
 def judged(host: Operator, made: Record) -> ChainEntry | ChainProblem:
-    """As the next file of the ledger of the host."""
+    """Read the record as the next file of the host's ledger, and return the entry or the problem."""
     return read(host, name_of(made), seal(made.to_bytes(), host.key), host.trust)
 
 
@@ -283,13 +283,13 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
-    """Even the key of the host cannot say in the name of an operator what that operator did not."""
+    """Even the host's key cannot sign a decision in an operator's name that the operator has not signed."""
     change, kind, words = INSIDE[name]
     made = kept(host, **change(host))
     found = judged(host, made)
     assert isinstance(found, ChainProblem)
     assert (found.kind, words in found.message) == (kind, True)
-    # And nobody takes it from the copy in the workspace.
+    # Agents do not accept it from the copy in the workspace either.
     place, nowhere = host.workspace / ".agentwatch" / "decisions", host.root / "nowhere"
     place.mkdir(parents=True)
     (place / f"{made.decision_id}.json").write_bytes(seal(made.to_bytes(), host.key))
@@ -300,7 +300,7 @@ def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_was_signed_cannot_be_left_out(host, version):
-    """A record of version 3 is none of an earlier one with a key more or less."""
+    """Adding or removing a key does not turn a record of version 3 into one of an earlier version."""
     spelled = kept(host).to_bytes()
     with pytest.raises(RecordError):
         parse(spelled.replace(b'"version":3', b'"version":%d' % version))
@@ -377,7 +377,7 @@ def test_agents_are_not_told_of_answers(place):
     reader = Reader(place.workspace, state=place.state, configuration=place.configuration, environment={})
     for wanted in (Question("a.b"), Question(None, decision_id=asked.request_id)):
         assert reader.find(wanted)[1:4] == (None, None, ())
-    # Nor where somebody put a copy among the decisions, and the ledger is out of sight.
+    # Agents are told nothing either if a copy lies among the decisions, and the ledger is hidden.
     mirror, nowhere = place.workspace / ".agentwatch" / "decisions", place.root / "nowhere"
     mirror.mkdir(parents=True)
     (file,) = (place.state / "decisions").glob("*.json")
@@ -403,7 +403,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
     with holder.store.offer(asked) as offer:
         taken = holder.look(offer)
         assert taken is not None
-        # Claimed, and no agent has read it.
+        # The answer is claimed, and no agent has read it.
         assert told() == []
         holder.delivered(taken)
     assert [one.receipt.stage for one in told()] == [Stage.DELIVERED]

@@ -17,7 +17,7 @@ MARK, ASKED = "\0mark.", request().request_id
 
 
 def shop(*more: str) -> Tree:
-    """A parent with a child that failed, and others that only were handed out."""
+    """Return a tree with a parent, a failed child, and `more` tasks that are only handed out."""
     see = Recorder().seen
     handed = [see(f"{name}.json", handoff(name)) for name in ("a", "a.b", *more)]
     return tree_of([*handed, see("b.md", returned("failed", task_id="a.b"))])
@@ -53,7 +53,7 @@ def test_a_copy_in_another_worktree_is_one_open_question():
 
 
 def answers(tree: Tree) -> list[object]:
-    """Whatever faces ask of a tree."""
+    """Return all that a face may ask of a tree."""
     told = tree.roots, tree.queue, tree.unseen, tree.now, tree.totals, tree.rules, list(tree.preorder())
     return [*told, tree.asking(), tree.past_questions(), tree.put_aside(), tree.ancestors("a.b"), tree.request(ASKED)]
 
@@ -72,7 +72,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself():
 
 @pytest.mark.parametrize("task_id", [f"{MARK}1/a", f"{MARK}", "\0", "/"])
 def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id):
-    """The mark is made of chance: here it is known, and still only a scope that there is names a tree."""
+    """The mark is random; even if it is known, only the key of an existing tree leads to that tree."""
     joined = JoinedTree("\0other.")
     joined.show(shop(), name="one")
     joined.show(tree_of([Recorder().seen("a.json", handoff(task_id))]))
@@ -116,7 +116,7 @@ def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps):
         task_id = f"a.{name}" if name > "d" else name
         document = handoff(task_id) if what == "handoff" else returned(what.replace("gone", "failed"), task_id=task_id)
         update(tree, tree.apply(see.gone(path) if what == "gone" else see.seen(path, document)))
-    # Another tree takes its place under the same keys.
+    # Another tree replaces this one under the same keys.
     update(shop("d"), {*tree.tasks, *shop("d").tasks})
 
 
