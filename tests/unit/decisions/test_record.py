@@ -312,7 +312,7 @@ def test_what_was_signed_cannot_be_left_out(host, version):
 # Trust that is taken back
 
 
-def test_a_distrusted_key_decides_nothing_until_it_is_trusted_again(host):
+def test_a_distrusted_key_decides_nothing_until_trusted_again(host):
     made = host.decide_from_afar()
     with at(NOON):
         host.keys.distrust_other(Role.OPERATOR, KIM.public)

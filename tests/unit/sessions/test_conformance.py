@@ -274,7 +274,7 @@ def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
 
 
 @every_store
-def test_where_a_store_is_damaged_the_tree_is_whole_or_it_is_told(program):
+def test_a_damaged_store_gives_a_whole_tree_or_is_told(program):
     random = Random(1)
     with finished(program) as (store, places):
         whole = store.seen_at_once()["tasks"]
