@@ -89,7 +89,7 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path):
     for file in (old, other):
         os.utime(file, (time.time() - 61,) * 2)
     with Directory.open(tmp_path) as directory:
-        # A clock that goes ahead makes no file old.
+        # A clock that is ahead does not make a file old.
         with time_machine.travel(time.time() + 3_600):
             directory.sweep()
         assert sorted(tmp_path.iterdir()) == sorted([new, other])

@@ -1,4 +1,4 @@
-"""The manual: what is made from the code is as the code is, nothing is left out, and `agentwatch help` shows it."""
+"""The manual: its generated parts agree with the code, nothing is left out, and `agentwatch help` shows it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Queries behind `/`, in saved views and behind `--where`: what they find, and what is wrong in them."""
+"""Queries behind `/`, in saved views and behind `--where`: the tasks that they find, and their errors."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ for event in shop().take():
 
 
 def found(query: str) -> list[str]:
-    """The last parts of the ids that a query finds."""
+    """Return the last parts of the ids of the tasks that a query finds."""
     parsed = parse(query)
     assert not parsed.fault
     return [task_id.rpartition(".")[2] for task_id, task in SHOP.tasks.items() if parsed.matches(task, NOW)]

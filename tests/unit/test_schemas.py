@@ -1,4 +1,4 @@
-"""All JSON that is printed and written is as its published schema says: no key is missing, and none is unknown."""
+"""All JSON that is printed and written follows its published schema: no key is missing, and none is unknown."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ from tests.unit.requests.asked import question, request
 
 
 def closed(schema: Any) -> Any:
-    """The same, with no key beside those that it names: our own documents have no others."""
+    """Return a schema that allows only the keys that it names, as our own documents have no others."""
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
@@ -42,7 +42,7 @@ STRICT = {name: Draft202012Validator(closed(schema)) for name, schema in SCHEMAS
 
 
 def check(name: str, document: object):
-    """Hold a document against a schema, as whoever reads the JSON of it would."""
+    """Check a document against a schema, in the way of a reader of its JSON."""
     read = json.loads(json.dumps(document))
     faults = [f"{fault.json_path}: {fault.message[:300]}" for fault in STRICT[name].iter_errors(read)]
     assert faults == []
@@ -61,7 +61,7 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def printed(capsys):
-    """The JSON that a command prints."""
+    """Return a function that runs a command, and returns the JSON that it prints."""
 
     def of(*words: object) -> Any:
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Command lines to copy are exact for the shell, and order nothing from the terminal."""
+"""Command lines to copy are exact for the shell, and send no sequences to the terminal."""
 
 import os
 import shutil

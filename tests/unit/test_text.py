@@ -1,4 +1,4 @@
-"""Foreign text is safe to show: nothing in it can act on the terminal, hide, or pass for something else."""
+"""Foreign text is safe to show: no part of it can act on the terminal, hide, or pass for something else."""
 
 import io
 import json
@@ -28,7 +28,7 @@ from agentwatch.text import (
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
-"""Letters and signs without a width of their own, counted as marks are."""
+"""Letters and signs without a width of their own, which are counted like marks."""
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 hostile = st.one_of(
     st.text(st.characters(), max_size=60),
@@ -175,7 +175,7 @@ def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text):
 
 
 def unseen(seen: str) -> str:
-    """The text that is shown so, where nothing in it is counted."""
+    """Return the text behind its shown form, if nothing in it is counted."""
     signs = re.compile(r"<U\+([0-9A-F]{4,6})>|([\u2400-\u2420])|\u2421")
     return signs.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else chr(ord(sign[2] or "\u247f") - 0x2400), seen)
 
@@ -192,7 +192,7 @@ def test_calls_that_differ_look_different(text):
 
 
 def spans(text: str) -> list[str]:
-    """The characters of ranges such as `180B-180F`."""
+    """Return the characters of ranges such as `180B-180F`."""
     ends = ([int(code, 16) for code in word.split("-")] for word in text.split())
     return [chr(code) for span in ends for code in range(span[0], span[-1] + 1)]
 
@@ -201,10 +201,10 @@ IGNORABLE = spans(
     "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8"
     " 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
 )
-"""Default_Ignorable_Code_Point of Unicode 15.1, whatever this Python knows of it."""
+"""Default_Ignorable_Code_Point of Unicode 15.1, as this Python may know another version."""
 BLANK = spans("2800 FFFC 13441-13442 16FE4 1D159")
 MARKS = spans("0300-036F 0483-0489 1AB0-1AFF 1DC0-1DFF 20D0-20FF 2DE0-2DFF FE20-FE2F")
-"""Seen on any letter, but for the first of those that can be ignored."""
+"""Marks that are visible on any letter, except the ignorable one among the first."""
 PICTURED = spans("FE0E-FE0F 1F3FB-1F3FF")
 NARROW = [character for character in map(chr, range(0x110000)) if get_character_cell_size(character) == 0]
 
@@ -214,7 +214,7 @@ def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show):
     hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
     for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
         left = {one for one in hidden if one in show(around.format(one))}
-        # On a sign that is no letter they choose how it looks.
+        # Behind a sign that is no letter, these characters choose how it looks.
         assert left <= ({*PICTURED} if around[0] == "\u20ac" else set()), (around, ascii(left))
 
 

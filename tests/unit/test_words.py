@@ -1,4 +1,4 @@
-"""Requests and decisions in words: how far they are, where they are answered, which matters, and what work cost."""
+"""Requests and decisions in words: how far they are, how they are answered, which comes first, and the cost of work."""
 
 from dataclasses import replace
 from datetime import datetime

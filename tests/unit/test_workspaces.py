@@ -27,7 +27,7 @@ NO_PROGRAMS = Settings(sessions=False)
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A user who has no programs."""
+    """Return the home of a user who has no agent programs."""
     place = tmp_path / "home"
     place.mkdir()
     live_in(place, monkeypatch)
@@ -35,7 +35,7 @@ def home(tmp_path, monkeypatch):
 
 
 def workspace(home: Path, name: str) -> Path:
-    """A workspace with a task that failed."""
+    """Return a workspace with a task that failed."""
     place = home / name
     place.mkdir()
     (place / "api.handoff.json").write_text(handoff("shop.api"))
@@ -45,7 +45,7 @@ def workspace(home: Path, name: str) -> Path:
 
 @asynccontextmanager
 async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
-    """Runs it; what comes is waited for with the function given."""
+    """Run the monitor; the function given waits for a condition."""
 
     async def run_on():
         async for _ in monitor.updates():
@@ -66,7 +66,7 @@ async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Cal
 
 
 def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
-    """The keys of all tasks, by the name of their workspace and their own id."""
+    """Return the keys of all tasks, by the name of their workspace and their own id."""
     tasks = monitor.tree.tasks.values()
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
@@ -121,7 +121,7 @@ PLACES = {
     "qwen-code": ".qwen",
     "roo": ".config/Code/User/globalStorage/roo.roo",
 }
-"""Where each program has its store."""
+"""For each program the place of its store."""
 
 
 @pytest.mark.parametrize("program", PLACES)

@@ -19,7 +19,7 @@ from tests.goldens.world import PEM, World
 
 @dataclass
 class Scene:
-    """`shop.api` is to be retried, `shop.ship` aborted; `good` would be the next: an answer to `shop.web`."""
+    """`shop.api` is to be retried, `shop.ship` was aborted; `good` would be the next decision: answering `shop.web`."""
 
     world: World
     good: bytes = b""

@@ -92,7 +92,7 @@ def test_a_closed_session_asks_for_what_is_open_below_it_too():
     assert asks(tree)["root"] == "process gone: resume the session in its own program, or abort?"
     tree.apply(again("one", process_gone=True), again("two", process_gone=True))
     assert asks(tree) == {"root": LEFT.format("2 tasks")}
-    # The session goes on in another process: what the first one ran is asked about for itself.
+    # The session goes on in another process: each child of the first process asks for itself.
     tree.apply(*ran(replace(ROOT, process_gone=False, updated_at=200.0)))
     assert asks(tree) == {"one": GONE, "two": GONE}
     tree.apply(*ran(CLOSED))
@@ -133,7 +133,7 @@ LOST = Lost(0, 1_030.0)
 
 
 def shop() -> list[Event]:
-    """A parent with a child at work, one handed off, one done and one that failed."""
+    """Return a parent with four children: one at work, one handed off, one done and one failed."""
     see = Recorder().seen
     return [
         see("a.json", handoff("a")),

@@ -105,7 +105,7 @@ class Again(NamedTuple):
 
 
 class Requesting(NamedTuple):
-    """The program of a session asks for a call; one of few, so that some ask the same. None: it is forgotten."""
+    """A request of a session's program for one of a few calls, so that some are equal. No `stage` removes it."""
 
     number: int
     session: str
@@ -163,8 +163,8 @@ histories = st.one_of(
 
 
 def record(steps: list[Step]) -> list[Event]:
-    """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set). A
-    decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
+    """Return the events of the steps. None deletes the file; verdicts check its last content, or with `flag` another
+    one. A decision is about the last content, whatever it is; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
     permits: dict[str, list[Permit]] = {}

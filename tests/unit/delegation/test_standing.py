@@ -1,4 +1,4 @@
-"""How a task and the one above it stand, since when, and in which words, as sessions and their requests tell."""
+"""The state of a task and of its parent, since when it holds, and its words, by their sessions and requests."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (HANDS_ON, [FAILED, child("c", updated_at=990.0)], [], ("working", 100), ""),
         (TYPES, [FAILED], [], ("working", 100), ""),
         (HANDS_ON, [child("b", RunState.SUBMITTED)], [], ("waiting", 110), "waits for title of b, not started for 14m"),
-        # Another handed out meanwhile: it waits on.
+        # Another child was handed out meanwhile, and the parent goes on waiting.
         (
             HANDS_ON,
             [KILLED, child("c", RunState.SUBMITTED, started_at=900.0)],
@@ -122,13 +122,13 @@ UNREADABLE = Unreadable(9, 2_000.0, "a.return.md", Finding("SRC001", Severity.ER
 
 
 def note(tree: Tree, task_id: str = "a", **snooze: object) -> Noted:
-    """Acknowledge a task as it is, or snooze it `until` a time."""
+    """Acknowledge a task in its present state, or snooze it `until` a time."""
     put = Put(mark_of(tree.tasks[task_id]), 2_000.0)._replace(snoozed=bool(snooze), **snooze)
     return Noted(0, 2_000.0, task_id, Aside(put))
 
 
 def failure(record: Recorder) -> list[Event]:
-    """A task `a` that has failed and asks, below `lead`."""
+    """Return the events of a task `a` below `lead` that has failed and asks."""
     return [
         record.seen("lead.handoff.json", handoff("lead")),
         record.seen("a.handoff.json", handoff("a", parent_task_id="lead")),
@@ -187,7 +187,7 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none():
     again = record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted")
     tree.apply(again._replace(at=tree.checked_at(done, again.claims, again.at)))
     assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
-    # That it is true again is a change, too: it is new, and as old as that.
+    # When the claim is true again, that is a change, too: it is new, and `since` is its time.
     last = record.checked("a.return.md", done.digest, "verified")
     tree.apply(Looked(0, 0.0), last)
     assert (stands(tree), tree.tasks["a"].since, tree.tasks["a"].seen) == (ASKS, last.at, False)
@@ -205,7 +205,7 @@ def test_a_snooze_goes_on_when_the_clock_goes_back():
 
 
 def decide(record: Recorder, action: Action, **more: object) -> Decided:
-    """A decision about the return of `a`, seen last."""
+    """Return a decision about the return of `a`, which was the last event."""
     return decided("a", action, 1_900.0, return_sha256=f"{record.seq:064x}", **more)
 
 

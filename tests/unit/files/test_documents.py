@@ -19,7 +19,7 @@ LARGE = "x" * 10_001
 
 
 class Clock:
-    """Stands in for the module `time`; it moves only when it is told to."""
+    """Replaces the module `time`; it moves only when the test moves it."""
 
     def __init__(self):
         self.passed = 0.0

@@ -1,4 +1,4 @@
-"""A source at work on real files: what it emits, how it is, how it ends; and the events of the system behind it."""
+"""A source at work on real files: its events, its health, its end; and the system's events behind it."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ def until(holds: Callable[[], object]):
 
 
 def moved_in(path: Path, *texts: str):
-    """A directory with these files, made elsewhere, takes the place of another."""
+    """Replace a directory by another one with these files, made elsewhere."""
     for text in texts:
         write(path.parent.parent / "made" / f"{text}.json", packet(text))
     if path.exists():
@@ -118,7 +118,7 @@ def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root, settings):
         for come_back in (lambda: away.rename(root), lambda: write(root / "a" / "x.json", packet("x"))):
             receiver.until_present("a/x.json")
             root.rename(away)
-            # Neither a link nor a file is it.
+            # A link or a file in its place is not the workspace.
             for take_its_place in (lambda: root.symlink_to("away"), root.touch):
                 take_its_place()
                 receiver.until(lambda it: not it.present and (it.mode, it.detail) == ("degraded", GONE))
@@ -131,7 +131,7 @@ def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root, settings):
             shutil.rmtree(away, ignore_errors=True)
         root.rename(away)
         other.rename(root)
-        # No event tells of it in the directory below, to which nothing happened.
+        # Nothing happened to the directory `a` itself, so a watch there gets no event about it.
         for seen, place in ((receiver, "a/"), (below, "")):
             seen.until_present(f"{place}y.json")
         write(root / "a" / "w.json", packet("w"))
@@ -222,7 +222,7 @@ def test_a_watch_of_the_root_that_died_is_renewed(root, inotify, monkeypatch):
 
     def refusing(self, path, mask):
         if is_refused.is_set():
-            # As if the directory was made anew in this moment, with the inode of the one before.
+            # This is as if the directory had been made anew at this moment, with the old inode.
             is_refused.clear()
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
         watch = real(self, path, mask)
@@ -308,7 +308,7 @@ def test_stopping_interrupts_a_first_look(root, monkeypatch, during):
 
 
 def threads() -> set[threading.Thread]:
-    """The threads of sources that run now: another test's may still be about to end."""
+    """Return the threads of sources that run now, as another test's threads may still be about to end."""
     return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}
 
 
@@ -324,7 +324,7 @@ def test_looking_again_tells_what_has_changed(root):
     source = FilesSource(root, read_document=read_document)
     batch = source.scan()
     assert brief(batch.events) == ["Seen a/x.json", "Seen c/y.json", "Seen d/z.json", "Unreadable return.json"]
-    # What has the name of a return and cannot be read is a problem.
+    # A file that is named as a return and cannot be read is a problem.
     assert batch.health.mode == "degraded"
     shutil.rmtree(root / "a")
     (root / "c" / "y.json").unlink()
@@ -332,7 +332,7 @@ def test_looking_again_tells_what_has_changed(root):
     write(root / "e" / "half.json", HALF)
     os.utime(root / "e" / "half.json", (4_000_000_000, 4_000_000_000))
     batch = source.scan()
-    # From the future is observed now.
+    # A file with a time in the future counts as observed now.
     assert all(abs(one.at - time.time()) < PATIENCE for one in batch.events if isinstance(one, Seen))
     assert brief(batch.events) == ["Gone a/x.json", "Gone c/y.json", "Gone return.json", "Seen e/half.json"]
     assert batch.health.mode == "live"
@@ -377,7 +377,7 @@ def watcher(tmp_path, inotify):
 
 
 def told(watcher: Watcher) -> set[str]:
-    """The paths that are told until no more are."""
+    """Return the paths of all changes, until none comes any more."""
     paths: set[str] = set()
     while (changes := watcher.wait(0.05)) != Changes():
         paths |= changes.paths

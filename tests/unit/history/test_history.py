@@ -1,4 +1,4 @@
-"""All that is recorded comes back in order, whatever happens to the files of the workspace and to the history."""
+"""All recorded versions come back in order, whatever happens to the files of the workspace and to the history."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def run_sql(state: Path, *statements: str):
 
 
 def is_usable(history: History) -> bool:
-    """It records a version and gives it back."""
+    """Return whether the history records a version and returns it."""
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
     return history.record([last], workspace.text_of) and facts(seen_in(history))[-1] == ("after.json", last.digest)
@@ -108,7 +108,7 @@ def test_two_processes_on_one_workspace_record_each_version_once(state):
         workspace.seen("a.handoff.json", packet("a")),
     ]
     one, other = opened(state), opened(state)
-    # The other one lags behind, then is ahead.
+    # The other history first lags behind, and is then ahead.
     for history, some in ((one, seen[:4]), (other, seen), (one, seen[4:])):
         assert history.record(some, workspace.text_of)
     assert [type(event) for event in one.recall().events] == [type(event) for event in seen]
@@ -264,7 +264,7 @@ def test_a_reader_leaves_nothing_while_it_is_recorded(state):
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(10)]
     assert history.record(seen, workspace.text_of)
     before = listing()
-    # In one process SQLite would share what it knows of the file.
+    # A process of its own is needed, as SQLite shares its knowledge of the file within one process.
     printed = subprocess.check_output([sys.executable, "-c", READER, str(state)], text=True)
     assert printed.split() == [one.digest for one in seen]
     assert listing() == before

@@ -1,4 +1,4 @@
-"""The story of a workspace in the order in which it happened, and every change of a state in it, one line each."""
+"""The story of a workspace in the order of its events, and every change of a state in it, one line each."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -115,7 +115,7 @@ def message(document: Fields | None, at: float) -> Message:
 
 
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
-    """A run that was handed a packet, and returned at `ended`."""
+    """Return a run that was handed a packet, and returned at `ended`."""
     over = {"updated_at": 290.0}
     if ended is not None:
         said = message(returned("completed"), ended)
@@ -175,7 +175,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
 @pytest.mark.parametrize(
     ("events", "lines"),
     [
-        # Readers give the newest first.
+        # Readers give the newest run first.
         (
             ran(child("late", 200.0, None), child("early", 110.0, 150.0), ROOT),
             [
@@ -185,7 +185,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "200 late: None → working 1",
             ],
         ),
-        # A retry in another session.
+        # A retry runs in another session.
         (
             ran(child("a", 160.0, 170.0), FIRST, ROOT),
             [
@@ -196,7 +196,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "170 a: working → completed 2",
             ],
         ),
-        # The rounds of a child are told, and of a human the last turn: that one waits for the child.
+        # Each round of a child has its lines; a human's session only has its last turn, which waits for the child.
         (
             ran(TALK, child("a", 110.0, 150.0, rounds=(round_of(110.0, 130.0, "partial"), Turn(140.0)))),
             [
@@ -233,7 +233,7 @@ def test_a_session_is_told_as_it_happened(events, lines):
     ("now", "lines"),
     [
         (157.0, ["155 a: failed → retrying 1", "160 a: retrying → working 2"]),
-        # Nobody had read it when its time was over.
+        # The decision expired before an agent had read it.
         (200.0, ["155 a: failed → retrying 1", "158 a: retrying → failed 1", "160 a: failed → working 2"]),
     ],
 )

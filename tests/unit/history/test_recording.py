@@ -1,4 +1,4 @@
-"""A recording holds what the history holds, is read as far as it goes, and shows the tree of each moment of it."""
+"""A recording holds the same as the history, is read as far as possible, and shows the tree at each of its moments."""
 
 import json
 import stat
@@ -82,7 +82,7 @@ def test_what_is_read_is_what_was_written(tmp_path, *, has_texts):
 
 
 def run_of(workspace: Workspace) -> Ran:
-    """A session's child that was handed a packet, and answered twice."""
+    """Return the run of a session's child that was handed a packet, and answered twice."""
     first, second = meta("partial"), meta("implemented", "sess_1", HOSTILE)
     workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
     said, earlier, prompt = message(second, 30.0), message(first, 20.0), message(packet("x"), 9.0)
@@ -184,7 +184,7 @@ def test_a_version_of_other_contracts_is_read_anew():
 
 
 class Clock:
-    """One that goes on when it is told to."""
+    """A clock that moves only when the test moves it."""
 
     now = 100.0
 
@@ -198,7 +198,7 @@ def playback_of(events: Sequence[Event]) -> tuple[Playback, Clock]:
 
 
 def played_at(*times: float) -> tuple[Playback, Clock]:
-    """Observations of one file each, made at these times, are played at double speed."""
+    """Return a playback at double speed of events made at these times, each of a file of its own."""
     return playback_of(
         [Seen(seq, at, f"{seq}.json", f"{seq:064x}", Handoff(f"t{seq}", "")) for seq, at in enumerate(times)]
     )
@@ -224,7 +224,7 @@ def test_it_plays_at_its_speed_and_stops_at_the_end():
     playback.step(1)
     clock.now += 60
     assert (playback.position.number, playback.position.at, playback.position.playing) == (2, 1_001, False)
-    # Found later, and written before.
+    # The second event was found later than the first, and written before it.
     playback, _ = played_at(1_000, 990, 1_002)
     assert (playback.position.number, playback.position.at) == (2, 1_000)
 

@@ -1,4 +1,4 @@
-"""Addresses are read strictly, and what is wrong in one is said with an example."""
+"""Addresses are read strictly, and an error about one comes with an example."""
 
 import pytest
 from hypothesis import given

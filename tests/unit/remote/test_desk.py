@@ -1,5 +1,5 @@
-"""Both desks: the host records what its operators signed, once, and says of everything else why it does not; operators
-are told what is so."""
+"""Both desks: the host records its operators' signed decisions, once, and gives the reason for each refusal; operators
+are told the truth."""
 
 import asyncio
 import errno
@@ -66,7 +66,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
     assert host.records() == [made.record]
     assert made.record.operator == "kim"
     assert made.entry == host.chain().entries[0]
-    # Once is enough, and the very same is the same, whoever says it.
+    # Sending it once is enough: the same decision by another operator is the same record.
     host.now += MINUTE
     again = decide(line.desk("alice"), host)
     assert (again.fresh, again.record) == (False, made.record)
@@ -158,16 +158,16 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     host.now += MINUTE
     again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
     assert (again.fresh, again.record) == (False, made.record)
-    # Agents are told nothing of it.
+    # Agents get no decision from this answer.
     assert host.wait().record is None
     assert not (host.workspace / ".agentwatch" / "decisions").exists()
 
 
-# What the host says
+# Answers of the host
 
 
 def refused(host: Host, text: str, outcome: Outcome, words: str) -> Result:
-    """A request that the host refuses, each time in the same words."""
+    """Check that the host refuses a request, each time in the same words."""
     result = host.record(text)
     assert (result.outcome, words in result.words) == (outcome, True), result
     assert host.record(text) == result
@@ -184,14 +184,14 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     record, keyid = verified(result.record.encode(), host.desk.keys.trust(), host.desk.workspace_id)
     assert keyid == host.key.public.keyid
     assert (record.version, record.operator, record.signed_request) == (3, "kim", text)
-    # The host says when; the operator, until when it holds.
+    # The host sets the time of the record, and the operator when it expires.
     assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
     assert (result.decision_id, host.records()) == (record.decision_id, [record])
     assert host.wait().record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
     assert copy.read_bytes() == result.record.encode()
     assert host.desk.receipts([record])[record.decision_id][-1].stage is Stage.DELIVERED
-    # The same again is the same record. The attempt is over, the time, the decision itself: that is said all the same.
+    # The same request gives the same record, even after another attempt or after the record has expired.
     assert host.record(text) == result
     host.fail(attempt=2)
     assert host.record(text) == result
@@ -210,7 +210,7 @@ def test_of_two_operators_the_second_is_told_what_holds(host):
     assert result.outcome is Outcome.DECIDED_OTHERWISE
     assert "already decided: kim said retry at 2030-01-01T12:00:00Z; that holds" in result.words
     assert result.record == host.record(one).record
-    # Refused once, it stays so; the words are the same, and the record is not needed again.
+    # A refusal is final: it has the same words again, and needs no record.
     again = host.record(other)
     assert (again.outcome, again.words) == (result.outcome, result.words)
     assert [record.operator for record in host.records()] == ["kim"]
@@ -221,18 +221,18 @@ def test_a_refusal_of_a_changed_return_stays_for_good(host, data):
     text, path = host.signed(), host.workspace / "a-1.return.md"
     before = path.read_text()
     path.write_text("as an agent made it meanwhile")
-    # The tree has not seen it yet; the disk has it.
+    # The tree has not seen the change yet, but the disk has it.
     result = refused(host, text, Outcome.RETURN_CHANGED, "the return has changed since you looked at it")
     (file,) = (host.state / "refused").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    # Nor when the very return comes back, and somebody delivers it again, whatever became of the words.
+    # It stays refused when the same return comes back, even if the file with the words is broken.
     path.write_text(before)
     if data is not None:
         file.write_bytes(data)
         refused(host, text, Outcome.REFUSED, "not recorded: it was refused before")
     host.forget()
     refused(host, text, Outcome.REFUSED if data is not None else result.outcome, "not recorded")
-    # What is decided anew is another thing.
+    # A new decision is independent of the refusal.
     assert host.record(host.signed(at=NOON + SECOND)).outcome is Outcome.RECORDED
 
 
@@ -276,7 +276,7 @@ def test_a_key_that_is_not_trusted_decides_nothing(host):
         host.desk.keys.distrust_other(Role.OPERATOR, key)
     text = host.signed(by="alice")
     refused(host, text, Outcome.NOT_TRUSTED, "any more, since 2030-01-01T12:00:00Z")
-    # Trusted again, what was signed before does not count: who knows who had the key.
+    # A request signed before the key was trusted again does not count, as somebody else may have had the key.
     with at(NOON + MINUTE):
         host.desk.keys.trust_other(Role.OPERATOR, key, "alice")
     host.now = NOON + MINUTE
@@ -294,12 +294,12 @@ def test_what_is_for_another_host_or_workspace_is_refused(host):
 @pytest.mark.parametrize("text", ["", "{}", "x" * 100_000, "größe", "\ud800", "[" * 100_000])
 def test_what_is_nothing_is_refused_in_a_sentence(host, text):
     refused(host, text, Outcome.REFUSED, "not recorded: ")
-    # Anybody could fill the disk with those.
+    # Such refusals are not stored, as anybody could fill the disk with them.
     assert not (host.state / "refused").exists()
 
 
 class Broken(Quick):
-    """Fails where a decision is given its name."""
+    """A disk that fails when a decision is given its name."""
 
     def link(self, *given: Any, **more: Any):  # type: ignore[override]
         raise OSError(errno.ENOSPC, "no space")
@@ -316,7 +316,7 @@ def test_a_disk_that_is_full_is_no_answer_for_good(host):
 
 
 class Late(Quick):
-    """Comes to a lock only after somebody else, once."""
+    """A disk that lets others act before it gets a lock, once."""
 
     def __init__(self):
         self.others: list[Callable[[], object]] = []
@@ -330,7 +330,7 @@ class Late(Quick):
 def test_what_another_relay_records_meanwhile_is_recorded(host):
     host.disk = late = Late()
     host.forget()
-    # It sees another return than the operator, and refuses.
+    # This relay sees another return than the operator, and would refuse.
     relay = host.monitor()
     host.disk = QUICK
     host.fail(summary="It broke otherwise.")

@@ -1,4 +1,4 @@
-"""A message arrives as it was said: who carries it can lose it, and neither make one up nor change one."""
+"""A message arrives unchanged: a carrier can lose it, but can neither make one up nor change one."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ PLAIN = {
 
 
 def any_of(shape: Any) -> st.SearchStrategy[Any]:
-    """Values of a type."""
+    """Return a strategy for the values of a type."""
     origin, arguments = get_origin(shape), get_args(shape)
     if origin in (Union, types.UnionType):
         return st.one_of(*map(any_of, arguments))
@@ -87,7 +87,7 @@ def test_a_frame_comes_back_as_it_was_in_one_line(frame):
 
 
 def damaged(value: Any, path: list[int], other: Any) -> Any:
-    """JSON in which something else stands at a place."""
+    """Return JSON with another value at one place."""
     if not path or not isinstance(value, dict | list) or not value:
         return other
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -101,7 +101,7 @@ def damaged(value: Any, path: list[int], other: Any) -> Any:
 def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame, path, other):
     with suppress(ValueError):
         understood = read_frame(json.dumps(damaged(json.loads(to_bytes(frame)), path, other)).encode())
-        # What was understood can be said again.
+        # A frame that was understood can be sent again.
         assert read_frame(to_bytes(understood)).kind == understood.kind
 
 

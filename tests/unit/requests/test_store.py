@@ -1,4 +1,4 @@
-"""Requests are seen as they are offered while somebody holds them, who gets the operator's answer once."""
+"""Requests are seen as they were offered while they are held; the holder gets the operator's answer once."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_any_text_is_written_and_read_again(command, said, nonce, asked, until):
 
 
 def rewritten(**changes: Any) -> Callable[[Path], object]:
-    """The file as it would be spelled with other values."""
+    """Return a function that rewrites the file with other values."""
 
     def write(file: Path):
         document = json.loads(file.read_bytes()) | changes
@@ -266,7 +266,7 @@ def test_what_nobody_holds_any_more_ended_when_that_was_seen(place):
     inbox, asked = Inbox(place.store, clock=lambda: now[0]), request(place.workspace)
     offer = place.store.offer(asked)
     inbox.look()
-    # As if it was killed, it can write no end.
+    # The holder ends as if it had been killed: it cannot write an end.
     place.store.directory.chmod(0o755)
     offer.end(RequestStage.GONE)
     place.store.directory.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Acts of agents, as the records of each program tell them: commands, how they ended, files written."""
+"""Acts of agents, as the records of each program show them: commands, their results, and written files."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ AT = "2026-03-01T12:00:00.000Z"
 ABOVE = "/build/shop"
 PLACE = f"{ABOVE}/web"
 Told = tuple[EntriesIn, list[dict[str, object]]]
-"""How records are read, and records."""
+"""A function that reads records, and the records."""
 
 
 def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
@@ -140,7 +140,7 @@ REFUSED = "refused"
     ],
 )
 def test_a_command_ends_as_its_program_tells(told, ended):
-    """With an exit code, an output that may be cut, both, or neither, where it was refused or nothing is known."""
+    """Its end has an exit code, an output that may be cut, both, or neither if it was refused or nothing is known."""
     entries_in, records = told
     if entries_in is opencode:
         (act,) = acts_in([(0, list(opencode(records[0], 1.0)))])

@@ -1,4 +1,4 @@
-"""Transcripts of all programs: what is told, however one has followed, and what happens to files meanwhile."""
+"""Transcripts of all programs: their entries, however they are followed, and changes of their files meanwhile."""
 
 import json
 
@@ -82,7 +82,7 @@ def test_a_place_outside_the_store_is_not_read(tmp_path):
 
 
 def entries_in(fields: Fields) -> list[Entry]:
-    """Records of the tests: `{"words": …}`, `{"call": id, "given": …}`, `{"result": id, "text": …}`."""
+    """Read records of the tests: `{"words": …}`, `{"call": id, "given": …}`, `{"result": id, "text": …}`."""
     if "call" in fields:
         return [Entry(1.0, EntryKind.CALL, "", str(fields["call"]), "Bash", {"command": str(fields.get("given", ""))})]
     if "result" in fields:
