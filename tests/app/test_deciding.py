@@ -104,7 +104,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, mo
         assert not Path(name).parent.exists()
 
 
-async def test_what_is_too_large_for_the_screen_is_not_signed(tmp_path):
+async def test_a_handoff_too_large_for_the_screen_is_not_signed(tmp_path):
     async with office(tmp_path, FAILED | {"api.handoff.json": handoff(notes=["word " * 30_000])}) as s:
         await s.open("r")
         await refused(s, "not yet: the handoff is too large to be shown here")
@@ -123,7 +123,7 @@ async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path):
         assert entry.record.params.handoff is None
 
 
-async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path):
+async def test_a_handoff_with_an_unseen_note_is_shown_first(tmp_path):
     """A terminal may deliver the note and the key in one read: then the key arrives before the event about the note."""
     async with office(tmp_path) as s:
         await s.open("r")
@@ -212,7 +212,7 @@ async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path):
         assert s.entries() == ()
 
 
-async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path):
+async def test_the_second_operator_sees_the_decision_of_the_first(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()

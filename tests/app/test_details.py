@@ -231,7 +231,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 @pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("name", CASES)
-def test_each_tab_says_what_it_said(name, request):
+def test_each_tab_agrees_with_its_golden(name, request):
     tabs = tabs_of(CASES[name](), 90)
     text = "".join(f"== {tab_id}\n" + "\n".join(map(str.rstrip, lines)) + "\n\n" for tab_id, lines in tabs.items())
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
@@ -252,7 +252,7 @@ FAILED_TWICE = {"own_state": State.FAILED, "retry": Retry(max_retries=3, remaini
         ({"retry": Retry(hint="Raise the time-out.")}, "hint Raise the time-out."),
     ],
 )
-def test_the_head_says_how_it_stands(fields, words):
+def test_the_head_of_the_details_shows_the_state(fields, words):
     one = case().task
     for name, value in fields.items():
         setattr(one, name, value)

@@ -73,7 +73,7 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         await s.until(lambda: {*s.told} >= said | {"Connecting again: build2"})
 
 
-async def test_hosts_that_were_not_read_yet_are_no_verdict():
+async def test_hosts_that_were_not_read_yet_are_shown_as_unknown():
     async with fleet(build1=busy(), build2=Health("starting", "connecting to build2")) as s:
         await s.until(lambda: "1 of 2 hosts   ○ connecting to 1 host" in s.line("agentwatch"))
         assert all(words in s.row("build2: shop") for words in ("connecting to build2", "unknown"))

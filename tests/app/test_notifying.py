@@ -94,13 +94,13 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_who_is_told_of_what_asks_and_when(name):
+def test_an_operator_is_notified_once_of_each_new_question(name):
     screen = Screen()
     for step in STORIES[name]:
         step(screen)
 
 
-def test_who_types_is_not_told_where_no_focus_is_known():
+def test_without_focus_events_typing_delays_notifications():
     screen = Screen()
     screen.queue = NotificationQueue(screen.at, NOW)
     screen.ask("api")
@@ -110,7 +110,7 @@ def test_who_types_is_not_told_where_no_focus_is_known():
     assert screen.after(1) == ["api"]
 
 
-def test_gone_again_and_another_turn_are_news():
+def test_a_gone_process_and_another_turn_are_news():
     screen = Screen()
     one = screen.ask("api")
     changes: list[tuple[dict[str, object], list[str]]] = [
@@ -130,7 +130,7 @@ def test_gone_again_and_another_turn_are_news():
         assert screen.after(PAUSE) == told_of, change
 
 
-def test_each_request_is_told_once_with_its_command():
+def test_each_request_is_notified_once_with_its_command():
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
     assert words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
@@ -149,7 +149,7 @@ def test_each_request_is_told_once_with_its_command():
 
 
 @pytest.mark.parametrize(("asked", "changed"), [(9, -9), (-9, 9)])
-def test_what_was_asked_or_changed_since_the_start_is_news(asked, changed):
+def test_questions_and_changes_since_the_start_are_news(asked, changed):
     screen = Screen()
     screen.ask("api", "", request(1, "npm test", asked_at=NOW + asked), ago=-changed)
     assert screen.after(STANDS) == ["api"]
@@ -201,7 +201,7 @@ SEND = ["notify-send", "--app-name=agentwatch", "--", "head", "text"]
         (Settings(notify_command=("ring", "-x")), {}, ["ring", "-x", "head: text"]),
     ],
 )
-def test_the_desktop_is_told_where_there_is_one(settings, environment, command, tmp_path):
+def test_the_desktop_is_notified_if_there_is_one(settings, environment, command, tmp_path):
     (tmp_path / "notify-send").touch(mode=0o755)
     made = desktop_command(settings, {"PATH": str(tmp_path)} | environment)
     assert (made and made("head", "text")) == command
@@ -258,7 +258,7 @@ ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or ab
         (Settings(notify_terminal=False, notify_title=False), ["bell"]),
     ],
 )
-def test_title_bell_and_terminal_tell_as_they_are_set(settings, written):
+def test_title_bell_and_terminal_follow_the_settings(settings, written):
     operator = Operator(settings)
     operator.fail("api")
     assert operator.written == written
@@ -311,7 +311,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
 
 
 @pytest.mark.parametrize("turns", [True, False])
-def test_a_session_that_ended_its_turn_rings_where_asked_for(turns):
+def test_the_end_of_a_turn_rings_if_the_settings_ask_for_it(turns):
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
     ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
     operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))

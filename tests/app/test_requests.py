@@ -55,7 +55,7 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path):
         assert entry.record.params.answers == asked.ANSWERED.answers
 
 
-async def test_a_question_for_one_answer_takes_no_two(tmp_path):
+async def test_a_question_for_one_answer_takes_only_one(tmp_path):
     query = Query("Which?", options=(Option("A"), Option("B")))
     async with asking(tmp_path, question(tmp_path, queries=(query,))) as s:
         await s.open("a")
@@ -109,7 +109,7 @@ async def test_the_keys_of_attempts_answer_no_request(tmp_path):
 @pytest.mark.parametrize(
     "why", ["approve the plan there", "what it asks is too long to be read here: answer it in its program"]
 )
-async def test_one_that_cannot_be_answered_here_says_where(tmp_path, why):
+async def test_a_request_that_cannot_be_answered_here_says_where(tmp_path, why):
     asks = permission(tmp_path, actions=(), why_not=why)
     if "long" in why:
         asks = question(tmp_path, queries=(Query("Which?", options=(Option("A"), Option("B" * 2_001))),))
@@ -138,7 +138,7 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
 
 
 @pytest.mark.parametrize("between", ["", "\n" * 60, " " * 3_000], ids=["nothing", "lines", "blanks"])
-async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between, tmp_path):
+async def test_a_call_whose_end_is_in_sight_is_allowed_at_once(between, tmp_path):
     async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~")) as s:
         await s.open("a")
         await s.press("space")
@@ -160,7 +160,7 @@ async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path)
         await s.shows("ctrl+s allows it")
 
 
-async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path):
+async def test_a_call_too_long_to_be_read_can_only_be_denied(tmp_path):
     async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as s:
         await s.open("a")
         await s.press("space")

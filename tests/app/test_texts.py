@@ -93,7 +93,7 @@ def rows(difference: Difference) -> list[str]:
     return [f"{row.sign}{row.number or ''} {row.text}".rstrip() for row in difference.rows]
 
 
-def test_a_cut_is_said_and_no_control_character_is_sent():
+def test_a_cut_is_marked_and_no_control_character_is_sent():
     shown = lay_out(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]").noted, 60)
     assert "\x1b" not in "".join(line.content.plain for line in shown)
     assert "at most 2,000 lines" in (compare("x\n", "y\n" * 5_000).note or "")
@@ -253,7 +253,7 @@ def test_the_guard_replaces_the_unprintable_and_takes_links_away():
     assert unlinked.style.bold
 
 
-async def test_the_guard_stands_behind_every_widget():
+async def test_the_guard_covers_every_widget():
     async with stage(size=(80, 24)) as s:
         await s.main.mount(Static(Content("\x1b]0;x\x07")))
         await s.shows("�]0;x")

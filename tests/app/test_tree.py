@@ -49,7 +49,7 @@ async def test_a_row_is_one_line_whatever_an_agent_writes():
             assert width < 60 or all("working" in s.row(f"lead {number}") for number in range(5))
 
 
-async def test_what_neighbours_share_is_cut_first():
+async def test_words_that_neighbours_share_are_cut_first():
     scene = Scene()
     for name in ("worker_m3_remediation", "auditor_m3_remediation"):
         scene.ran(name, f"teamwork_preview_{name}", doing=call("Bash", "make all of it and then some", 3))
@@ -63,7 +63,7 @@ async def test_what_neighbours_share_is_cut_first():
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
 
 
-async def test_what_is_folded_or_marked_is_told_in_front_and_beside():
+async def test_folds_and_marks_are_shown_in_front_and_beside():
     async with stage(size=(140, 40)) as s:
         assert "answer: Which auth" in s.row(" security")
         assert "holds 2 6m" in s.line("Needs you")
@@ -145,7 +145,7 @@ async def test_a_sign_of_life_moves_nothing():
         assert (s.row_ids(), s.cursor) == (["c", "b", "a"], "c")
 
 
-async def test_what_asks_stands_before_what_does_not():
+async def test_tasks_that_ask_come_before_the_others():
     scene = Scene()
     for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0), ("both.child", 250.0)):
         scene.returned(name, Outcome.FAILED, ago=ago)

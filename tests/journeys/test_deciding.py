@@ -181,7 +181,7 @@ async def test_a_partial_return_is_accepted_with_a_reason(screen):
 
 
 @journey(FAILED)
-async def test_what_changes_under_the_dialog_is_not_recorded(screen):
+async def test_a_decision_about_a_changed_return_is_not_recorded(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -195,7 +195,7 @@ async def test_what_changes_under_the_dialog_is_not_recorded(screen):
 
 
 @journey(SHOP)
-async def test_a_handoff_that_changes_under_the_dialog_is_told(screen):
+async def test_a_change_of_the_handoff_under_the_dialog_is_shown(screen):
     await screen.shows("3 need you")
     await screen.find("shop.ui", "ui")
     await screen.press("x")
@@ -282,7 +282,7 @@ async def test_a_review_of_what_was_marked(screen):
 
 
 @journey({**FAILED, ".agentwatch": "in the way"})
-async def test_what_cannot_be_delivered_is_told_in_its_row(screen):
+async def test_an_undelivered_decision_is_shown_in_its_row(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -306,7 +306,7 @@ async def test_the_next_attempt_follows_the_decision(screen):
 
 
 @journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})
-async def test_what_cannot_be_decided_says_why(screen):
+async def test_a_decision_that_is_not_possible_has_a_reason(screen):
     await screen.shows("2 tasks")
     await screen.find("shop.ok")
     await screen.press("r")
@@ -341,7 +341,7 @@ async def test_a_small_window_scrolls_a_whole_dialog(screen):
 
 
 @journey(FAILED)
-async def test_no_palette_stands_over_a_decision(screen):
+async def test_no_palette_opens_over_a_decision(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)

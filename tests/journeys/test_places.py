@@ -149,7 +149,7 @@ async def test_the_same_return_again_ends_the_second_attempt(screen):
 
 
 @journey(FAR, "ssh://build1{home}/far")
-async def test_who_waits_is_told_what_was_decided_there(screen):
+async def test_a_waiting_agent_gets_the_decision_made_there(screen):
     await screen.shows("1 needs you")
     assert (await there(screen, "wait", "shop.ok"))[0] == 8
     assert (await there(screen, "decide", "--retry", "--yes", "shop.api"))[0] == 0

@@ -155,7 +155,7 @@ async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen):
 
 
 @journey({"~/.config/agentwatch/config.toml": '[hook]\nwhen = "never"\n'})
-async def test_nothing_is_held_where_the_settings_say_never(screen):
+async def test_no_request_is_held_if_the_settings_say_never(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.until(lambda: hook.returncode is not None or "allow?" in screen.text())

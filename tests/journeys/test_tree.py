@@ -10,7 +10,7 @@ from tests.journeys.made import FAILED, SHOP, child, handoff, returned
 
 
 @journey(SHOP)
-async def test_a_row_says_state_and_who_is_needed(screen):
+async def test_a_row_shows_the_state_and_whether_it_needs_you(screen):
     await screen.shows("6 tasks", "3 need you")
     states = {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}
     await screen.until(lambda: all(state in screen.row(name) for name, state in states.items()))
@@ -94,7 +94,7 @@ async def test_n_leads_on_and_back_through_what_needs_you(screen):
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
+async def test_a_task_that_ends_is_new_until_it_was_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.api")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
@@ -111,7 +111,7 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_nothing_below_a_page_was_looked_at(screen):
+async def test_tasks_below_a_page_do_not_count_as_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.ui")
     await screen.press("?")
@@ -199,7 +199,7 @@ DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in 
 
 
 @journey({**FAILED, **DONE}, size=(80, 24))
-async def test_what_is_done_starts_folded_where_it_does_not_fit(screen):
+async def test_completed_tasks_start_folded_if_they_do_not_fit(screen):
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
     assert "30 of 30" in screen.row("plan")

@@ -56,7 +56,7 @@ def block(name: str) -> str:
     return text.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].partition("\n")[2].rsplit("```", 1)[0]
 
 
-def test_sessions_of_a_program_that_another_package_reads(tmp_path, wheel):
+def test_sessions_that_another_package_reads_are_shown(tmp_path, wheel):
     (tmp_path / "agentwatch_scribe.py").write_text(block("a source of your own"), "utf-8")
     (tmp_path / "pyproject.toml").write_text(block("pyproject.toml"), "utf-8")
     site, wheels = str(tmp_path / "site"), [str(wheel.filename), str(built(tmp_path, tmp_path / "dist"))]

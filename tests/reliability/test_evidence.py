@@ -177,7 +177,7 @@ def test_a_hostile_configuration_runs_and_writes_nothing(repository, tmp_path, m
     assert told["created", "tracked.md"] is Verdict.CONTRADICTED
 
 
-def test_the_canary_would_sing(repository, tmp_path):
+def test_an_ordinary_git_would_run_the_programs(repository, tmp_path):
     """An ordinary `git status` in such a repository does run programs, so the test above can fail."""
     canary = tmp_path / "canary"
     script = program(repository.home / "program", f"echo ran >> {canary}\ncat")
@@ -571,7 +571,7 @@ def test_a_file_written_since_the_handoff_lies_there_is_new(made):
         "412 tests passed in `src/old.py`",
     ],
 )
-def test_what_is_said_of_a_file_is_not_verified_by_the_file(touched, bullet):
+def test_words_about_a_file_are_not_verified_by_the_file(touched, bullet):
     touched.write("src/old.py", at=BEFORE)
     result = check(touched.root, returned(evidence=[bullet]))
     assert [claim.verdict for claim in result.claims] == [U], result.claims

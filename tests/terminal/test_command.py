@@ -136,7 +136,7 @@ def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
         ("agentwatch check hand", "<check><handoffs-of-today.md>"),
     ],
 )
-def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(shell, typed, meant, workspace, tmp_path):
+def test_tab_completes_words_and_runs_none_of_them(shell, typed, meant, workspace, tmp_path):
     for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
         (workspace / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
     (workspace / "handoffs-of-today.md").touch()

@@ -94,7 +94,7 @@ BEGUN = ("shop.api", None, "submitted")
 ENDED = ("shop.api", "submitted", "failed")
 
 
-def test_what_was_recorded_comes_first_then_each_change(workspace, environment):
+def test_recorded_changes_come_first_then_each_new_one(workspace, environment):
     watch(workspace, environment)
     with follow(workspace, environment) as following:
         following.tells(BEGUN, ENDED)
@@ -134,7 +134,7 @@ def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environm
     assert tree_of(workspace.parent) == before
 
 
-def test_a_decision_is_told_in_its_place(workspace, environment, tmp_path):
+def test_a_decision_is_printed_in_its_place(workspace, environment, tmp_path):
     environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     watch(workspace, environment)
     with follow(workspace, environment) as following:

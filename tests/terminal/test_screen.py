@@ -83,14 +83,14 @@ def test_a_filter_is_typed_before_anything_is_drawn(large):
 
 
 @pytest.mark.parametrize("keys", ["q", "\x03", "j\x03", "/q\x03"])
-def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys):
+def test_quitting_before_there_is_a_monitor_does_not_wait(keys):
     with Terminal([sys.executable, "-c", NEVER_OPEN]) as terminal:
         terminal.wait_for("○ starting")
         terminal.press(keys)
         assert terminal.wait_until_exit() == 0
 
 
-def test_who_leaves_does_not_wait_for_the_history(workspace, tmp_path):
+def test_quitting_does_not_wait_for_the_history(workspace, tmp_path):
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     directory = state_in(environment, workspace)
     directory.mkdir(parents=True)
@@ -142,7 +142,7 @@ ASKED = rb"\x1b\]777;notify;agentwatch shop;([^;\x00-\x1f\x7f]*)\x1b\\"
 TITLE = rb"\x1b\]0;([^;\x00-\x1f\x7f]*)\x1b\\"
 
 
-def test_a_window_without_the_focus_is_told_once(workspace):
+def test_a_window_without_the_focus_is_notified_once(workspace):
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         terminal.wait_until_written(TITLE)
@@ -212,7 +212,7 @@ def suspend(terminal: Terminal):
     assert " -echo " not in shown
 
 
-def test_what_happens_meanwhile_is_there_after_fg(workspace):
+def test_changes_during_ctrl_z_are_there_after_fg(workspace):
     with shell(workspace) as terminal:
         state = state_in(terminal.environment, workspace)
         assert is_shown(state)

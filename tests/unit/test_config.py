@@ -102,7 +102,7 @@ def test_the_place_of_a_key_is_its_line(tmp_path, monkeypatch, text, key, line):
         ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
     ],
 )
-def test_a_wrong_file_is_said_with_its_name_and_fault(tmp_path, text, words):
+def test_an_error_in_the_file_names_the_file_and_the_fault(tmp_path, text, words):
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load(path)

@@ -172,7 +172,7 @@ def demo(tmp_path):
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
     ],
 )
-def test_what_was_decided_becomes_the_next_attempt(demo, at, task_id, was, decision):
+def test_a_decision_becomes_the_next_attempt(demo, at, task_id, was, decision):
     action, params = decision
     demo.play(at)
     assert demo.task(task_id).own_state is was

@@ -221,7 +221,7 @@ async def test_a_second_failure_in_the_same_words_asks_again(work, *, deletes, w
         assert again.tree.tasks["b"].needs_operator
 
 
-async def test_what_is_decided_asks_for_no_moment_at_a_start(work, monkeypatch):
+async def test_a_decided_task_never_asks_at_a_start(work, monkeypatch):
     monkeypatch.setenv("HOME", str(work.parent))
     (work / "a.handoff.json").write_text(packet("a"))
     (work / "a.return.md").write_text("## Status\nstate: ERROR\n")

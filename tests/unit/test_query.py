@@ -82,7 +82,7 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("host:uild1", task(host="build1"), task(host="here")),
     ],
 )
-def test_what_can_be_told_of_a_task(query, one, other):
+def test_the_facts_that_a_query_knows_of_a_task(query, one, other):
     assert [parse(query).matches(each, NOW) for each in (one, other)] == [True, False]
     assert parse("-" + query).matches(other, NOW)
 
@@ -100,7 +100,7 @@ def test_what_can_be_told_of_a_task(query, one, other):
         ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
     ],
 )
-def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query, fault):
+def test_an_error_in_a_query_is_explained_and_the_rest_holds(query, fault):
     assert parse(query).fault == fault
     mended = parse(f"form {query} -api")
     assert mended.text == ("form api -api" if query.startswith("api") else "form -api")

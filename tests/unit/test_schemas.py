@@ -80,12 +80,12 @@ def test_every_published_schema_is_one_and_is_in_the_manual(name, printed):
 
 
 @pytest.mark.parametrize("name", ["tree", "pending"])
-def test_all_that_a_command_prints_of_the_demo_is_as_it_says(name, shop, printed):
+def test_every_command_prints_the_demo_as_its_schema_says(name, shop, printed):
     Player(demo_screenplay().steps, shop).play(math.inf, time.time() - 120.0)
     check(name, printed(name, "--json", shop))
 
 
-def test_so_are_a_lint_and_a_decision_and_requests(shop, printed):
+def test_a_lint_a_decision_and_requests_follow_their_schemas(shop, printed):
     (shop / "c.return.json").write_bytes(b"\xff{")
     document = printed("check", "--format", "json", shop)
     assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
@@ -100,7 +100,7 @@ def test_so_are_a_lint_and_a_decision_and_requests(shop, printed):
         check("tree", printed("tree", "--json", shop))
 
 
-def test_so_are_lines_of_the_log():
+def test_lines_of_the_log_follow_their_schema():
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.seen("b.handoff.json", handed("b")), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]

@@ -134,7 +134,7 @@ def test_printing_never_fails(monkeypatch):
     complain("nobody hears this")
 
 
-def test_what_is_far_behind_blanks_is_near():
+def test_text_far_behind_blanks_is_shown_near():
     pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
     assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
@@ -159,7 +159,7 @@ def test_what_is_far_behind_blanks_is_near():
         ("\u0301\u094d", "\u0301<U+094D>"),
     ],
 )
-def test_of_a_call_all_that_runs_is_seen(text, seen):
+def test_every_part_of_a_call_that_runs_is_visible(text, seen):
     assert verbatim(text) == seen == clean(seen)
     assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
 
@@ -210,7 +210,7 @@ NARROW = [character for character in map(chr, range(0x110000)) if get_character_
 
 
 @pytest.mark.parametrize("show", [clean, exact, verbatim, lambda text: "".join(one.text for one in whole(text))])
-def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show):
+def test_no_text_holds_an_invisible_character(show):
     hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
     for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
         left = {one for one in hidden if one in show(around.format(one))}
@@ -226,7 +226,7 @@ def test_characters_that_an_editor_shows_as_nothing_are_counted(text, count):
     assert count_unseen(text) == count
 
 
-def test_an_error_is_told_whatever_it_holds():
+def test_any_error_can_be_put_into_words():
     class SilentError(Exception):
         def __str__(self):
             raise RuntimeError

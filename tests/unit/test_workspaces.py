@@ -80,7 +80,7 @@ async def test_each_workspace_is_shown_to_its_hooks_while_watched(home):
     assert not is_shown(state_directory(two))
 
 
-async def test_what_is_wrong_in_one_workspace_says_in_which(home):
+async def test_a_problem_names_its_workspace(home):
     one, two = workspace(home, "one"), workspace(home, "two")
     (two / "bad.handoff.json").write_text("{}")
     (two / "locked.return.md").symlink_to(home / "elsewhere")
@@ -137,7 +137,7 @@ def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
     store.close()
 
 
-def test_what_is_damaged_hides_nothing(home, tmp_path):
+def test_a_damaged_store_hides_no_other_sessions(home, tmp_path):
     work = tmp_path / "work"
     session(home, work, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
     for name in (".codex/sessions/2027/rollout-x.jsonl", ".local/share/opencode/opencode.db"):

@@ -74,7 +74,7 @@ def listed_by_git(workspace: Path) -> list[str]:
 # Which work trees there are
 
 
-def test_they_are_those_that_git_lists_from_each_of_them(shop):
+def test_the_work_trees_are_those_that_git_lists(shop):
     places = [add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x"), add(shop, "../detached", "--detach")]
     git(shop, "worktree", "lock", str(places[0]))
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))

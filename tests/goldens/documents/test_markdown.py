@@ -124,7 +124,7 @@ def changed(base: str) -> list[str]:
 
 
 @pytest.mark.parametrize("base", [*BASES, MANY], ids=["success", "error", "partial", "many"])
-def test_what_no_document_forbids_changes_nothing(base):
+def test_markdown_that_is_not_forbidden_changes_no_return(base):
     texts, expected = changed(base), told_by(base)
     assert (len(texts) > 800, expected[0]) == (True, [])
     assert [text for text in texts if told_by(text) != expected] == []

@@ -31,7 +31,7 @@ def session(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("agree", [True, False])
-def test_of_operators_at_once_one_decides(live, agree):
+def test_one_of_several_operators_at_once_decides(live, agree):
     notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
     words = [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes", "--note"]
     started = [subprocess.Popen([*words, note], cwd=live.shop, stderr=subprocess.DEVNULL) for note in notes]
@@ -65,7 +65,7 @@ def test_a_page_has_the_bytes_that_it_always_had(undecided, heading):
     assert second.startswith("- decision: ")
 
 
-def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
+def test_a_state_path_that_is_no_directory_is_refused(undecided):
     place = undecided.world.home / ".local" / "state"
     place.parent.mkdir()
     place.write_text("a file")
@@ -77,7 +77,7 @@ def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
     assert undecided.decide("shop.api", "--retry") == 0
 
 
-def test_what_an_agent_does_to_the_copies_is_put_right(scene):
+def test_copies_that_an_agent_has_changed_are_restored(scene):
     copies = sorted(scene.mirror.iterdir())
     before = [path.read_bytes() for path in copies]
     copies[0].unlink()

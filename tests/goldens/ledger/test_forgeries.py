@@ -96,7 +96,7 @@ def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str):
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", key)
 
 
-def test_what_is_signed_and_follows_is_given_out(scene):
+def test_a_signed_record_that_follows_the_last_is_returned(scene):
     (scene.ledger / f"000003-{scene.record['decision_id']}.json").write_bytes(scene.good)
     code, said = scene.wait("shop.web")
     assert (code, said["action"], said["params"]["answers"][0]["answer"]) == (0, "respond", "8080")
@@ -146,7 +146,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_what_is_no_file_is_not_followed_or_waited_for(scene, monkeypatch, kind):
+def test_a_link_or_pipe_is_neither_followed_nor_waited_for(scene, monkeypatch, kind):
     NO_FILES[kind](scene.mirror / f"{scene.record['decision_id']}.json")
     NO_FILES[kind](scene.ledger / f"000003-{scene.record['decision_id']}.json")
     assert (scene.wait("shop.web")[0], scene.verify()) == (5, 1)
@@ -229,7 +229,7 @@ def put_next(scene: Scene, record: dict[str, Any], **fields: Any):
     (scene.ledger / f"{new['seq']:06d}-{new['decision_id']}.json").write_bytes(OPERATOR.sign(compact(new)))
 
 
-def test_what_breaks_the_order_of_the_ledger_is_told(scene):
+def test_a_break_in_the_order_of_the_ledger_is_reported(scene):
     first, second = (record_in(file.read_bytes()) for file in scene.files())
     follows = {"seq": 2, "prev_sha256": second["prev_sha256"]}
     broken: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -270,7 +270,7 @@ AFAR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """For each case, the changes of the request that was signed elsewhere, and of the record that this host made of it."""
 
 
-def test_what_a_trusted_operator_signed_elsewhere_holds(scene):
+def test_a_request_signed_elsewhere_by_a_trusted_operator_holds(scene):
     file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
     file.write_bytes(from_afar(scene, {}))
     assert scene.wait("shop.web")[0] == 5

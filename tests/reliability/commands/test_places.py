@@ -42,7 +42,7 @@ def words(command: str, workspace: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
-def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden):
+def test_every_command_reports_a_hidden_place(stage, nowhere, command, hidden):
     assert stage.decide("--retry").code == 0
     found = stage.run(*words(command, stage.workspace), **dict.fromkeys(hidden.split(), str(nowhere)))
     assert found.code in (0, 1, 2, 5, 6), found.err
@@ -52,14 +52,14 @@ def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden)
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
-def test_a_hidden_workspace_is_said_to_be_one(stage, nowhere, command):
+def test_a_hidden_workspace_is_reported(stage, nowhere, command):
     found = stage.run(*words(command, nowhere))
     assert found.code == 2
     assert "give a directory that you can read and enter" in found.err
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_who_is_in_a_directory_that_was_removed_is_told_so(stage, tmp_path, monkeypatch, capfd, command):
+def test_a_command_in_a_removed_directory_says_so(stage, tmp_path, monkeypatch, capfd, command):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -112,7 +112,7 @@ def test_the_doctor_reads_the_settings(keyed):
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
-def test_what_lies_in_or_leads_through_the_workspace_is_bad(stage, variable, tmp_path):
+def test_the_doctor_warns_of_places_in_the_workspace(stage, variable, tmp_path):
     (stage.workspace / "link").symlink_to(tmp_path)
     for inside in (stage.workspace, stage.workspace / "link"):
         found = stage.run("doctor", stage.workspace, **{variable: str(inside)})

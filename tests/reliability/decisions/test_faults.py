@@ -122,7 +122,7 @@ def test_a_decision(prepared, with_ledger):
     assert {(DecisionMade, False), (DecisionMade, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
 
 
-def test_delivery_fails_in_words_and_is_made_up_for(prepared):
+def test_a_failed_delivery_is_explained_and_made_later(prepared):
     chain, (decision_id, entry) = prepared.chain(), next(iter(prepared.chain().latest.items()))
 
     def do(disk: Disk, number: int) -> Mirror:
@@ -145,7 +145,7 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared):
 
 
 @pytest.mark.parametrize("stage", [CLAIM, "read.wait"])
-def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared, stage):
+def test_a_receipt_is_written_somewhere_or_refused_in_words(prepared, stage):
     record = prepared.chain().entries[0].record
 
     def mark(number: int, disk: Disk, by: str = "one") -> Claim | DecisionError:

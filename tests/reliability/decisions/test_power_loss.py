@@ -211,6 +211,6 @@ def test_a_power_failure_loses_breaks_and_doubles_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("left_out", ["syncs_files", "syncs_directories"])
-def test_without_a_sync_it_would(tmp_path, left_out):
+def test_without_a_sync_a_power_failure_loses_decisions(tmp_path, left_out):
     bad, _ = bad_states(tmp_path, **{left_out: False})
     assert bad > 0

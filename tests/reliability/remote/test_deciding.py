@@ -234,7 +234,7 @@ class Screen(Seen):
 
 
 @needs_sshd
-def test_whatever_is_killed_both_are_told_what_is_recorded(tmp_path):
+def test_both_operators_get_the_truth_whatever_is_killed(tmp_path):
     rounds, dice = max(2, ROUNDS // 6), random.Random(0)
     clock = WrongClock(tmp_path / "clock")
     sshd = Sshd(tmp_path / "there", path=f"{clock.install(tmp_path / 'bin')}:{BIN}:/usr/bin:/bin")

@@ -359,7 +359,7 @@ class ChaosHolder(Holder):
         return record
 
 
-def test_codex_gets_what_was_decided_for_what_waits_alone(place, tmp_path):
+def test_codex_gets_only_decisions_about_waiting_requests(place, tmp_path):
     seed = random.randrange(2**32)
     chance, decided, given = random.Random(seed), dict[str, Action](), 0
     holder = place.holder("codex", kind=ChaosHolder)

@@ -39,7 +39,7 @@ class Holding:
         self.process.communicate()
 
 
-def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
+def test_one_of_the_holders_of_a_request_gets_the_answer(tmp_path):
     random, place = Random(), Place(tmp_path)
     with ExitStack() as stack:
         stack.enter_context(place.watched())

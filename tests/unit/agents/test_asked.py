@@ -69,7 +69,7 @@ def test_a_request_is_known_by_its_input_and_by_nothing_else():
         ("mcp__x__y", {"a": {"c": "é"}}, '{\n  "a": {\n    "c": "é"\n  }\n}', []),
     ],
 )
-def test_what_a_call_would_do_is_shown_whole_and_the_rest_apart(tool, given, shown, others):
+def test_the_command_of_a_call_is_whole_and_the_rest_apart(tool, given, shown, others):
     asked = request(call(tool, given))
     assert (asked.shown, list(map(str, asked.beside))) == (shown, others)
 
@@ -230,7 +230,7 @@ def scene(tmp_path, capfd, monkeypatch):
         yield made
 
 
-def test_what_is_allowed_is_printed_once_and_noted(scene):
+def test_an_allowed_request_is_printed_once_and_noted(scene):
     scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
         assert (request.shown, request.call_id, request.stage) == ("make seeds", "toolu_1", RequestStage.OFFERED)
@@ -250,14 +250,14 @@ def test_a_call_that_is_written_late_delays_no_request(scene):
     assert (scene.told(), scene.stage(request)) == (ALLOWED, RequestStage.DELIVERED)
 
 
-def test_it_ends_at_once_when_the_screen_goes(scene):
+def test_the_hook_ends_at_once_when_the_screen_goes(scene):
     with scene.asked() as request:
         scene.screen.close()
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.GONE
 
 
-def test_it_ends_when_the_program_has_its_answer(scene):
+def test_the_hook_ends_when_the_program_has_its_answer(scene):
     scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
         scene.claude.came("toolu_1", datetime(2999, 1, 1, tzinfo=UTC))
@@ -296,7 +296,7 @@ def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene):
 
 
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
-def test_what_cannot_be_offered_is_left_to_the_program(scene, given):
+def test_a_request_that_cannot_be_offered_is_left_to_the_program(scene, given):
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")

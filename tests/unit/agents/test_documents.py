@@ -77,7 +77,7 @@ def test_nothing_is_written_where_the_operator_forbids_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path):
+def test_a_return_that_names_no_task_waits_for_the_handoff(tmp_path):
     text = EXAMPLES["subagent-return"]
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)

@@ -85,7 +85,7 @@ def scene(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("action", "params"), [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))]
 )
-def test_what_is_for_the_parent_lets_the_child_go(scene, action, params):
+def test_a_decision_for_the_parent_lets_the_child_go(scene, action, params):
     decision_id = scene.decide(action, params)
     answer = scene.stop(FAILED)
     assert "decision" not in answer
@@ -168,7 +168,7 @@ def test_a_child_goes_on_with_all_that_was_decided(scene, params):
     assert words in scene.stop(FAILED)["reason"]
 
 
-def test_a_decision_counts_though_the_child_puts_it_otherwise(scene):
+def test_a_decision_counts_if_the_child_rewords_its_return(scene):
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["reason"] == HOLD
     decision_id = scene.decide(Action.RETRY)
@@ -193,7 +193,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
     assert row_of(scene.workspace, SESSION, AGENT) == []
 
 
-def test_a_failed_child_is_held_where_nothing_can_be_believed(scene, monkeypatch):
+def test_a_failed_child_is_held_if_no_decision_can_be_read(scene, monkeypatch):
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     scene.settings = NOW._replace(hook_when="always")
     answer = scene.stop(FAILED)

@@ -64,7 +64,7 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path, agent):
+def test_changes_of_the_user_stay_when_ours_are_removed(tmp_path, agent):
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
     instructions = tmp_path / programs(Settings())[agent].instructions
@@ -75,7 +75,7 @@ def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path, agent):
     assert not any("agentwatch" in text for text in left.values())
 
 
-def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path):
+def test_the_users_own_settings_stay_and_keep_their_indent(tmp_path):
     put(tmp_path, OPENCODE)
     (tmp_path / "opencode.json").chmod(0o600)
     init(tmp_path, "opencode")

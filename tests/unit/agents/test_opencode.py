@@ -158,7 +158,7 @@ def test_a_denial_that_would_end_more_is_asked_anew(workspace, hold):
 @pytest.mark.parametrize(
     ("result", "stage"), [("elsewhere", RequestStage.ELSEWHERE), ("gone", RequestStage.GONE), ("", RequestStage.GONE)]
 )
-def test_what_the_program_ends_itself_is_no_longer_offered(workspace, hold, result, stage):
+def test_a_request_that_the_program_ends_is_no_longer_offered(workspace, hold, result, stage):
     held = hold()
     request = sees(workspace)
     if result:
@@ -208,14 +208,14 @@ def test_another_directory_is_shown_and_half_a_request_is_none():
             request_told(told(Path("/w"), **wrong), Path("/w"))
 
 
-def test_a_call_of_which_nothing_is_told_is_not_answered_here():
+def test_a_call_without_any_details_is_not_answered_here():
     asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
     request = request_told(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")
     assert "answer it there" in request.why_not
 
 
-def test_what_init_names_is_the_file_that_is_shipped():
+def test_init_names_the_plugin_file_that_is_shipped():
     (file,) = programs(Settings())["opencode"].files
     assert PLUGIN.as_uri() in str(file.ours)
     assert PLUGIN.is_file()
@@ -307,7 +307,7 @@ def wait_for(comes: Callable[[], object]):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_the_program_is_told_what_was_decided_or_nothing(workspace, seed):
+def test_the_program_gets_the_decision_or_nothing(workspace, seed):
     chance = random.Random(seed)
     box = RequestStore(workspace)
     old: list[Request] = []

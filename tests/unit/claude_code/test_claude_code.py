@@ -70,7 +70,7 @@ def test_the_only_agent_that_may_ask_does(store):
     assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
 
 
-def test_where_several_may_ask_the_session_does(store):
+def test_if_several_agents_may_ask_the_session_asks(store):
     handed_out(store, "a1", "a2")
     wait(store)
     run = store.runs()[SESSION]

@@ -45,7 +45,7 @@ from tests.unit.requests.asked import ANSWERED, question, request
         ),
     ],
 )
-def test_a_command_that_is_cut_off_ends_without_a_word(workspace, module, happens, words, code):
+def test_an_interrupted_command_ends_silently(workspace, module, happens, words, code):
     program = (
         "import signal, sys, time\n"
         "class Meanwhile:\n"
@@ -189,7 +189,7 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(workspace, capsys):
     assert "  │ It is harmless.\n  │ answer    allow" in said
 
 
-def test_what_is_allowed_is_printed_whole(workspace, capsys):
+def test_an_allowed_command_is_printed_whole(workspace, capsys):
     command = "ls\n" * 300 + "x" * 9_000 + "; rm -rf ~" + "\n" * 60 + "END"
     with offered(workspace, request(workspace, command, given={"command": command, "cwd": "/else"})) as asked:
         assert answer("--allow", asked.request_id) == ExitCode.DONE

@@ -42,7 +42,7 @@ def broker(tmp_path, trusting, capsys):
 OWN = "      { nkey: UD3AH3KSJ2ZAN7SLQTEQEFA4QRQJKXZP5TSHIEL2F5W3NGF3GOZMGX57 }  # my laptop"
 
 
-def test_what_was_written_stays_and_a_fault_changes_nothing(trusting, tmp_path, capsys):
+def test_edits_of_the_file_stay_and_an_error_changes_nothing(trusting, tmp_path, capsys):
     needed()
     file, second = tmp_path / "fleet.conf", Keys(tmp_path / "second" / "agentwatch").create().public
 
@@ -108,7 +108,7 @@ def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
 
 
 @needs_sshd
-def test_a_host_that_cannot_be_told_is_named(sshd, keys, tmp_path, capsys):
+def test_a_host_that_does_not_get_the_key_is_named(sshd, keys, tmp_path, capsys):
     bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
     try:
         program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")

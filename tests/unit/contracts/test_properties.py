@@ -113,7 +113,7 @@ def test_any_text_is_read_without_an_error(texts, data):
     st.text(alphabet='{}[]",:0123456789.eE+-tfnrualse \n\\', max_size=40)
     | st.builds(json.dumps, anything, indent=st.sampled_from([None, 2]))
 )
-def test_what_is_json_is_what_the_parser_says(text):
+def test_json_is_recognised_as_the_parser_does(text):
     is_json = False
     with suppress(ValueError):
         json.loads(text)

@@ -109,7 +109,7 @@ def test_a_clock_that_was_set_back_keeps_their_order(keys):
     assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
-def test_a_writer_killed_between_the_two_files_is_made_up_for(keys):
+def test_a_key_file_missing_after_a_kill_is_written_again(keys):
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
     assert keys.show() == made.public == keys.trust().keys[-1].public
@@ -135,7 +135,7 @@ def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys):
     assert [keys.show()] == replaced
 
 
-def test_of_two_that_make_the_first_key_both_get_the_same(keys):
+def test_two_makers_of_the_first_key_get_the_same_one(keys):
     assert signs_alike(keys.create(), keys.create())
     assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
 
@@ -170,7 +170,7 @@ def test_a_damaged_key_or_one_of_another_kind_is_refused(keys):
             keys.load()
 
 
-def test_a_key_directory_that_cannot_be_used_is_told(keys, monkeypatch):
+def test_an_unusable_key_directory_is_reported(keys, monkeypatch):
     keys.create()
     broken = Keys(keys.directory / PRIVATE)
     for ask in (broken.create, broken.load, broken.trust):
@@ -224,7 +224,7 @@ def test_a_key_is_introduced_by_its_name():
         introduced("kim")
 
 
-def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys):
+def test_a_name_belongs_to_one_key_and_the_own_is_no_host(keys):
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")
@@ -266,7 +266,7 @@ def test_trust_ends_once_and_can_begin_again(keys):
         (None, f"{KIMS.keyid}.old"),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
+def test_a_changed_or_renamed_key_file_is_no_key(keys, old, new):
     """The file has another text, or another name."""
     keys.create()
     place = trust_kim(keys)
@@ -279,7 +279,7 @@ def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
     assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
 
 
-def test_the_key_of_another_is_none_that_was_replaced_here(keys):
+def test_another_operators_key_is_no_retired_key_of_ours(keys):
     keys.create()
     place = trust_kim(keys)
     retired = place.parent.rename(keys.directory / RETIRED)

@@ -223,7 +223,7 @@ def test_notes_of_any_shape_get_the_new_ones(notes):
 
 
 @pytest.mark.parametrize("text", ["", "no packet", "[]", text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'])
-def test_without_a_sound_packet_it_is_said(text):
+def test_a_proposal_without_a_sound_packet_says_so(text):
     with pytest.raises(AmendError, match="write a new one"):
         amend(text)
 

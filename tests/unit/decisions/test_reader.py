@@ -49,7 +49,7 @@ def inside(operator: Operator, **changes: Any) -> Reader:
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "never there"])
-def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
+def test_with_the_private_key_only_the_ledger_counts(operator, how):
     """The operator may have decided the opposite since, and an agent may have kept an old copy in the workspace."""
     made, changes = decide(operator, "a"), dict[str, Any]()
     if how == "gone":
@@ -66,7 +66,7 @@ def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
     assert (found.record, found.place) == (made, MIRROR)
 
 
-def test_what_was_carried_out_to_its_end_answers_no_more(operator):
+def test_a_decision_that_was_carried_out_answers_no_more(operator):
     called = decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter")).decision_id
     question = Question("a", 1, (RETURN,), over=frozenset({called}))
     readers = outside(operator), inside(operator)
@@ -79,7 +79,7 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator):
     assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
 
 
-def test_a_program_is_told_of_its_own_task_of_a_shared_id(operator):
+def test_a_program_gets_only_its_own_task_of_a_shared_id(operator):
     made = decide(operator, "a#codex")
     found = [outside(operator).find(Question("a", program=name)).record for name in ("codex", "qwen-code", "")]
     assert found == [made, None, None]
@@ -93,7 +93,7 @@ def test_only_an_abort_answers_the_final_report(operator, task, is_final, holds)
     assert (found.record is not None) is holds
 
 
-def test_without_a_key_nothing_can_be_told(operator):
+def test_without_a_key_no_decision_can_be_verified(operator):
     decide(operator, "a")
     blind = inside(operator, environment={})
     assert blind.find(ABOUT_A).refused
@@ -122,7 +122,7 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
     assert Reader(mounted, state=nowhere, environment=environment).find(ABOUT_A).record == made
 
 
-def test_a_workspace_that_cannot_be_read_is_told(operator):
+def test_an_unreadable_workspace_is_reported(operator):
     decide(operator, "a")
     (operator.workspace / ".agentwatch").rename(operator.root / "elsewhere")
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
@@ -156,7 +156,7 @@ def test_waiting_ends_with_the_decision_and_with_no_fake(operator, side):
     assert (found.record is not None, seconds) == (True, pytest.approx(4.2, abs=0.21))
 
 
-def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path):
+def test_an_agent_that_cannot_write_still_gets_the_decision(tmp_path):
     (tmp_path / ".agentwatch").touch()
     reader = Reader(tmp_path, "wait", state=tmp_path / ".agentwatch" / "state", configuration=tmp_path)
     made = record(params=Params(handoff="{}"))
@@ -253,7 +253,7 @@ def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
 
 
 @pytest.mark.parametrize(("kind", "by"), [("acted", ""), ("claim", "agent")])
-def test_what_agents_write_is_that_they_have_read(book, workspace, kind, by):
+def test_receipts_of_agents_only_show_that_they_have_read(book, workspace, kind, by):
     claims_of(workspace, **{kind: json.dumps({"by": "agent", "at": NOW})})
     assert (told(book)[-1].stage, told(book)[-1].taken_by) == (Stage.READ, by)
 
@@ -267,12 +267,12 @@ def test_what_agents_write_is_that_they_have_read(book, workspace, kind, by):
         ("read", "x" * 10_000),
     ],
 )
-def test_what_agents_write_and_is_no_receipt_is_none(book, workspace, kind, content):
+def test_invalid_receipts_of_agents_do_not_count(book, workspace, kind, content):
     claims_of(workspace, **{kind: json.dumps(content)})
     assert told(book)[-1].stage is Stage.RECORDED
 
 
-def test_what_is_decided_anew_has_its_own_receipts(book):
+def test_a_new_decision_has_its_own_receipts(book):
     """The id is the same, but receipts and claims of the expired decision do not count for the new one."""
     later = NOON + timedelta(days=8)
     anew = record(created_at=written(later))
@@ -309,7 +309,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(book, workspace):
     assert len(list(outside.iterdir())) == 1
 
 
-def test_where_nothing_can_be_written_it_is_said(workspace):
+def test_a_receipt_that_cannot_be_written_is_an_error(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", disk(mkdir=error(errno.EROFS)))
     for stage in (Stage.READ, CLAIM):
         with pytest.raises(ReceiptError, match=r"the decision holds.*make it writable"):

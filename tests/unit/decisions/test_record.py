@@ -51,7 +51,7 @@ KEYS = [
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_the_id_is_that_of_the_design():
+def test_the_id_is_a_hash_of_the_subject():
     spelled = f'["w","größe",2,null,"{RETURN}"]'
     assert Subject("w", "größe", 2, None, RETURN).decision_id == hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
@@ -130,7 +130,7 @@ def compact(document: object) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def test_a_later_version_is_told_from_a_broken_record():
+def test_a_later_version_is_no_broken_record():
     with pytest.raises(RecordError, match=r"version .* update agentwatch"):
         parse(b'{"version":7,"something":"new"}')
 
@@ -169,7 +169,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("digest", STORED)
-def test_a_record_of_before_is_the_same_to_the_byte(digest):
+def test_an_earlier_record_is_the_same_to_the_byte(digest):
     """The signed file around the record is the same, too."""
     text = STORED[digest]
     made = parse(text.encode())
@@ -248,7 +248,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_what_is_signed_and_no_request_is_refused(host, name):
+def test_a_signed_text_that_is_no_request_is_refused(host, name):
     before = read_request(host.signed(), host.trust)[0].to_bytes()
     after = SPOILED[name](before)
     assert after != before
@@ -282,7 +282,7 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
+def test_the_host_can_only_record_what_the_operator_signed(host, name):
     """Even the host's key cannot sign a decision in an operator's name that the operator has not signed."""
     change, kind, words = INSIDE[name]
     made = kept(host, **change(host))
@@ -389,7 +389,7 @@ def test_agents_are_not_told_of_answers(place):
     assert len(place.desk().mirror().foreign) == 1
 
 
-def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
+def test_a_monitor_sees_an_answer_and_how_far_it_got(place):
     asked = request(place.workspace)
     clerk = DecisionWatcher(place.desk())
 
@@ -412,7 +412,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
     assert list(place.workspace.iterdir()) == []
 
 
-def test_nobody_answers_what_nobody_waits_for(place):
+def test_a_request_that_nobody_waits_for_is_not_answered(place):
     with pytest.raises(RequestGoneError, match="its holder has ended"):
         place.answer(request(place.workspace), gone="its holder has ended")
     with pytest.raises(RequestGoneError, match="its time is over"):
@@ -457,7 +457,7 @@ def test_each_question_is_answered_as_it_was_asked(place, answers, words):
     assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")
 
 
-def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
+def test_a_forged_decision_is_reported_while_it_is_there(place):
     clerk, mirror = DecisionWatcher(place.desk()), place.workspace / ".agentwatch" / "decisions"
     clerk.look()
     mirror.mkdir(parents=True)
@@ -468,6 +468,6 @@ def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
     assert [type(one) for one in (*told, *clerk.look(), *clerk.look())] == [Unreadable, Gone]
 
 
-def test_half_a_character_in_a_task_id_is_refused_in_words():
+def test_half_a_character_in_a_task_id_is_refused():
     with pytest.raises(RecordError, match="half a character"):
         record(task_id="\ud800")

@@ -114,6 +114,6 @@ def respelled(data: bytes) -> bytes:
     ],
     ids=count(),
 )  # fmt: skip
-def test_what_is_refused_says_why(data, words):
+def test_a_refused_statement_has_a_reason(data, words):
     with pytest.raises(DecisionError, match=re.escape(words)):
         verified(data, TRUST)

@@ -146,7 +146,7 @@ def shop() -> list[Event]:
     ]
 
 
-def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
+def test_lost_tasks_at_work_are_unknown_and_ended_ones_stay():
     tree = tree_of(shop())
     before, known = outline(tree), {task.task_id: task.state for task in tree.tasks.values()}
     assert tree.apply(LOST) >= {"a", "a.b", "a.c", "a.e"}
@@ -158,7 +158,7 @@ def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
     assert outline(tree) == before
 
 
-def test_it_says_since_when_and_what_it_was():
+def test_a_lost_task_says_since_when_and_its_last_state():
     tree = tree_of([*shop(), LOST, Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
     assert a.since == LOST.at, "a second loss is no news"
@@ -186,7 +186,7 @@ def test_nothing_turns_silent_or_gone_while_it_is_lost():
     assert (one.ask, one.state) == (asked, State.UNKNOWN), "what was gone before goes on asking"
 
 
-def test_what_asks_goes_on_asking_behind_those_in_reach():
+def test_lost_tasks_go_on_asking_after_those_in_reach():
     joined = JoinedTree("/")
     joined.show(tree_of([*shop(), LOST]))
     joined.show(tree_of(shop()), name="other")

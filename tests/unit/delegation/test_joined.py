@@ -79,7 +79,7 @@ def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id):
     assert (joined.place(task_id) or ())[1:] == (task_id,)
 
 
-def test_a_top_row_heeds_only_what_is_not_past():
+def test_a_top_row_counts_only_tasks_that_are_not_past():
     see, joined = Recorder(), JoinedTree(MARK)
     failed = see.seen("old.md", returned("failed", task_id="old"))
     tree = tree_of([failed, see.seen("new.json", handoff("new"))], history_before=1_001.5)
@@ -120,7 +120,7 @@ def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps):
     update(shop("d"), {*tree.tasks, *shop("d").tasks})
 
 
-def test_what_is_silent_and_used_is_counted_together():
+def test_silent_tasks_and_tokens_are_counted_together():
     joined = JoinedTree(MARK)
     for _ in range(2):
         joined.show(tree_of([*ran(ROOT, child("one", tokens=7)), Tick(9, 9_999.0)]), name="one")

@@ -152,7 +152,7 @@ def test_each_record_is_of_one_request(requests, expected):
     assert stages(task_of(ran(session(permit())), *map(requested, requests))) == expected
 
 
-def test_of_two_requests_of_one_call_the_record_is_of_the_last():
+def test_a_record_belongs_to_the_last_request_of_its_call():
     # OpenCode asks for a directory outside and then for the command, both with the id of the call.
     first = request(1, stage=DELIVERED, ended_at=1_111.0, call_id="toolu_1")
     second = request(2, asked_at=1_112.0, stage=DELIVERED, ended_at=1_114.0, call_id="toolu_1")
@@ -163,7 +163,7 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last():
     assert found == {"n1": (DELIVERED, True), "n2": (ACTED, False)}
 
 
-def test_what_ends_soon_comes_first_and_then_the_newest():
+def test_requests_that_end_soon_come_first_then_the_newest():
     asked = {1: 1_100.0, 5: 1_200.0, 2: 1_105.0}
     offered = [request(number, asked_at=at) for number, at in asked.items()]
     offered += [request(4, asked_at=1_080.0, until=4_680.0), request(3, asked_at=1_090.0, until=1_110.0)]

@@ -57,14 +57,14 @@ def test_a_workspace_below_the_top_of_the_repository(repository):
     assert only(check(repository.root / "other", returned(created=["x.md"]))).verdict is C
 
 
-def test_too_many_claims_are_cut_and_said_to_be(repository):
+def test_too_many_claims_are_cut_with_a_notice(repository):
     many = [f"{number}.md" for number in range(900)]
     claims = check(repository.root, returned(created=many, modified=many)).claims
     assert (len(claims), claims[-1].verdict) == (MAX_CLAIMS + 1, U)
     assert "more than 1000" in claims[-1].detail
 
 
-def test_a_workspace_that_is_gone_is_said_to_be(plain):
+def test_claims_in_a_workspace_that_is_gone_are_unverifiable(plain):
     plain.root.rmdir()
     claim = only(check(plain.root, returned(created=["x.md"])))
     assert (claim.verdict, "cannot be looked at" in claim.detail) == (U, True)
@@ -129,7 +129,7 @@ def test_the_paths_of_a_bullet(text, paths):
 
 
 @pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile", "my file.md"])
-def test_the_absence_of_what_may_be_no_path_is_no_lie(text):
+def test_a_missing_word_that_may_be_no_path_is_no_lie(text):
     (stated,) = claims_of(returned(evidence=[text]), "a.return.md")
     assert (stated.is_file, bool(stated.excuse)) == (True, True)
 
@@ -207,7 +207,7 @@ async def test_work_that_was_cleared_away_is_no_lie_at_the_next_start(plain):
     assert (task.deleted, task.contradicted, {claim.verdict for claim in task.claims}) == (True, False, {U})
 
 
-def test_a_long_text_is_cut_and_said_to_be(plain):
+def test_a_long_text_is_cut_with_a_notice(plain):
     plain.write("x.md", "x" * (MAX_SHOWN + 1))
     shown = file_text(plain.root, "x.md")
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)

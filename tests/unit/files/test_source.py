@@ -86,7 +86,7 @@ CHANGES = [
 
 
 @EVERY_WAY
-def test_after_each_change_it_tells_what_is_there(root, settings):
+def test_after_each_change_the_events_agree_with_the_disk(root, settings):
     with watching(root, settings) as receiver:
         for change in CHANGES:
             change(root)
@@ -153,7 +153,7 @@ def test_observations_are_numbered_as_they_were_written(root):
     assert [item.seq for item in receiver.events] == list(range(1, 32))
 
 
-def test_of_many_changes_the_first_written_is_read_first(root):
+def test_the_file_that_was_written_first_is_read_first(root):
     is_held, free = threading.Event(), threading.Event()
 
     def holding(text, path):
@@ -312,7 +312,7 @@ def threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}
 
 
-def test_looking_again_tells_what_has_changed(root):
+def test_a_second_look_emits_only_changes(root):
     def brief(events):
         return [f"{type(one).__name__} {one.path}" for one in events if isinstance(one, Seen | Gone | Unreadable)]
 
@@ -360,7 +360,7 @@ def test_looking_once_waits_for_a_file_being_written(root):
     assert not seen.incomplete
 
 
-def test_what_is_no_directory_is_a_workspace_error(tmp_path):
+def test_a_workspace_that_is_no_directory_is_an_error(tmp_path):
     with pytest.raises(WorkspaceError, match="is no directory"):
         FilesSource(tmp_path / "missing").scan()
 
@@ -396,7 +396,7 @@ ACTS = [
 ]
 
 
-def test_each_change_right_in_a_directory_is_told(watcher, tmp_path):
+def test_each_change_in_a_watched_directory_is_reported(watcher, tmp_path):
     for act, expected in ACTS:
         act(tmp_path)
         assert told(watcher) == expected

@@ -53,7 +53,7 @@ def puts(state: Path) -> dict[str, Put]:
     return {task_id: aside.put for task_id, aside in known(state).items() if aside.put is not None}
 
 
-def test_what_is_put_aside_is_known_everywhere(tmp_path):
+def test_tasks_put_aside_are_known_everywhere(tmp_path):
     state = tmp_path / "state" / "shop"
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
@@ -97,7 +97,7 @@ def test_two_screens_agree_and_an_undo_restores_exactly(history):
         assert screens[0].known == screens[1].known == known(state)
 
 
-def test_what_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
+def test_a_failed_write_is_tried_again(tmp_path, monkeypatch):
     screen, connect = Screen(tmp_path), sqlite3.connect
     # The time-out is short, so that the test does not wait long for the lock.
     monkeypatch.setattr(sqlite3, "connect", lambda *words, **more: connect(*words, **{**more, "timeout": 0.001}))
@@ -112,7 +112,7 @@ def test_what_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
     assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
 
 
-def test_a_damaged_history_is_told_and_begun_anew(tmp_path):
+def test_a_damaged_history_is_reported_and_begun_anew(tmp_path):
     (tmp_path / HISTORY).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
     assert all_.read_changes() == []

@@ -86,7 +86,7 @@ def test_attempts_survive_a_restart_without_texts(state):
     assert stored == lived
 
 
-def test_what_comes_back_is_a_version_and_seen_again_is_none(state):
+def test_a_returned_file_is_a_version_and_a_repeat_is_none(state):
     workspace = Workspace()
     seen = [workspace.seen(META, meta(status)) for status in ("partial", "blocked", "partial")]
     again = [workspace.gone("never.json"), *seen, workspace.gone(META), workspace.seen(META, meta("partial"))]
@@ -152,7 +152,7 @@ def test_only_the_user_may_read_what_is_kept(state):
     assert [stat.S_IMODE(file.stat().st_mode) for file in (state, *state.iterdir())] == [0o700, 0o600, 0o600]
 
 
-def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
+def test_a_history_that_cannot_be_written_says_so_and_goes_on(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("no directory")
     history, workspace = opened(blocked / "state"), Workspace()
@@ -171,7 +171,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"not a database", b"\x00" * 8192])
-def test_a_file_that_is_no_history_is_set_aside_and_said(state, content):
+def test_a_file_that_is_no_history_is_set_aside_with_a_notice(state, content):
     state.mkdir()
     (state / HISTORY).write_bytes(content)
     assert seen_in(History(state)) == []

@@ -65,7 +65,7 @@ def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None)
 
 
 @pytest.mark.parametrize("has_texts", [True, False])
-def test_what_is_read_is_what_was_written(tmp_path, *, has_texts):
+def test_a_recording_is_read_as_it_was_written(tmp_path, *, has_texts):
     workspace, events = session()
     path = exported(tmp_path, None if has_texts else lambda _: None)
     read = read_recording(path)
@@ -141,7 +141,7 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
         (json.dumps({**SEEN, "text": None, "outline": "--------h{"}), "neither `text` nor `outline`"),
     ],
 )
-def test_a_bad_line_is_told_with_its_place(tmp_path, line, words):
+def test_an_error_in_a_recording_names_its_line(tmp_path, line, words):
     path = exported(tmp_path)
     first, second, _, *others = path.read_text("ascii").splitlines()
     path.write_text("\n".join([first, second, line, *others]))
@@ -158,7 +158,7 @@ def test_a_bad_line_is_told_with_its_place(tmp_path, line, words):
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
     ],
 )
-def test_what_is_no_recording_is_refused(tmp_path, content, words):
+def test_a_file_that_is_no_recording_is_refused(tmp_path, content, words):
     (tmp_path / "r").write_text(content)
     with pytest.raises(UsageError, match=words):
         read_recording(tmp_path / "r")
@@ -237,7 +237,7 @@ def tree_at(events: Sequence[Event], at: float) -> Tree:
 
 
 @given(st.lists(drawn_steps, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
-def test_wherever_one_goes_the_tree_is_the_one_of_then(steps, moves):
+def test_at_each_position_the_tree_is_that_of_its_moment(steps, moves):
     events = [one for one in record(steps) if isinstance(one, Seen | Gone)]
     assume(events)
     playback, batches, taken = playback_of(events)[0], SimpleQueue[Batch](), list[Event]()

@@ -75,7 +75,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
     assert error.value.existing == made.record
 
 
-def test_to_decide_the_same_again_is_safe_where_nobody_answers(host, line, kim):
+def test_deciding_again_without_an_answer_is_safe(host, line, kim):
     line.is_deaf = True
     with pytest.raises(
         UncertainError, match="nobody knows yet whether retry of “a” is recorded: “build1” has not said"
@@ -91,7 +91,7 @@ def test_to_decide_the_same_again_is_safe_where_nobody_answers(host, line, kim):
     assert (made.fresh, host.records()) == (False, [made.record])
 
 
-def test_where_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
+def test_if_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
     line.lost_since = time.time() - 180
     words = "“build1” cannot be reached: the connection is refused; nothing can be decided there"
     assert kim.unreachable == words
@@ -100,7 +100,7 @@ def test_where_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
     assert line.sent == []
 
 
-def test_what_the_host_refuses_is_an_error_in_its_words(host, line, kim):
+def test_a_refusal_of_the_host_is_an_error_in_its_words(host, line, kim):
     with pytest.raises(NotAllowedError, match="there is no result to accept"):
         decide(kim, host, Action.ACCEPT)
     with pytest.raises(NotRecordedError) as error:
@@ -200,7 +200,7 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     assert len(host.records()) == 1
 
 
-def test_of_two_operators_the_second_is_told_what_holds(host):
+def test_the_second_operator_gets_the_decision_that_holds(host):
     one, other = host.signed(), host.signed(action=Action.ABORT, by="alice")
     assert host.record(one).outcome is Outcome.RECORDED
     (host.state / "refused").write_text("")
@@ -245,7 +245,7 @@ CHANGES: dict[str, Callable[[Host], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_the_tree_sees_otherwise_is_not_decided_about(host, change):
+def test_a_task_that_has_changed_is_not_decided_about(host, change):
     text = host.signed()
     CHANGES[change](host)
     host.forget()
@@ -260,7 +260,7 @@ def test_what_the_tree_sees_otherwise_is_not_decided_about(host, change):
         (NOON + 60 * MINUTE, NOON + 120 * MINUTE, "set the clocks"),
     ],
 )
-def test_what_is_not_of_now_is_refused_for_good(host, at, record_by, words):
+def test_a_request_signed_too_early_or_late_is_refused_for_good(host, at, record_by, words):
     text = host.signed(at=at, record_by=record_by)
     result = refused(host, text, Outcome.EXPIRED, words)
     host.now = at
@@ -284,7 +284,7 @@ def test_a_key_that_is_not_trusted_decides_nothing(host):
     assert host.record(host.signed(by="alice")).outcome is Outcome.RECORDED
 
 
-def test_what_is_for_another_host_or_workspace_is_refused(host):
+def test_a_request_for_another_host_or_workspace_is_refused(host):
     text, elsewhere = host.signed(), host.signed(subject=host.subject()._replace(workspace_id="w"))
     refused(host, elsewhere, Outcome.REFUSED, "for another workspace")
     host.desk.keys.rotate()
@@ -292,7 +292,7 @@ def test_what_is_for_another_host_or_workspace_is_refused(host):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x" * 100_000, "größe", "\ud800", "[" * 100_000])
-def test_what_is_nothing_is_refused_in_a_sentence(host, text):
+def test_a_text_that_is_no_request_is_refused_in_a_sentence(host, text):
     refused(host, text, Outcome.REFUSED, "not recorded: ")
     # Such refusals are not stored, as anybody could fill the disk with them.
     assert not (host.state / "refused").exists()
@@ -327,7 +327,7 @@ class Late(Quick):
         fcntl.flock(descriptor, how)
 
 
-def test_what_another_relay_records_meanwhile_is_recorded(host):
+def test_a_record_of_another_relay_meanwhile_counts(host):
     host.disk = late = Late()
     host.forget()
     # This relay sees another return than the operator, and would refuse.

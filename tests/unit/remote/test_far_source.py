@@ -74,7 +74,7 @@ def log_of(events: Iterable[Any]) -> Log:
 
 
 @given(pasts, st.integers(0, 16))
-def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
+def test_a_late_copy_of_the_log_shows_the_same(events, at):
     log = log_of(events[:at])
     assert shown(log.events()) == shown(events[:at])
     told = log.events()
@@ -88,7 +88,7 @@ def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
     assert shown(told) == shown(log.events()) == shown(events)
 
 
-def test_as_much_is_kept_as_the_tree_remembers():
+def test_the_log_keeps_as_much_as_the_tree_remembers():
     see = Recorder().seen
     events = [see("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
     log = log_of([event for event in events for _ in range(2)])
@@ -262,7 +262,7 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last(working):
 
 
 @pytest.mark.parametrize("words", ["", "it has never spoken there"])
-def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
+def test_a_slow_connection_leaves_the_whole_time_to_answer(words):
     time = Time()
     screen = Screen(MemoryLink(MemoryEnd()), time)
     time.at += 19
@@ -279,7 +279,7 @@ def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
     assert (screen.told, screen.health.detail) == (["Lost"], why)
 
 
-def test_a_clock_of_no_year_of_ours_has_to_be_set():
+def test_a_clock_in_a_wrong_year_has_to_be_set():
     host = Host(Time(0.0))
     screen = Screen(MemoryLink(host.end), Time())
     screen.link.connect()
@@ -340,7 +340,7 @@ def test_stopping_a_source_ends_no_connection_of_another():
     assert not screen.link.is_up
 
 
-def test_the_way_to_a_host_and_its_trust_are_told():
+def test_the_facts_about_a_host_have_its_connection_and_trust():
     own, here = new_key().public, Time()
     host = Host(Time(here.at + 7200))
     screen = Screen(MemoryLink(host.end), here, own_key=lambda: own.text)

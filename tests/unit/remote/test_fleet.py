@@ -132,7 +132,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatc
     assert capsys.readouterr().out.splitlines() == [first, *others]
 
 
-def test_a_host_that_cannot_be_reached_is_said_so(sshd, capsys):
+def test_a_host_that_cannot_be_reached_is_reported(sshd, capsys):
     sshd.stop()
     address = sshd.address("/~/shop").written
     assert run(["tree", "--fail", address]) == 3

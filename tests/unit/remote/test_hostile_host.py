@@ -64,7 +64,7 @@ def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
 
 
 @given(st.data())
-def test_whatever_a_host_says_the_screen_goes_on(data):
+def test_no_message_of_a_host_ends_the_screen(data):
     host, screen = pair()
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
         # A frame counts only with the echo of the screen's last message.
@@ -171,7 +171,7 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
         (lambda seq: seen(seq, Handoff(f"t{seq}", "x" * (4 << 20)), seq), 1, "MiB"),
     ],
 )
-def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
+def test_events_beyond_a_limit_are_dropped_with_a_notice(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
     batch, source = scanned(telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
     assert source.log.held[kind] <= MOST[kind]

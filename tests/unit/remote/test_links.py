@@ -176,7 +176,7 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way, started):
     assert said(hears) == said(shown) == messages
 
 
-def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
+def test_a_cut_is_reported_and_the_link_comes_up_by_itself(way, started):
     hears, link, shown = connected(way, started)
     for number in (b"1", b"2"):
         count = len(shown.states)
@@ -192,7 +192,7 @@ def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
     assert not said(shown)
 
 
-def test_what_is_said_while_nobody_is_there_holds_nobody_up(way, started):
+def test_messages_to_an_absent_end_do_not_block(way, started):
     link = way.link()
     link.send(b"before it began")
     hears = started(way.end)

@@ -131,7 +131,7 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
         ({"address": "127.0.0.2"}, "IP address mismatch"),
     ],
 )
-def test_a_certificate_that_is_not_right_is_told_with_what_to_do(file, tmp_path, wishes, why):
+def test_an_error_about_a_certificate_says_what_to_do(file, tmp_path, wishes, why):
     with Broker(tmp_path / "broker", certify(file, **wishes)) as broker:
         told = why_not(broker.url)
         assert f"TLS with {broker.url} fails ({why}" in told
@@ -236,7 +236,7 @@ def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
     assert asked(spoken.url, AS_KIM, read) == b"mine"
 
 
-def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
+def test_a_host_hears_no_messages_from_or_to_others(spoken):
     own, other = host_subject(BOX_ID), host_subject(OTHER_ID)
 
     async def spy(client: Client) -> list[str]:
@@ -257,7 +257,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
 
 
 @pytest.mark.parametrize("login", [Login(EVE), Login()])
-def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken, started, login):
+def test_a_key_outside_the_configuration_is_told_what_to_do(spoken, started, login):
     shown = started(NatsHub(spoken.url, login).link(BOX.public))
     shown.until(lambda: bool(shown.states))
     assert "does not know this key" in shown.states[0].words

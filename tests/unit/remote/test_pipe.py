@@ -53,11 +53,11 @@ def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent, noise, cut):
         (GREETING + b"\xff" * 300_000, "the connection has ended"),
     ],
 )
-def test_what_is_no_relay_is_not_listened_to_for_long(data, why):
+def test_a_program_that_is_no_relay_is_soon_given_up(data, why):
     assert arrived(data) == ([], why)
 
 
-def test_what_waits_at_the_end_gets_into_no_other_file():
+def test_data_that_waits_at_the_end_gets_into_no_other_file():
     here, there = os.pipe()
     writer = Writer(there)
     writer.send(bytes(1_000_000))

@@ -71,7 +71,7 @@ def test_a_text_comes_in_parts_in_any_order():
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 140) for n in range(140)]])
-def test_an_answer_of_contradictions_or_without_end_is_none(lies):
+def test_a_contradictory_or_endless_reply_is_no_answer(lies):
     there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 130_000) for part, parts in lies])
     with pytest.raises(NoAnswerError):
         there.ask("a")
@@ -133,7 +133,7 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
 
 
 @pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
-def test_what_nobody_can_have_said_is_no_transcript(data):
+def test_an_invalid_reply_is_no_transcript(data):
     here = FarTranscript(lambda _place: data)
     assert here.look() is None
     assert [*here.entries()] == []

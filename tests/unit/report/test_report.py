@@ -140,7 +140,7 @@ def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
 TOKENS = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
-def test_it_fits_whatever_is_written_in_it():
+def test_a_markdown_report_always_fits():
     account = LARGE
     for task, _ in account.attention[:20]:
         assert f"<code>{inline(task.task_id)}</code>" in markdown(account)

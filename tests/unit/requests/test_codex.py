@@ -197,7 +197,7 @@ def test_questions_are_answered_by_their_own_ids(place, server, client):
         ),
     ],
 )
-def test_what_is_not_known_throughout_is_answered_in_codex(place, server, client, *, method, params, items):
+def test_a_request_with_unknown_parts_is_answered_in_codex(place, server, client, *, method, params, items):
     server.ask(method, params, THREAD, *items)
     asked = offered(place)
     why_not = "agentwatch does not know all of what Codex asks here: answer it in Codex"
@@ -217,7 +217,7 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(place, server, client
     assert server.answers == [(0, result)]
 
 
-def test_what_the_person_answers_in_codex_is_answered_elsewhere(place, server, client):
+def test_an_answer_given_in_codex_ends_the_request_elsewhere(place, server, client):
     rpc_id = server.ask(COMMAND, command())
     asked = offered(place)
     server.resolve(rpc_id)

@@ -190,7 +190,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
         ("Task", {"prompt": "Go."}, []),
     ],
 )
-def test_what_tools_do(tool, given, found):
+def test_the_acts_of_tools(tool, given, found):
     call = Entry(1.0, EntryKind.CALL, call="a", tool=tool, given=given)
     assert [(act.kind, act.what) for act in acts_in([(0, [call])])] == found
 

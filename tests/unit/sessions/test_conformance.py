@@ -205,7 +205,7 @@ def _odd(value: Any, random: Random) -> Any:
 
 
 @every_store
-def test_nothing_is_written_or_locked_nor_told_by_idle_looks(program):
+def test_looks_write_lock_and_repeat_nothing(program):
     """No file in the store changes, and no lock is held there (on Linux, where locks can be seen)."""
     with built(program) as store:
         store.finish()
@@ -253,7 +253,7 @@ def finished(program: str) -> Iterator[tuple[Store, list[Path]]]:
 
 
 @every_store
-def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
+def test_a_closed_place_is_reported_and_known_tasks_stay(program):
     with finished(program) as (store, places):
         whole, told = store.seen_at_once()["tasks"], 0
         before = store.watch()
@@ -273,7 +273,7 @@ def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
 
 
 @every_store
-def test_a_damaged_store_gives_a_whole_tree_or_is_told(program):
+def test_a_damaged_store_gives_a_whole_tree_or_a_problem(program):
     random = Random(1)
     with finished(program) as (store, places):
         whole = store.seen_at_once()["tasks"]

@@ -119,7 +119,7 @@ def state_of(directory: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize(("journal", "left"), [("wal", ()), ("wal", ("-wal", "-shm")), ("delete", ())])
-def test_what_no_program_has_open_is_read_without_a_trace(store, tmp_path, journal, left):
+def test_a_closed_database_is_read_without_a_trace(store, tmp_path, journal, left):
     states = {task["task_id"]: task["state"] for task in store.seen_at_once()["tasks"]}
     if not left:
         store.end()

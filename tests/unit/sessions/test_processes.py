@@ -80,7 +80,7 @@ def test_only_a_file_system_of_this_machine_tells_of_processes(tmp_path, monkeyp
         is_of_this_system.cache_clear()
 
 
-def test_a_lock_of_copilot_tells_of_its_process(tmp_path, gone_pid):
+def test_a_lock_of_copilot_shows_its_process(tmp_path, gone_pid):
     store = Store("copilot", tmp_path)
     store.finish()
     (events,) = (path for path in store.place.rglob("events.jsonl") if path.parent.name != "second")

@@ -167,7 +167,7 @@ def example() -> str:
     return section.split("```python\n")[1].split("```")[0]
 
 
-def test_readers_that_raise_or_talk_rubbish_hide_nobody(home, tmp_path, monkeypatch):
+def test_readers_that_raise_or_return_rubbish_hide_no_others(home, tmp_path, monkeypatch):
     install(tmp_path / "site", "agentwatch_broken", BROKEN, "sound", "nothing", *SAID)
     install(tmp_path / "site", "agentwatch_scribe", example(), "ScribeReader")
     monkeypatch.syspath_prepend(tmp_path / "site")

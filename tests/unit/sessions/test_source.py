@@ -63,19 +63,19 @@ def told(batch: Batch) -> list[tuple[str, bool]]:
     return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
-def test_a_reader_that_breaks_is_said_and_hides_no_others():
+def test_a_broken_reader_is_reported_and_hides_no_others():
     broken = Scripted("broken", RecursionError("too deep"))
     batch = source_of(broken, Scripted("one", [Change("b", run("b"))])).scan()
     assert told(batch) == [("one:b", True)]
     assert "broken: cannot be used (RecursionError: too deep)" in batch.health.detail
 
 
-def test_a_time_that_is_still_to_come_is_taken_for_now():
+def test_a_time_in_the_future_counts_as_now():
     (event,) = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan().events
     assert event.run.updated_at == NOW
 
 
-def test_what_a_session_at_work_writes_is_read_at_once(tmp_path, monkeypatch):
+def test_a_growing_transcript_is_read_at_once(tmp_path, monkeypatch):
     """The clock stops, so the time for a look at all stores never comes, but a growing file is still read."""
     place, looked_twice = tmp_path / "session.jsonl", threading.Event()
     place.write_text("{}\n")
