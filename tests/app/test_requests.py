@@ -66,7 +66,7 @@ async def test_a_question_for_one_answer_takes_only_one(tmp_path):
         assert s.entries()[0].record.params.answers == (Answer("Which?", "A"),)
 
 
-async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path):
+async def test_the_dialog_says_what_a_denial_ends_and_where_always_is(tmp_path):
     asked = permission(tmp_path, ends_others=2, ends_turn=True, why_not="It has no terminal.")
     async with asking(tmp_path, asked) as s:
         await s.open("a")

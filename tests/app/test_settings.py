@@ -99,7 +99,7 @@ def contrast(*colors: str) -> float:
 
 
 @pytest.mark.parametrize("file", sorted(themes_folder().iterdir(), key=lambda file: file.name), ids=lambda f: f.name)
-def test_a_shipped_theme_passes_the_schema_of_an_own_one(file):
+def test_a_shipped_theme_passes_the_schema_of_own_themes(file):
     checked = check_theme(file.read_text("utf-8"))
     assert file.name == f"{checked['name']}.toml"
 

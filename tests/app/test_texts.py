@@ -188,7 +188,7 @@ def test_a_hostile_line_is_read_once(part):
     assert len(summary(part * LINE_LIMIT, LINE_LIMIT)) <= LINE_LIMIT
 
 
-def test_a_sentence_is_cut_between_words_where_most_is_left():
+def test_a_sentence_is_cut_between_words_if_enough_is_left():
     assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
     assert clip_sentence("look at it, then accept", 14) == "look at it…"
     assert clip_sentence("look at it, then accept", 17) == "look at it, then…"

@@ -49,7 +49,7 @@ class Program(Terminal):
             pass
 
     def settle(self) -> Program:
-        """Wait until the program does nothing but wait, for two seconds."""
+        """Wait until the program has done nothing for two seconds."""
         before = float("-inf")
         while self.busy - before >= 0.1:
             before = self.busy

@@ -30,7 +30,7 @@ async def test_keys_zoom_the_timeline_and_unfold_idle_time(screen):
 
 
 @journey(SHOP, size=(60, 20))
-async def test_the_header_drops_whole_counts_where_it_is_narrow(screen):
+async def test_a_narrow_header_drops_whole_counts(screen):
     await screen.shows("3 need you")
     screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
     await screen.shows("1 new")
@@ -131,7 +131,7 @@ KEYS = '[keys]\ntimeline = "f9"\n"decide.retry" = "ctrl+r"\n"dialog.record" = "f
 
 
 @journey({**FAILED, "~/.config/agentwatch/config.toml": KEYS})
-async def test_keys_of_ones_own_replace_ours(screen):
+async def test_the_users_own_keys_replace_ours(screen):
     await screen.shows("NEEDS YOU", "^r retry")
     await screen.press("f9")
     await screen.shows("Timeline")

@@ -41,7 +41,7 @@ PAST = {"old.return.md@80": returned(task_id="old"), "../cart/pay.handoff.json":
 
 
 @journey(PAST, "{shop}", "{shop}/../cart")
-async def test_what_is_past_in_another_workspace_is_history(screen):
+async def test_past_tasks_of_another_workspace_are_history(screen):
     await screen.shows("NOW", "cart", "HISTORY 1 run")
 
 
@@ -57,7 +57,7 @@ async def test_a_window_that_shrinks_and_grows(screen):
 
 
 @journey({"api.handoff.json": handoff()})
-async def test_what_was_watched_can_be_exported(screen):
+async def test_a_watched_workspace_can_be_exported(screen):
     await screen.shows("submitted")
     screen.write("api.return.md", returned())
     await screen.shows("failed")

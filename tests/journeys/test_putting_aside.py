@@ -15,7 +15,7 @@ async def choose(screen: Screen, *keys: str):
 
 
 @journey(FAILED)
-async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen):
+async def test_an_acknowledged_task_asks_no_more_until_it_changes(screen):
     await screen.shows("1 needs you")
     await screen.press("n", "A")
     await screen.shows("Acknowledge", "“shop.api”: 1 task", COUNTS)
@@ -68,7 +68,7 @@ OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number 
 
 
 @journey(OLD)
-async def test_what_was_there_before_is_history(screen):
+async def test_old_returns_are_history(screen):
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
     assert screen.inks("✗ ") == screen.inks("▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
@@ -91,7 +91,7 @@ BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.retur
 
 
 @journey(BOTH, "{shop}", "{shop}/../cart")
-async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen):
+async def test_undo_restores_tasks_put_aside_in_two_workspaces(screen):
     await screen.shows("2 need you")
     await screen.type("/state:failed", "enter", "A")
     await screen.shows("2 tasks")

@@ -109,7 +109,7 @@ async def test_a_question_takes_an_option(screen):
 
 
 @journey({})
-async def test_what_ended_meanwhile_is_not_answered(screen):
+async def test_a_request_that_ended_meanwhile_is_not_answered(screen):
     hook = await asked(screen)
     await screen.press("space")
     await screen.shows("◆ ctrl+s")

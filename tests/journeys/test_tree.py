@@ -206,7 +206,7 @@ async def test_completed_tasks_start_folded_if_they_do_not_fit(screen):
 
 
 @journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
-async def test_a_row_has_the_id_as_it_is(screen):
+async def test_a_row_has_the_unchanged_id(screen):
     await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))
 
 

@@ -13,7 +13,7 @@ HEAVY = (*SCREEN, "inotify_simple", "pydantic", "websockets")
 
 
 def loaded(statements: str, *modules: str) -> list[str]:
-    """Return which of the modules a fresh interpreter has loaded after these statements; a leading dot means ours."""
+    """Return which modules a fresh interpreter has loaded after these statements; `.name` means `agentwatch.name`."""
     names = [f"agentwatch{name}" if name.startswith(".") else name for name in modules]
     script = f"{statements}\nimport sys\nprint(*[m for m in {names!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -188,7 +188,7 @@ def test_an_ordinary_git_would_run_the_programs(repository, tmp_path):
     assert canary.exists()
 
 
-def test_a_difference_leaves_the_index_as_it_is(repository):
+def test_showing_a_difference_does_not_change_the_index(repository):
     """git itself would note in the index that a file with a new time is unchanged."""
     repository.touch("tracked.md", AFTER)
     before = snapshot(repository.root)

@@ -126,7 +126,7 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace, enviro
         assert change["reason"] == "a claim was false, and none is any more"
 
 
-def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environment):
+def test_following_needs_no_history_and_writes_nothing(workspace, environment):
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         following.tells(BEGUN)
@@ -146,7 +146,7 @@ def test_a_decision_is_printed_in_its_place(workspace, environment, tmp_path):
         following.tells(BEGUN, ENDED, decided)
 
 
-def test_it_ends_when_nobody_reads_any_more(workspace, environment):
+def test_following_ends_when_nobody_reads_any_more(workspace, environment):
     command = agentwatch("log", "--follow", workspace)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None

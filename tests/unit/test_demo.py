@@ -69,7 +69,7 @@ def test_the_session_ends_in_states_that_stay_interesting():
     assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
-def test_one_is_needed_at_a_time_and_one_falls_silent():
+def test_one_task_at_a_time_needs_you_and_one_falls_silent():
     asking = [[task.task_id for task in tree_at(at).asking()] for at in (6.0, 8.0, 30.0)]
     assert asking == [[], ["checkout.implement.api"], ["checkout.implement.api"]]
     trees = [tree_at(float(at)) for at in range(5, int(LAST) + 1, 5)]

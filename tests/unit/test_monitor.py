@@ -44,7 +44,7 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path):
     task = asyncio.create_task(watch())
     await watching.wait()
     task.cancel()
-    # Now the monitor waits for its parts to stop, as at the end of an event loop, which cancels all remaining tasks.
+    # The monitor now waits for its parts to stop; the second cancel is that of an event loop that ends.
     await asyncio.sleep(0)
     task.cancel()
     with suppress(asyncio.CancelledError):

@@ -41,7 +41,7 @@ def found(query: str) -> list[str]:
         ("since:15s", ["checkout", "implement", "docs", "release"]),
     ],
 )
-def test_what_a_query_finds(query, expected):
+def test_the_tasks_that_a_query_finds(query, expected):
     assert found(query) == expected
 
 

@@ -100,7 +100,7 @@ async def test_a_problem_names_its_workspace(home):
         (["/"], ["/"]),
     ],
 )
-def test_workspaces_are_called_so_that_names_tell_them_apart(paths, names):
+def test_names_of_workspaces_tell_them_apart(paths, names):
     assert list(names_of([Path(path) for path in paths]).values()) == names
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_store_hides_no_other_sessions(home, tmp_path):
     assert [*sessions_alive(0)] == [str(work)]
 
 
-def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
+def test_a_directory_is_shown_once_at_its_real_place(tmp_path):
     shop, src = tmp_path / "shop", tmp_path / "shop/src"
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
@@ -174,7 +174,7 @@ def test_no_whole_home_is_shown_and_of_many_the_latest(home):
     assert [one.workspace for one in find().places] == some[39::-1]
 
 
-async def test_all_of_them_are_one_tree_and_new_ones_come(home):
+async def test_all_workspaces_are_one_tree_and_new_ones_join_it(home):
     one, two = home / "one", home / "two"
     two.mkdir()
     session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")

@@ -178,7 +178,7 @@ def shown_of(task: dict[str, Any], number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Return, by theme, the findings of `check` and the tasks of `report` for each case; all share one workspace."""
+    """Return, by theme, what `check` and `report` show of each case; each command has one workspace for all cases."""
     root = Path(os.path.realpath(tmp_path_factory.mktemp("documents")))
     by_theme = {theme: cases_of(theme) for theme in THEMES}
     some = [case for cases in by_theme.values() for case in cases]

@@ -85,7 +85,7 @@ def dressed(text: str, dress: Sequence[str]) -> str:
 
 
 def blocks_at(text: str) -> list[tuple[int, str]]:
-    """Return the lines below the first header with their numbers, each with the blocks that may stand above it."""
+    """Return each line number below the first header with each block that may stand above that line."""
     found = []
     for index, above in enumerate(text.split("\n")[:-1], 1):
         found += [(index, block) for block in BLOCKS]

@@ -146,7 +146,7 @@ def fleet(tmp_path, start):
 
 
 @pytest.mark.parametrize("start", range(0, ROUNDS, PER_FLEET))
-def test_whatever_fails_each_decision_counts_once(fleet, start):
+def test_each_decision_counts_once_whatever_fails(fleet, start):
     machine, operators = fleet.machine, fleet.operators
     faults = FAULTS * min(PER_FLEET, ROUNDS - start)
     for number, fault in enumerate(faults):

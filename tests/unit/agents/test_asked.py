@@ -152,7 +152,7 @@ def looked_up(claude: Claude, **keys: object) -> AskedCall:
     return AskedCall(call(transcript_path=str(claude.main.path), **keys), ASKED_AT.timestamp())
 
 
-def test_an_equal_call_of_before_is_not_the_one_asked_about(claude):
+def test_an_earlier_equal_call_is_not_the_one_asked_about(claude):
     claude.called(claude.main, "u1")
     claude.came("u1", BEFORE)
     found = looked_up(claude)

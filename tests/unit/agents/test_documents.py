@@ -70,7 +70,7 @@ def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path):
         assert len(list(tmp_path.glob("returns/*"))) == 1
 
 
-def test_nothing_is_written_where_the_operator_forbids_it(tmp_path):
+def test_nothing_is_written_if_the_operator_forbids_it(tmp_path):
     told = submit_handoff(tmp_path, packet(TASK), read_only=True)
     assert not told.accepted
     assert "read_only" in told.do_now

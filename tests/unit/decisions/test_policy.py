@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_allowed_and_every_refusal_has_a_reason(name):
+def test_allowed_decisions_and_a_reason_for_every_refusal(name):
     task, expected = CASES[name]
     assert allowed(task) == expected
     assert all(why_not(task, action) != "" for action in OF_ATTEMPTS)
@@ -166,7 +166,7 @@ def test_what_the_contracts_point_to():
     assert (suggested(review), ABORT in allowed(review)) == (ACCEPT, True)
 
 
-def test_what_waits_in_its_own_session_is_answered_there():
+def test_a_task_that_waits_in_its_session_is_answered_there():
     task = Told().tell(*ran(child("x", waiting="a permission")))
     assert task.state is State.BLOCKED
     assert why_not(task, RESPOND) == "it waits in its own session, which reads no decision: answer it there"

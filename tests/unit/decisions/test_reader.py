@@ -165,7 +165,7 @@ def test_an_agent_that_cannot_write_still_gets_the_decision(tmp_path):
     reader.mark(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
 
 
-def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator):
+def test_a_task_that_is_not_seen_yet_can_be_asked_about(operator):
     assert question_about(Tree(), "x", None) == Question("x")
     assert question_about(Tree(), "x", 3) == Question("x", 3)
     old = decide(operator, "a", expires_at=NOON - timedelta(days=3_650))
@@ -234,7 +234,7 @@ def test_the_first_to_tell_a_stage_is_believed(book):
     receipts = told(book)
     assert [one.stage for one in receipts] == list(Stage)
     assert [one.by for one in receipts] == ["ada", "agentwatch", "orchestrator", "agentwatch"]
-    # The receipt `acted` is only claimed: it follows from a later act.
+    # `acted` stays a claim until a later event shows that the decision was carried out.
     assert [one.claimed for one in receipts] == [False, False, False, True]
     assert {one.at for one in receipts} == {NOON.timestamp()}
 
@@ -332,7 +332,7 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(book, workspace):
     assert claim(inside, "inside", other)[0] is False
 
 
-def test_nobody_wins_where_an_agent_has_taken_both_names(book, workspace):
+def test_nobody_wins_if_an_agent_has_taken_both_names(book, workspace):
     old = json.dumps({"by": "x", "at": "2030-01-01T11:00:00Z"})
     claims_of(workspace, **{"claim": old, "claim.20300101t120000z": old})
     assert claim(book, "one")[0] is False

@@ -68,7 +68,7 @@ def test_a_decision_after_the_fitter_says_after_which():
 
 
 @given(TEXTS, TEXTS, st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1))
-def test_what_was_written_is_read_again(note, task_id, answers):
+def test_a_record_is_read_as_it_was_written(note, task_id, answers):
     made = record(
         task_id=task_id or "a",
         note=note,
@@ -299,7 +299,7 @@ def test_the_host_can_only_record_what_the_operator_signed(host, name):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_was_signed_cannot_be_left_out(host, version):
+def test_the_signed_request_cannot_be_left_out(host, version):
     """Adding or removing a key does not turn a record of version 3 into one of an earlier version."""
     spelled = kept(host).to_bytes()
     with pytest.raises(RecordError):

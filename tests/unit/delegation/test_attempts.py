@@ -263,7 +263,7 @@ def test_a_round_that_is_handed_a_number_is_that_attempt():
     assert not task.attempts[1].again
 
 
-def test_attempts_of_several_sessions_stand_as_they_began():
+def test_attempts_of_several_sessions_are_in_order_of_begin():
     first = child((PARENT, FAILED), (HOOK, FAILED), (PARENT, DONE))
     beside = replace(child((PARENT, FAILED), session="s2"), started_at=125.0, rounds=())
     for runs in ((first, beside), (beside, first)):

@@ -104,7 +104,7 @@ def test_a_closed_session_asks_for_what_is_open_below_it_too():
     assert asks(tree) == {"one": GONE}
 
 
-def test_what_can_be_decided_about_a_process_that_is_gone():
+def test_decisions_that_are_possible_if_the_process_is_gone():
     tree = watched(*ran(CLOSED, child("one", process_gone=True)))
     root, one = tree.tasks["root"], tree.tasks["one"]
 

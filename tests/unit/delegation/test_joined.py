@@ -58,7 +58,7 @@ def answers(tree: Tree) -> list[object]:
     return [*told, tree.asking(), tree.past_questions(), tree.put_aside(), tree.ancestors("a.b"), tree.request(ASKED)]
 
 
-def test_one_tree_alone_shows_what_it_shows_by_itself():
+def test_a_single_tree_shows_the_same_as_unjoined():
     tree, joined = shop("c", "d"), JoinedTree(MARK)
     tree.apply(requested(request()), decided(request()))
     joined.show(tree)

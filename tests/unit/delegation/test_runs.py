@@ -189,7 +189,7 @@ def test_a_child_that_ends_on_an_early_marker_has_no_result():
 
 
 @pytest.mark.parametrize("state", [RunState.CANCELED, RunState.FAILED])
-def test_what_an_aborted_or_failed_child_had_said_is_no_return(state):
+def test_words_of_an_aborted_or_failed_child_are_no_return(state):
     task = below(child("one", state, said=message(returned("completed")), reason="Task cancelled")).tasks["one"]
     assert (task.state, task.result, task.why) == (state, None, "Task cancelled")
     assert task.needs_operator == (state is RunState.FAILED)

@@ -79,7 +79,7 @@ def test_archived_work_is_as_old_as_its_content(repository, tmp_path):
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_what_git_does_not_keep_is_as_old_as_its_file(repository, *, ignored):
+def test_a_file_that_git_does_not_track_has_its_own_age(repository, *, ignored):
     repository.write(NAME, meta("implemented"), at=20)
     repository.commit(at=30)
     repository.git("rm", "-q", "--cached", NAME)

@@ -89,7 +89,7 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     assert verdict_of(store, "shop.pay") == ("contradicted", "never run")
 
 
-def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
+def test_commands_of_the_round_before_are_another_attempts(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)

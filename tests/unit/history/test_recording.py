@@ -204,7 +204,7 @@ def played_at(*times: float) -> tuple[Playback, Clock]:
     )
 
 
-def test_it_plays_at_its_speed_and_stops_at_the_end():
+def test_a_playback_has_its_speed_and_stops_at_the_end():
     playback, clock = played_at(1_000, 1_001, 1_002)
     for seconds, number, at in (
         (0, 1, 1_000),

@@ -97,7 +97,7 @@ class Sshd:
         ]
 
     def clients(self) -> list[int]:
-        """Return the process ids of each connected `ssh`."""
+        """Return the process id of each connected `ssh`."""
         config = os.fsencode(self.program[2])
         return [pid for pid, words in _processes().items() if words[0].endswith(b"ssh") and config in words]
 

@@ -250,7 +250,7 @@ def test_each_change_of_a_request_is_emitted_once(place):
     assert inbox.look() == []
 
 
-def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place):
+def test_an_offer_wakes_whoever_waits_for_requests(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     with closing(inbox):
         assert inbox.poll() == []
@@ -277,7 +277,7 @@ def test_a_request_without_a_holder_ended_when_that_was_seen(place):
     assert inbox.look() == []
 
 
-def test_it_says_why_a_request_cannot_be_answered_any_more(place):
+def test_a_request_that_is_over_says_why(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert "nobody waits" in (inbox.gone(asked) or "")
     with place.store.offer(asked):

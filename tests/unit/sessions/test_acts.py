@@ -152,7 +152,7 @@ def test_a_command_ends_as_its_program_tells(told, ended):
     assert found == (None if ended is REFUSED else ended)
 
 
-def test_codex_works_where_its_turn_does_and_not_for_its_parent():
+def test_codex_acts_are_in_the_turns_directory_not_the_parents():
     thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
     header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
     inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
