@@ -248,7 +248,7 @@ def test_a_break_in_the_order_of_the_ledger_is_reported(scene):
 
 
 def from_afar(scene: Scene, inner: dict[str, Any], **outer: Any) -> bytes:
-    """Return this host's file for a request signed by kim elsewhere; `inner` changes the request, `outer` the file."""
+    """Return this host's record of a request signed by kim elsewhere; `inner` changes the request, `outer` the rest."""
     told = scene.record | {"version": 3, "operator": "kim"}
     own = ("version", "seq", "prev_sha256", "operator")
     asked = {"version": 1, "host": OPERATOR.id, "record_by": "2030-01-01T12:10:00Z"}

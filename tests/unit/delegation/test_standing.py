@@ -235,7 +235,7 @@ def test_a_session_that_asks_the_same_once_more_asks_again(first, then):
     assert stands(tree, "s1") == ASKS
 
 
-# What is new
+# New tasks
 
 
 def test_tasks_that_were_there_at_the_first_look_are_not_new():

@@ -125,7 +125,7 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatc
     assert run(["log", address]) == 0
     far_log = capsys.readouterr().out
     assert "you decided: retry" in far_log
-    # On the host the dates are the same, and the decision is another operator's.
+    # The log on the host has the same dates, and names kim instead of you.
     assert on_host(sshd, monkeypatch, "log", shop) == 0
     first, *others = far_log.replace("you decided: retry", "decided: retry by “kim”").splitlines()
     assert "first look: 2 tasks, 1 failed" in first

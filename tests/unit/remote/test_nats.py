@@ -157,7 +157,7 @@ BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory):
-    """Run a server with accounts for all, on which each host has sent one message."""
+    """Run a server on which kim and two hosts have accounts, and each host has sent one message."""
     text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
     for broker in running(tmp_path_factory.mktemp("broker"), text, AS_KIM):
         for started in starting():

@@ -126,7 +126,7 @@ def test_every_step_of_a_store_gives_the_tree_of_one_look(program):
 @given(seed=st.integers(0, 1 << 32), often=st.sampled_from([0.05, 0.3, 0.8]))
 @pytest.mark.slow
 def test_garbage_neither_hides_nor_changes_what_is_sound(program, seed, often):
-    """Whatever garbage is in the store, no error is raised, and the sound sessions are unchanged."""
+    """Garbage of any kind in the store raises no error, and leaves the sound sessions unchanged."""
     random, expected = Random(seed), _unspoilt(program)
     with built(program) as store:
         watch = store.watch()
