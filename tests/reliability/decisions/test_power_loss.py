@@ -127,7 +127,7 @@ class Forgetful(Disk):
             yield from self._nodes(child)
 
     def states(self) -> list[State]:
-        """Return the states that a power failure could leave now: all synced changes, and some or all of the others."""
+        """Return the states that a power failure could leave now: synced changes, and none, some or all other ones."""
         longest = max(len(node.unsynced) for node in self._nodes(self.root))
         # The system may write later names before earlier ones, and names before the content of their files.
         return [

@@ -84,7 +84,7 @@ class Round:
         self.forge(self.record(), self.stranger)
 
     def sign_otherwise(self):
-        """Sign with the operator's key a record that does not fit: expired, too old, or without a time to answer."""
+        """Sign with the operator's key a record that does not fit: expired, older than the request, or expiring now."""
         key = self.place.key
         now = datetime.now(UTC)
         changes = self.random.choice(
