@@ -1,4 +1,4 @@
-"""A real nats-server on loopback, as Debian has it, for tests."""
+"""A real nats-server on loopback, as Debian ships it, for tests."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ PROGRAM = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/
 
 
 def new_key() -> SigningKey:
-    """A key that nobody has had before."""
+    """Return a new random key."""
     return SigningKey(Ed25519PrivateKey.generate())
 
 
 def key_of(number: int) -> SigningKey:
-    """Always the same key."""
+    """Return the key with this number, the same each time."""
     return SigningKey(Ed25519PrivateKey.from_private_bytes(number.to_bytes(32, "big")))
 
 
 def needed() -> str:
-    """The server's program; without one the test is skipped."""
+    """Return the path of nats-server, or skip the test if there is none."""
     if PROGRAM is None:
         pytest.skip("no nats-server here; Debian's package of that name has it")
     return PROGRAM
 
 
 def free_port() -> int:
-    """A port that the system gives to no other program meanwhile: the server is killed, and started there again."""
+    """Return a port that the system gives to no other program while the server is killed and started again."""
     while True:
         with socket.socket() as found, suppress(OSError):
             found.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
@@ -60,7 +60,7 @@ def free_port() -> int:
 
 
 class Broker:
-    """A server that can be killed, and started again as it was. `more` goes into its configuration."""
+    """A server that can be killed, and started again with the same store. `more` is added to its configuration."""
 
     def __init__(self, place: Path, more: str = ""):
         self.place, self.more = place, more
@@ -86,7 +86,7 @@ class Broker:
         raise AssertionError((self.place / "log").read_text())
 
     def kill(self):
-        """End it as if the power went."""
+        """Kill the server, as a power failure would."""
         self._end(signal.SIGKILL)
 
     def stop(self):
@@ -110,7 +110,7 @@ class Broker:
 
 
 class Wire:
-    """Stands between somebody and a server, and carries everything there and back until it is cut."""
+    """A proxy between a client and a server that carries everything in both directions until it is cut."""
 
     def __init__(self, broker: Broker):
         self._broker = broker
@@ -121,14 +121,14 @@ class Wire:
         self._connect.start()
 
     def cut(self):
-        """Break all that is connected, in the middle of what it carries; whoever connects again can."""
+        """Break all connections, in the middle of their messages; clients can connect again."""
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
     def stop(self):
         with suppress(OSError):
-            # Else whoever accepts does not wake.
+            # Without this the thread that accepts connections does not wake.
             self._listening.shutdown(socket.SHUT_RDWR)
         self.cut()
         self._connect.join(5)
@@ -165,7 +165,7 @@ class Wire:
 
 
 def running(place: Path, more: str = "", login: Login | None = None) -> Iterator[Broker]:
-    """A server with the store of a fleet, for as long as the test lasts."""
+    """Run a server with the store of a fleet for the length of a `with` block."""
     with Broker(place, more) as broker:
         yield broker.make_store(login)
 
@@ -174,7 +174,7 @@ DAY = timedelta(days=1)
 
 
 def certify(file: Path, *, address: str = "127.0.0.1", begins: timedelta = -DAY, ends: timedelta = DAY) -> str:
-    """Make a certificate that is valid from and until so long from now. Returns what a nats-server is told of it."""
+    """Make a certificate that is valid from and until so long from now, and return a server's configuration for it."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
     made = (
@@ -195,7 +195,7 @@ def certify(file: Path, *, address: str = "127.0.0.1", begins: timedelta = -DAY,
 
 
 def jwts() -> tuple[str, str]:
-    """The configuration of a server that knows its users by JWTs, and the credentials of one of them."""
+    """Return the configuration of a server that knows its users by JWTs, and the credentials of one of its users."""
     account_byte = nkeys.PREFIX_BYTE_ACCOUNT
     prefixes = (nkeys.PREFIX_BYTE_OPERATOR, account_byte, account_byte, nkeys.PREFIX_BYTE_USER)
     seeds = [nkeys.encode_seed(os.urandom(32), prefix) for prefix in prefixes]

@@ -1,4 +1,4 @@
-"""Places that nobody may enter and files that nobody may read, also where the tests are run by root."""
+"""Places that nobody may enter and files that nobody may read, even if root runs the tests."""
 
 import ctypes
 import os
@@ -11,15 +11,15 @@ import pytest
 
 _VERSION = 0x20080522
 _OVERRIDE = 1 << 1 | 1 << 2
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root reads without permission."""
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, which let root read without permission."""
 _PR_SET_SECUREBITS = 28
 _NOROOT = 1
-"""Programs that this thread starts get no capabilities for being root."""
+"""Programs that this thread starts as root get no capabilities for being root."""
 
 
 @contextmanager
 def closed(path: Path) -> Iterator[None]:
-    """Nobody may read a file, or enter a directory; root, in this thread, neither."""
+    """Close a file or a directory for everybody, including root in this thread."""
     mode = path.stat().st_mode & 0o777
     path.chmod(0)
     try:
@@ -31,7 +31,7 @@ def closed(path: Path) -> Iterator[None]:
 
 @contextmanager
 def bound_by_permissions() -> Iterator[None]:
-    """Root, in this thread and in the programs that it starts, may read and write only what its user may."""
+    """Bind root, in this thread and in the programs that it starts, by the permissions of an ordinary user."""
     if os.geteuid() != 0:
         yield
         return

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.closing import bound_by_permissions
 
-# Whoever runs the tests may ignore signals, as below `nohup` or in a background job, and what is ignored stays so in
-# whatever a test starts. What is handled, if only by nothing, is not: that has its signals by default.
+# The tests may be started with ignored signals, as below `nohup` or in a background job, and a child process inherits
+# ignored signals. A handler, even an empty one, is not inherited: a child then has the default action.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda _number, _frame: None)
@@ -26,12 +26,12 @@ _QUICK = ("unit", "journeys/test_tree.py")
 
 
 def pytest_addoption(parser: pytest.Parser):
-    """`pytest tests/goldens --update-goldens` writes the golden files instead of comparing with them."""
+    """Add the option with which `pytest tests/goldens` writes the golden files instead of comparing with them."""
     parser.addoption("--update-goldens", action="store_true", help="write golden files instead of comparing")
 
 
 def pytest_configure(config: pytest.Config):
-    """`AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for, the quick part shorter."""
+    """Let `AGENTWATCH_EXAMPLES=20000 pytest tests/unit` search longer than CI has time for, and the quick part less."""
     if config.option.markexpr == "not slow":
         os.environ.setdefault("AGENTWATCH_EXAMPLES", "20")
     settings.register_profile(
@@ -44,27 +44,27 @@ def pytest_configure(config: pytest.Config):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]):
-    """All but these, and what is marked in them, is slow: `-m "not slow"` is a minute."""
+    """Mark all tests but those of `_QUICK` as slow, so that `-m "not slow"` takes a minute."""
     for item in items:
         if not item.path.relative_to(Path(__file__).parent).as_posix().startswith(_QUICK):
             item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():
-    """The tests themselves live to the end. A third of an app's time went into looking whether they do."""
+    """Exclude the tests themselves from garbage collection: checking them took a third of an app's time."""
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto` is two workers more than there are processors: many tests wait for time to pass."""
+    """Let `-n auto` start two workers more than there are processors, as many tests wait for time to pass."""
     return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI on Linux, where `.ci/install` has run, a test that is skipped has failed."""
+    """Fail each test that is skipped in CI on Linux, where `.ci/install` has run."""
     report = yield
     if report.skipped and os.environ.get("CI") and sys.platform == "linux" and not hasattr(report, "wasxfail"):
         report.outcome, report.longrepr = "failed", f"skipped in CI: {report.longrepr}"
@@ -72,7 +72,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 class _Watched(sqlite3.Connection):
-    """A connection of which is known where it was opened, and whether it was closed."""
+    """A connection that remembers where it was opened until it is closed."""
 
     opened: ClassVar[dict[int, str]] = {}
 
@@ -88,7 +88,7 @@ class _Watched(sqlite3.Connection):
 
 @pytest.fixture(autouse=True)
 def every_database_that_is_opened_is_closed(monkeypatch):
-    """From Python 3.13 on one that is not is a ResourceWarning, at whatever time it is noticed."""
+    """Fail a test that leaves a database open: from Python 3.13 on this is a ResourceWarning at an unknown time."""
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=_Watched))
     _Watched.opened.clear()
     yield
@@ -99,6 +99,6 @@ def every_database_that_is_opened_is_closed(monkeypatch):
 
 @pytest.fixture
 def without_root_rights():
-    """Root may read and write only what permissions allow."""
+    """Bind root by the permissions of an ordinary user."""
     with bound_by_permissions():
         yield

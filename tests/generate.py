@@ -97,7 +97,7 @@ def setting(name: str) -> str:
 
 
 def meanings() -> dict[str, str]:
-    """The sentences that stand under the fields of the settings."""
+    """Return the sentence below each field of the settings, by the name of the field."""
     (settings,) = ast.parse(inspect.getsource(Settings)).body
     assert isinstance(settings, ast.ClassDef)
     return {
@@ -119,7 +119,7 @@ def default(key: str) -> object:
 
 
 def example(key: str) -> str:
-    """How a setting without a default may stand in the file."""
+    """Return an example of a setting that has no default, as it may stand in the file."""
     *_, last = getattr(Settings.__annotations__[key.replace(".", "_")], "__metadata__", [None])
     return last if isinstance(last, str) else "" if default(key) is not None else "true"
 
@@ -154,8 +154,8 @@ SHAPES: dict[str, tuple[str, Any]] = {
 
 
 class Plain(GenerateJsonSchema):
-    """Without a title for each field, which only repeats its name, and without our defaults; named tuples are objects,
-    as they are in the JSON of a record."""
+    """Leaves out the titles of fields, which only repeat their names, and our defaults; shows named tuples as objects,
+    as in the JSON of a record."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -171,13 +171,13 @@ class Plain(GenerateJsonSchema):
 
 
 def schema_of(title: str, shape: Any) -> dict[str, Any]:
-    """The schema of all values of a type. Keys may be added, so no object is closed."""
+    """Return the schema of all values of a type. Keys may be added, so no object is closed."""
     made = TypeAdapter(shape).json_schema(mode="serialization", schema_generator=Plain)
     return {"$schema": Plain.schema_dialect, **made, "title": title}
 
 
 SCHEMAS = {name: schema_of(*about) for name, about in SHAPES.items()}
-"""By the name under which `agentwatch schema` prints them."""
+"""The schemas by the names under which `agentwatch schema` prints them."""
 
 
 # All pages

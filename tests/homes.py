@@ -17,7 +17,7 @@ _VARIABLES = (
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
-    """Be a user who has no programs yet, with this home; what agentwatch remembers lies in `state` there."""
+    """Be a user with this home and without any agent programs; agentwatch keeps its state in `state` there."""
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     for variable in _VARIABLES:
@@ -25,11 +25,11 @@ def live_in(home: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def state_in(environment: dict[str, str], workspace: Path):
-    """The state of a workspace, for a user with this environment."""
+    """Return the state directory of a workspace for a user with this environment."""
     return Path(environment["XDG_STATE_HOME"]) / "agentwatch" / workspace_id(workspace)
 
 
 def write_aged(path: Path, text: str, *, days: float):
-    """A file that was written so long ago."""
+    """Write a file whose time is so many days ago."""
     path.write_text(text)
     os.utime(path, (time.time() - days * DAY,) * 2)

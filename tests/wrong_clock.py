@@ -1,5 +1,5 @@
-"""A host whose clock is wrong: `python wrong_clock.py FILE WORD...` is `agentwatch WORD...` with a time of day that is
-ahead by the seconds that stand in the file, which may change meanwhile. What measures spans of time, nobody sets."""
+"""A host whose clock is wrong: `python wrong_clock.py FILE WORD...` runs `agentwatch WORD...` with a time of day that
+is ahead by the seconds in the file, which may change meanwhile. Clocks that measure spans of time are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class WrongClock:
-    """By how much a clock is ahead, as a file says it."""
+    """A clock that is ahead by the seconds in a file."""
 
     def __init__(self, file: Path):
         self.file = file
@@ -20,7 +20,7 @@ class WrongClock:
 
     @property
     def command(self) -> list[str]:
-        """Is started instead of agentwatch."""
+        """Return the command to start instead of agentwatch."""
         return [sys.executable, __file__, str(self.file)]
 
     def install(self, directory: Path) -> Path:
@@ -56,6 +56,6 @@ def run(file: Path, words: list[str]):
 
 
 if __name__ == "__main__":
-    # Whoever imports something here gets what is installed.
+    # Imports find the installed package instead of a file beside this one.
     del sys.path[0]
     run(Path(sys.argv[1]), sys.argv[2:])

@@ -1,4 +1,4 @@
-"""A clock on the wall that shows UTC."""
+"""Give every test of the screen a wall clock in UTC."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Scenes for the tests of the screen: observations by hand, and a monitor whose source is told what to see."""
+"""Scenes for the tests of the screen: events written by hand, and a monitor whose source emits the given events."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,7 +17,7 @@ from agentwatch.sources import Batch, Health, Source
 from agentwatch.sources.sessions.entries import RunTranscript
 
 NOW = 1_800_000_000.0
-"""The frozen present of every scene, in seconds since the epoch."""
+"""The time at which every scene is frozen, in seconds since the epoch."""
 
 LIVE = Health("live", "")
 
@@ -44,24 +44,24 @@ HOSTILE = {
     "red": "\x1b[31mred\x1b[0m [bold]x[/bold] [link=http://evil.test]x[/link]",
     "zalgo": "z" + "\u0301" * 500 + "a\u200bb\u00ad \u2029c\x0bd\x0ce\x85f",
 }
-"""Foreign texts that would do harm, or break the screen, if they were shown as they are."""
+"""Foreign texts that would do harm, or break the screen, if they were shown without being made safe."""
 
 
 def _todos(done: str) -> tuple[Todo, ...] | None:
-    """A checklist in the letters x, - and a blank: `xx- `."""
+    """Return a checklist from the letters `x`, `-` and a blank, as in `xx- `."""
     marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
     return tuple(Todo(f"step {n}", marks[mark], None, n) for n, mark in enumerate(done)) or None
 
 
 class Scene:
-    """Collects observations; each call is one file of a task."""
+    """Collects events; each call adds one file or one run of a task."""
 
     def __init__(self):
         self.events: list[Event] = []
         self._numbers = count(1)
 
     def see(self, path: str, document: Handoff | Return, ago: float, *findings: Finding):
-        """A file."""
+        """Add a file that was seen `ago` seconds before now."""
         digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
         self.events.append(Seen(next(self._numbers), NOW - ago, path, digest, document, findings))
 
@@ -69,7 +69,7 @@ class Scene:
         self, task_id: str, objective: str = "Do it", *, ago: float = 60.0, attempt: int | None = None, done: str = "",
         **more: Any,
     ):  # fmt: skip
-        """A packet, with a checklist of what is `done`."""
+        """Add a handoff; `done` is its checklist."""
         packet = Handoff(task_id, objective, attempt=attempt, todos=_todos(done), **more)
         self.see(f"handoffs/{task_id}{attempt or ''}.handoff.md", packet, ago)
 
@@ -77,13 +77,13 @@ class Scene:
         self, task_id: str, outcome: Outcome = Outcome.COMPLETED, *, ago: float = 30.0, attempt: int | None = None,
         invalid: bool = False, **more: Any,
     ):  # fmt: skip
-        """A return."""
+        """Add a return."""
         document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, task_id, attempt, **more)
         finding = Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)
         self.see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, *[finding] * invalid)
 
     def unreadable(self, path: str, message: str):
-        """A file that could not be read."""
+        """Add a file that could not be read."""
         finding = Finding("SRC002", Severity.ERROR, message)
         self.events.append(Unreadable(next(self._numbers), NOW, path, finding))
 
@@ -92,7 +92,7 @@ class Scene:
         source: str = "claude-code", ago: float = 60.0, heard: float = 5.0, done: str = "",
         parent_session: str | None = None, **more: Any,
     ):  # fmt: skip
-        """A session of an agent program, with a checklist of what is `done`."""
+        """Add a session of an agent program; `done` is its checklist."""
         run = Run(
             source=source, session_id=session, state=state, place=f"/home/kim/{session}.jsonl", title=title,
             started_at=NOW - ago, updated_at=NOW - heard, ended_at=None if state is RunState.WORKING else NOW - heard,
@@ -101,19 +101,19 @@ class Scene:
         self.events.append(Ran(next(self._numbers), NOW - heard, f"{source}:{session}", run))
 
     def take(self) -> tuple[Event, ...]:
-        """All that was collected since the last call."""
+        """Return all events that were added since the last call."""
         taken = tuple(self.events)
         self.events.clear()
         return taken
 
 
 class ToldSource(Source):
-    """A source that sees what it is told."""
+    """A source that emits the events that a test gives it."""
 
     def __init__(self, first: Iterable[Event] = (), health: Health = LIVE):
         self.health = health
         self.read: Callable[[Run], RunTranscript | None] = lambda _: None
-        """Gives the transcript of a session."""
+        """Returns the transcript of a session."""
         self._first = tuple(first)
         self._emit: Callable[[Batch], None] | None = None
 
@@ -131,7 +131,7 @@ class ToldSource(Source):
         return self.read(run)
 
     def push(self, events: Iterable[Event] = (), health: Health | None = None):
-        """See more."""
+        """Emit these events, or another health."""
         self.health = health or self.health
         assert self._emit is not None
         self._emit(Batch(tuple(events), self.health))
@@ -145,7 +145,7 @@ def monitor_of(
     workspace: str = "/home/kim/shop",
     clock: Callable[[], float] = lambda: NOW,
 ) -> tuple[Monitor, ToldSource]:
-    """A monitor that has these observations to begin with, and its source."""
+    """Return a monitor that begins with these events, and its source."""
     source = ToldSource(events, health)
     monitor = Monitor(
         Path(workspace),
@@ -158,7 +158,7 @@ def monitor_of(
 
 
 def shop() -> Scene:
-    """The session of the sketch: three levels, something of everything."""
+    """Return the scene of the design's sketch: tasks on three levels, with something of everything."""
     scene = Scene()
     scene.handoff("checkout", "Ship the new checkout", ago=840)
     scene.handoff("checkout.plan", "Plan the work", ago=800)
@@ -193,12 +193,12 @@ def shop() -> Scene:
 
 
 def call(tool: str, about: str, ago: float, *, over: bool = False, repeats: int = 1) -> Activity:
-    """A tool that was called so many seconds ago."""
+    """Return a call of a tool from `ago` seconds before now."""
     return Activity(NOW - ago, ActivityKind.TOOL, tool, about, over, repeats)
 
 
 def busy() -> Scene:
-    """Sessions at work: below one a child that failed, two that work, one whose process is gone, one that is done."""
+    """Return sessions at work: a parent, and below it one failed, two at work, one without a process, and one done."""
     scene = Scene()
     handed = call("Task", "build the table", 700)
     scene.ran("s1", "export the invoices", ago=720, heard=5, doing=handed, done="xx- ")

@@ -1,4 +1,4 @@
-"""The screen on scenes, or on a workspace with a desk, driven by what an operator sees and presses."""
+"""The screen on a scene, or on a workspace with a desk, driven through the keys and the text that an operator has."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -25,11 +25,11 @@ from tests.journeys.made import handoff, returned
 from tests.unit.decisions.made import QUICK
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}
-"""A task that failed."""
+"""The files of a task that failed."""
 
 
 class LendingApp(AgentwatchApp):
-    """The app on a terminal that it can lend to an editor."""
+    """The app, on a terminal that it can lend to an editor."""
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -38,7 +38,7 @@ class LendingApp(AgentwatchApp):
 
 @dataclass(kw_only=True)
 class Stage(Screen):
-    """A running app, and what tests ask of it."""
+    """A running app, with the questions that tests ask about it."""
 
     source: ToldSource = field(default_factory=ToldSource)
     scene: Scene = field(default_factory=Scene)
@@ -64,11 +64,11 @@ class Stage(Screen):
         return self.tree.cursor_id
 
     def row_ids(self) -> list[str]:
-        """The task ids of the rows in order; headings have none."""
+        """Return the task ids of the rows in order, without the headings."""
         return [row.task_id for row in self.tree.rows if row.task_id is not None]
 
     def row(self, name: str) -> str:
-        """The first line of the tree with this part, without the details beside it."""
+        """Return the first line of the tree that holds `name`, without the details beside it."""
         region = self.tree.region
         lines = [line[: region.width].rstrip() for line in self.text().splitlines()[region.y :]]
         return next((line for line in lines if name in line), "")
@@ -83,7 +83,7 @@ class Stage(Screen):
         return self.main.details
 
     async def see(self, *ids: str):
-        """Let the source see what the scene has collected, and wait until these tasks, and all rows, are there."""
+        """Let the source emit the events of the scene, and wait until these tasks and all rows are there."""
         self.source.push(self.scene.take())
         tree = self.app.monitor.tree
         await self.until(lambda: all(task_id in tree.tasks for task_id in (*ids, *self.row_ids())))
@@ -107,8 +107,8 @@ async def stage(
     steady: Callable[[], float] = time.monotonic,
     workspace: str = "/home/kim/shop",
 ) -> AsyncIterator[Stage]:
-    """The app on the sketch's session, or on another scene: all of it is in the tree and in its rows, and the first
-    scan is over, so that nothing folds by itself while the test goes on."""
+    """Run the app on the sketch's session, or on another scene. It begins when the tree and its rows are complete and
+    the first scan is over, so that no row folds by itself during the test."""
     scene = scene or shop()
     first = scene.take()
     monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
@@ -116,7 +116,7 @@ async def stage(
         stage = Stage(pilot, Path(), Path(workspace), told, source=source, scene=scene)
         await stage.until(lambda: stage.main.details and monitor.health is source.health and stage.app.is_idle)
         if first:
-            # What folds depends on the room that there is.
+            # The rows that fold depend on the height of the tree.
             await stage.drawn()
         stage.app.settle()
         await pilot.pause()
@@ -125,7 +125,7 @@ async def stage(
 
 @dataclass(kw_only=True)
 class Office(Stage):
-    """A stage with a workspace and a desk behind it, and the clock by which the key that decides counts."""
+    """A stage with a workspace and a desk; its `clock` says when the key that decides begins to count."""
 
     desk: DecisionService
     clock: list[float]
@@ -141,11 +141,11 @@ class Office(Stage):
         return isinstance(self.app.screen, DecisionScreen)
 
     def entries(self) -> tuple[ChainEntry, ...]:
-        """The entries of the ledger, as somebody else reads it."""
+        """Return the entries of the ledger, read by a desk of its own."""
         return desk_of(self.home).read().entries
 
     async def open(self, key: str, task_id: str = "shop.api"):
-        """Go to a task and press the key of an action; the key that decides counts as soon as nothing is missing."""
+        """Go to a task, press the key of an action, and wait until the dialog is open and its key may count."""
         self.tree.select(task_id)
         await self.press(key)
         await self.until(lambda: self.in_dialog)
@@ -158,12 +158,12 @@ class Office(Stage):
         self.dialog.look()
 
     async def ready(self):
-        """Let the time pass after which the key counts, and wait until nothing is missing."""
+        """Let the time pass before which the key does not count, and wait until the dialog misses nothing."""
         self.wait_for_arming()
         await self.until(lambda: "◆ ctrl+s" in self.text())
 
     async def record(self):
-        """Press the key that records, twice as one may, and wait until the dialog has closed."""
+        """Press the key that records twice, as a hasty operator does, and wait until the dialog has closed."""
         dialog = self.dialog
         await self.ready()
         await self.press("ctrl+s", "ctrl+s")
@@ -171,13 +171,13 @@ class Office(Stage):
 
 
 def desk_of(root: Path) -> DecisionService:
-    """A desk on the workspace below `root`."""
+    """Return a desk on the workspace below `root`."""
     state, configuration = root / "state" / "shop", root / "configuration"
     return DecisionService(root / "shop", state=state, configuration=configuration, disk=QUICK)
 
 
 def box_of(root: Path) -> RequestStore:
-    """The requests of the workspace below `root`."""
+    """Return the store of requests of the workspace below `root`."""
     return RequestStore(root / "shop", state=root / "state" / "shop", disk=QUICK)
 
 
@@ -190,7 +190,7 @@ async def office(
     settings: Settings | None = None,
     source: FilesSource | None = None,
 ) -> AsyncIterator[Office]:
-    """The app on a workspace with these files."""
+    """Run the app on a workspace with these files."""
     workspace, desk, box, clock = root / "shop", desk_of(root), box_of(root), [0.0]
     for name, text in files.items():
         write(workspace / name, text)

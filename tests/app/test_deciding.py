@@ -1,4 +1,4 @@
-"""A decision on the screen is about what was seen there, is made once, and never by accident or by foreign text."""
+"""A decision on the screen is about the texts that were shown, made once, and never by accident or by foreign text."""
 
 import json
 import os
@@ -25,13 +25,13 @@ def area_of(s: Office) -> TextArea:
 
 
 def packet_of(s: Office) -> Any:
-    """The handoff of the one decision that was recorded."""
+    """Return the handoff in the only decision that was recorded."""
     (entry,) = s.entries()
     return json.loads(entry.record.params.handoff or "")
 
 
 async def refused(s: Office, words: str):
-    """The key that records does nothing, and the screen says why."""
+    """Press the key that records; nothing is recorded, and the screen shows `words` as the reason."""
     s.wait_for_arming()
     await s.until(lambda: words in s.words())
     await s.press("ctrl+s")
@@ -92,7 +92,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, mo
         await s.shows("✓ valid")
         await s.ready()
         await s.press("ctrl+e")
-        # What was typed in the editor must not count here.
+        # Keys that were typed in the editor must not count here.
         await s.shows("read it first")
         if code:
             await s.until(lambda: "ended with exit code 1." in " ".join(s.told))
@@ -104,7 +104,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(tmp_path, mo
         assert not Path(name).parent.exists()
 
 
-async def test_what_is_too_large_for_the_screen_is_not_signed(tmp_path):
+async def test_a_handoff_too_large_for_the_screen_is_not_signed(tmp_path):
     async with office(tmp_path, FAILED | {"api.handoff.json": handoff(notes=["word " * 30_000])}) as s:
         await s.open("r")
         await refused(s, "not yet: the handoff is too large to be shown here")
@@ -123,8 +123,8 @@ async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path):
         assert entry.record.params.handoff is None
 
 
-async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path):
-    """A terminal hands over note and key in one read: the key is heard before anybody is told of the note."""
+async def test_a_handoff_with_an_unseen_note_is_shown_first(tmp_path):
+    """A terminal may deliver the note and the key in one read: then the key arrives before the event about the note."""
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -142,7 +142,7 @@ async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path):
 
 
 class Silent(FilesSource):
-    """Gives no text until it answers, and then it may be gone."""
+    """A source that returns no text while `answers` is false, and has lost the texts if `has_it` is false."""
 
     answers, has_it = True, True
 
@@ -161,7 +161,7 @@ async def test_a_text_that_was_never_shown_is_not_signed(tmp_path, key):
         await refused(s, "not yet: the handoff is not here: build1 does not give the text now")
         assert "not kept any more" not in s.words()
         source.answers = True
-        # The screen goes on asking by itself; nobody has read it yet.
+        # The screen asks for the text again by itself; the operator has not read it yet.
         await s.until(lambda: "Build the API." in area_of(s).text)
         await s.press("ctrl+s")
         assert s.entries() == ()
@@ -201,7 +201,7 @@ async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
-        # The tree has not been told: the file is read again when the decision is written.
+        # The tree does not know of this change: the file is read again when the decision is written.
         file = s.workspace / "api.return.md"
         status = file.stat()
         file.write_text(file.read_text().replace("timed out", "timed oat"))
@@ -212,7 +212,7 @@ async def test_a_return_that_changed_unseen_is_refused_by_the_ledger(tmp_path):
         assert s.entries() == ()
 
 
-async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path):
+async def test_the_second_operator_sees_the_decision_of_the_first(tmp_path):
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
@@ -220,7 +220,7 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path):
         desk_of(s.home).decide(subject, Action.ABORT, Params(), returned=lambda: subject.return_sha256)
         await s.press("ctrl+s")
         await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())
-        # That is another matter: the return is what the operator saw.
+        # The return itself has not changed since the operator saw it.
         assert "unchanged" in s.line("return ")
         assert s.in_dialog
         assert [entry.record.action for entry in s.entries()] == [Action.ABORT]
@@ -285,7 +285,7 @@ async def test_foreign_text_cannot_look_like_the_frame(tmp_path, size):
 
 
 def check_frame(s: Office):
-    """Every line between the double lines is one of ours, and no other line looks like one of them."""
+    """Check that all lines between the double lines are the dialog's own, and that no other line looks like them."""
     lines = s.text().splitlines()
     edge = lines[0].index("╔")
     bottom = next(number for number, line in enumerate(lines) if line[edge : edge + 1] == "╚")
@@ -294,7 +294,7 @@ def check_frame(s: Office):
     assert lines[0][edge:].startswith("╔═ ◆ ↻ Retry ═")
     assert all(re.match(labels, line) for line in ours), ours
     assert len([line for line in ours if line.startswith("retries")]) == 1
-    # The id stands in quotation marks that it cannot close.
+    # The id stands in quotation marks, and cannot close them.
     (task,) = [line for line in ours if line.startswith("task")]
     assert task.count("“") == task.count("”") == 1
     assert "✗ failed → attempt 2" in task or "‼ invalid → attempt 2" in task

@@ -1,4 +1,4 @@
-"""The tabs of the details: goldens for each contract, and for any document or hostile text no line that does harm."""
+"""The tabs of the details: a golden for each contract, and no harmful line for any document or hostile text."""
 
 import copy
 import hashlib
@@ -53,7 +53,7 @@ BROKEN = (
 
 @dataclass
 class Case:
-    """A task and what the pane is given with it."""
+    """A task, with the texts and the tree that the details pane gets with it."""
 
     task: Task
     texts: dict[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Case:
 
 
 class AtOnce(View):
-    """Reads at once, without a thread."""
+    """A view that reads at once instead of in a thread."""
 
     def later(self, key: Hashable, make: Callable[[], object]) -> object:
         return make()
@@ -78,7 +78,7 @@ def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...
 
 
 def read(path: str, text: str) -> Any:
-    """The document that the contracts read in a text."""
+    """Return the document that the contracts read in a text."""
     reading = read_document(text, path)
     assert reading is not None
     return reading.document
@@ -97,7 +97,7 @@ def case(
     packet: Handoff = PACKET_SUMMARY,
     packet_text: str = PACKET,
 ) -> Case:
-    """A task of one attempt: a handoff, and a return under `contract` (none for None)."""
+    """Return a task of one attempt: a handoff, and a return under `contract` unless that is None."""
     attempt = Attempt(1, started_at=STARTED)
     attempt.handoff = version("work/api.handoff.md", packet_text, packet)
     task = Task("shop.checkout.api", "api", parent_id="shop.checkout", parent_basis=Basis.DOTTED_PREFIX)
@@ -124,11 +124,11 @@ def case(
 
 
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Categories of characters that move, hide or reverse."""
+"""Categories of characters that move, hide or reverse text."""
 
 
 def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
-    """The lines of every tab, none wider than it may be."""
+    """Return the lines of every tab, and check that none is wider than `width`."""
     view = AtOnce(one.task, one.tree, one, NOW)
     tabs = {}
     for tab_id, write in TABS.items():
@@ -165,7 +165,7 @@ def broken() -> Case:
 
 
 def said():
-    """A session that was handed prose and gave prose back; of what it was asked only the first line is left."""
+    """Return a session with a prompt and an answer in prose; only the first line of the prompt is kept."""
     one, prompt, answer = case(None), Message(NOW, "0" * 64, "Water the **bed**."), Message(NOW, "1" * 64, "It is wet.")
     one.texts["1" * 64] = "It is wet.\n\n- twice"
     run = replace(
@@ -176,7 +176,7 @@ def said():
 
 
 def again():
-    """A second attempt, read by its agent; the text of the return before is gone."""
+    """Return a task whose agent has read a second attempt; the text of the first return is gone."""
     one, decision = case(), decided("a", Action.RETRY, NOW - 400, 2, note="Use the map.").decision
     first = one.task.attempts[0]
     first.decisions = (decision,)
@@ -186,7 +186,7 @@ def again():
 
 
 def asks():
-    """One whose program waits for a permission here, and for another in its terminal."""
+    """Return a task whose program waits for two permissions: one can be given here, the other in its terminal only."""
     one, first = case(None), request(1, "npm test", asked_at=NOW - 60, until=NOW + 30)
     one.task.requests = first, request(2, "git push", asked_at=NOW - 30, actions=(), why_not="it is too long")
     one.task.own_state = one.task.state = State.BLOCKED
@@ -194,7 +194,7 @@ def asks():
 
 
 def ended():
-    """A session that was closed before it gave an answer."""
+    """Return a session that was closed before it gave an answer."""
     one, run = case(None), replace(ROOT, state=RunState.ENDED, ended_at=NOW, reason="its session was closed")
     one.task.own_state = one.task.state = State.UNKNOWN
     one.task.attempts, one.task.todos = [Attempt(1, started_at=NOW - 90, run=run)], None
@@ -202,7 +202,7 @@ def ended():
 
 
 def named():
-    """A task that is only named by those below it."""
+    """Return a task that is known only because the tasks below it name it."""
     one = case(None)
     one.task.attempts, one.task.todos, one.task.inferred = [], None, True
     return one
@@ -231,7 +231,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 @pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("name", CASES)
-def test_each_tab_says_what_it_said(name, request):
+def test_each_tab_agrees_with_its_golden(name, request):
     tabs = tabs_of(CASES[name](), 90)
     text = "".join(f"== {tab_id}\n" + "\n".join(map(str.rstrip, lines)) + "\n\n" for tab_id, lines in tabs.items())
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
@@ -252,7 +252,7 @@ FAILED_TWICE = {"own_state": State.FAILED, "retry": Retry(max_retries=3, remaini
         ({"retry": Retry(hint="Raise the time-out.")}, "hint Raise the time-out."),
     ],
 )
-def test_the_head_says_how_it_stands(fields, words):
+def test_the_head_of_the_details_shows_the_state(fields, words):
     one = case().task
     for name, value in fields.items():
         setattr(one, name, value)
@@ -288,7 +288,7 @@ values = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, document: dict[str, Any]) -> str:
-    """The document with some of its values, at any depth, replaced by others."""
+    """Return the document with some of its values, at any depth, replaced by others."""
     whole = copy.deepcopy(document)
     for _ in range(draw(st.integers(0, 4))):
         place: Any = whole
@@ -318,14 +318,14 @@ def test_any_document_is_written(data, contract, packet, width):
 
 
 def with_every_text(document: Any, payload: str) -> Any:
-    """The document with this in every field that holds text."""
+    """Return the document with `payload` in every field that holds text."""
     kinds = {field.name: str(field.type) for field in fields(document)}
     words = {name: payload for name, kind in kinds.items() if kind.startswith("str")}
     return replace(document, **words, **{name: (payload,) for name, kind in kinds.items() if kind == "tuple[str, ...]"})
 
 
 def poisoned(contract: Contract, payload: str) -> Case:
-    """A task with the payload in every text that it has."""
+    """Return a task with `payload` in every one of its texts."""
     summary, packet = (with_every_text(one, payload) for one in (SUMMARIES[contract], PACKET_SUMMARY))
     findings = (Finding(payload, Severity.ERROR, payload, 1),)
     packet = replace(packet, todos=(Todo(payload, TodoStatus.PENDING, payload, 1),))

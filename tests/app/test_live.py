@@ -1,4 +1,4 @@
-"""The live tab: it stays where one scrolls to, keeps what was there, and lends all of it to a pager."""
+"""The live tab: it stays at its place after scrolling, keeps the text that it has shown, and lends it to a pager."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.unit.sessions.test_transcripts import entries_in as words_in
 
 
 def entries_in(fields: object) -> list[object]:
-    """Those of the tests of transcripts, at the time of the scene."""
+    """Return the entries that the tests of transcripts read in a record, at the time of the scene."""
     return [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(fields)]
 
 
@@ -35,7 +35,7 @@ def path(tmp_path):
 
 @asynccontextmanager
 async def live(path: Path, *records: dict[str, object]) -> AsyncIterator[Stage]:
-    """The live tab of a session whose transcript lies there, with another one below."""
+    """Open the live tab of a session whose transcript is `path`; another session is below it."""
     add(path, *records)
     scene = Scene()
     scene.ran("session", "the session")
@@ -47,7 +47,7 @@ async def live(path: Path, *records: dict[str, object]) -> AsyncIterator[Stage]:
         yield s
 
 
-async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(path):
+async def test_the_live_tab_stays_at_its_place_until_end_is_pressed(path):
     async with live(path, *words(0, 90)) as s:
         await s.shows("word 89")
         await s.press("tab", "pageup", "pageup")
@@ -64,7 +64,7 @@ async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(path):
         await s.shows("word 95")
 
 
-async def test_the_pager_gets_all_of_it(path, tmp_path, monkeypatch):
+async def test_the_pager_gets_the_whole_transcript(path, tmp_path, monkeypatch):
     (pager := tmp_path / "pager").write_text('#!/bin/sh\n(echo "$@"; cat) > "$0.log"\n')
     pager.chmod(0o755)
     monkeypatch.setenv("PAGER", str(tmp_path / "none"))
@@ -83,7 +83,7 @@ async def test_the_pager_gets_all_of_it(path, tmp_path, monkeypatch):
     assert "came back\n    ␛[2Jmade\n" in read
 
 
-async def test_at_its_end_it_says_why_it_cannot_be_read(path):
+async def test_the_live_tab_says_that_a_transcript_is_gone(path):
     async with live(path, *words(0, 3)) as s:
         await s.shows("following")
         path.unlink()
@@ -110,7 +110,7 @@ def test_no_line_is_wider_than_there_is_room(width):
         assert line_of(Step((0, 0), EntryKind.WORDS, NOW, about=words), width, NOW).cell_length <= width
 
 
-def test_a_mark_says_what_a_line_is_and_how_it_came_out():
+def test_a_mark_shows_the_kind_and_the_result_of_a_line():
     call = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", "make", Outcome.DONE, "made", NOW)
     lines = {
         "✓ Bash make  → made": call,

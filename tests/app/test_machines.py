@@ -1,4 +1,4 @@
-"""Workspaces on several machines on one screen: a row for each, which says how its host is, and what is far away."""
+"""Workspaces on several machines on one screen: each has a row that shows how its host is and which tasks are there."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,12 +23,12 @@ DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))
 
 @dataclass(kw_only=True)
 class Fleet(Stage):
-    """A stage with a source for each workspace, by the name of its row."""
+    """A stage with several sources; the key of each is the name of its workspace's row."""
 
     sources: dict[str, ToldSource]
 
     def select(self, title: str) -> str:
-        """Go to the row of a workspace, or to another task; its id."""
+        """Go to the row of a workspace, or of another task, and return its id."""
         tasks = self.app.monitor.tree.tasks.values()
         task_id = next(one.task_id for one in tasks if title in (one.title if one.workspace else one.own_id))
         self.tree.select(task_id)
@@ -37,7 +37,7 @@ class Fleet(Stage):
 
 @asynccontextmanager
 async def fleet(**scenes: Scene | Health) -> AsyncIterator[Fleet]:
-    """`build1`, `build2`: the scene that its one workspace begins with, or the health of one that does not answer."""
+    """Run a screen with hosts: each has the scene of its workspace, or the health of a host that does not answer."""
     sources: dict[str, ToldSource] = {}
     places = []
     for host, scene in scenes.items():
@@ -65,7 +65,7 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         row = s.row("build2: shop")
         assert all(words in row for words in ("? build2: shop", "build2 cannot be re", "unknown"))
         assert "1 of 2 hosts" in s.text().splitlines()[0]
-        # That it does not answer is news, however long it does not.
+        # A host that does not answer is news, even after a long time.
         assert s.select("build2: shop") in s.tree.order.groups[Group.NOW]
         await s.shows("Connection refused")
         await s.press("r", "c", "O")
@@ -73,7 +73,7 @@ async def test_a_host_that_never_answered_says_why_in_its_row():
         await s.until(lambda: {*s.told} >= said | {"Connecting again: build2"})
 
 
-async def test_hosts_that_were_not_read_yet_are_no_verdict():
+async def test_hosts_that_were_not_read_yet_are_shown_as_unknown():
     async with fleet(build1=busy(), build2=Health("starting", "connecting to build2")) as s:
         await s.until(lambda: "1 of 2 hosts   ○ connecting to 1 host" in s.line("agentwatch"))
         assert all(words in s.row("build2: shop") for words in ("connecting to build2", "unknown"))

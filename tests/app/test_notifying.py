@@ -1,4 +1,4 @@
-"""An operator who looks elsewhere is told once, together, in harmless words, and by one route."""
+"""An operator who looks elsewhere is notified once, for several tasks together, in harmless words, and by one route."""
 
 import re
 import sys
@@ -38,7 +38,7 @@ EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 
 
 class Screen:
-    """Waiting asks, a clock, and tasks that change."""
+    """A queue of notifications with a clock, and tasks that change."""
 
     def __init__(self):
         self.at = 100.0
@@ -55,7 +55,7 @@ class Screen:
         return task
 
     def after(self, seconds: float) -> list[str]:
-        """Those who are told of when so much time has passed."""
+        """Let time pass, and return the ids of the tasks about which the operator is then notified."""
         self.at += seconds
         return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
 
@@ -87,20 +87,20 @@ STORIES = {
     "left too early": [look(here=True), ask("api"), told(STANDS / 2), look(here=False), told(STANDS, "api")],
     "there at the start": [
         ask("api", ago=5), told(START / 2), ask("ui", ago=START), ask("docs", ago=-1), told(PAUSE, "docs"),
-        # An old return of which a claim has become false, say: that is news.
+        # This stands for an old return of which a claim has become false, which is news.
         told(START), ask("old", ago=3_600), told(PAUSE, "old"),
     ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_who_is_told_of_what_asks_and_when(name):
+def test_an_operator_is_notified_once_of_each_new_question(name):
     screen = Screen()
     for step in STORIES[name]:
         step(screen)
 
 
-def test_who_types_is_not_told_where_no_focus_is_known():
+def test_without_focus_events_typing_delays_notifications():
     screen = Screen()
     screen.queue = NotificationQueue(screen.at, NOW)
     screen.ask("api")
@@ -110,7 +110,7 @@ def test_who_types_is_not_told_where_no_focus_is_known():
     assert screen.after(1) == ["api"]
 
 
-def test_gone_again_and_another_turn_are_news():
+def test_a_gone_process_and_another_turn_are_news():
     screen = Screen()
     one = screen.ask("api")
     changes: list[tuple[dict[str, object], list[str]]] = [
@@ -130,26 +130,26 @@ def test_gone_again_and_another_turn_are_news():
         assert screen.after(PAUSE) == told_of, change
 
 
-def test_each_request_is_told_once_with_its_command():
+def test_each_request_is_notified_once_with_its_command():
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
     assert words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
     assert screen.after(STANDS) == ["api"]
     screen.ask("api", "", equal, first)
     assert screen.after(PAUSE) == ["api"]
-    # What is left of two that were told is no news.
+    # One of two requests that were already notified is no news.
     screen.ask("api", "", first)
     assert screen.after(PAUSE) == []
-    # An equal one at once behind the one before is.
+    # A new request is news, even if it equals the one before and follows at once.
     screen.ask("api", "", request(3, "npm test", asked_at=NOW + 19))
     assert screen.after(PAUSE) == ["api"]
-    # Two at once are one task that asks.
+    # Two new requests at once are one notification about their task.
     screen.ask("api", "", request(4, "npm test"), request(5, "npm run lint"))
     assert screen.after(PAUSE) == ["api"]
 
 
 @pytest.mark.parametrize(("asked", "changed"), [(9, -9), (-9, 9)])
-def test_what_was_asked_or_changed_since_the_start_is_news(asked, changed):
+def test_questions_and_changes_since_the_start_are_news(asked, changed):
     screen = Screen()
     screen.ask("api", "", request(1, "npm test", asked_at=NOW + asked), ago=-changed)
     assert screen.after(STANDS) == ["api"]
@@ -201,14 +201,14 @@ SEND = ["notify-send", "--app-name=agentwatch", "--", "head", "text"]
         (Settings(notify_command=("ring", "-x")), {}, ["ring", "-x", "head: text"]),
     ],
 )
-def test_the_desktop_is_told_where_there_is_one(settings, environment, command, tmp_path):
+def test_the_desktop_is_notified_if_there_is_one(settings, environment, command, tmp_path):
     (tmp_path / "notify-send").touch(mode=0o755)
     made = desktop_command(settings, {"PATH": str(tmp_path)} | environment)
     assert (made and made("head", "text")) == command
 
 
 class Operator:
-    """A notifier whose terminal, bell and clock are here, on a workspace with failed tasks."""
+    """A notifier on a workspace with failed tasks; the test holds its terminal, bell and clock."""
 
     def __init__(self, settings: Settings):
         self.at = 100.0
@@ -258,7 +258,7 @@ ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or ab
         (Settings(notify_terminal=False, notify_title=False), ["bell"]),
     ],
 )
-def test_title_bell_and_terminal_tell_as_they_are_set(settings, written):
+def test_title_bell_and_terminal_follow_the_settings(settings, written):
     operator = Operator(settings)
     operator.fail("api")
     assert operator.written == written
@@ -306,12 +306,12 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
                 s.app.notifier.notify()
                 at[0] += PAUSE
             told.extend([task_id] * is_told)
-            # These are all so far, each of one task.
+            # The log has no other notifications, and each is about one task.
             await s.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == told)
 
 
 @pytest.mark.parametrize("turns", [True, False])
-def test_a_session_that_ended_its_turn_rings_where_asked_for(turns):
+def test_the_end_of_a_turn_rings_if_the_settings_ask_for_it(turns):
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
     ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
     operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))

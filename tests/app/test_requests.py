@@ -1,4 +1,4 @@
-"""A question of a program is answered where it is seen: that request and no other, once, and nothing beforehand."""
+"""A program's question is answered as it was shown: only that request, once, and never in advance."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
 WORKING = {"api.handoff.json": handoff()}
-"""A task that is at work."""
+"""The file of a task that is at work."""
 
 
 def permission(root: Path, *command: str, ask: Callable[..., Request] = asked.request, **changes: object) -> Request:
@@ -32,7 +32,7 @@ def question(root: Path, **changes: object) -> Request:
 async def asking(
     root: Path, *requests: Request, files: dict[str, str] = WORKING, size: tuple[int, int] = (140, 40)
 ) -> AsyncIterator[Office]:
-    """The app on a workspace whose programs ask this."""
+    """Run the app on a workspace whose programs ask these requests."""
     with ExitStack() as offers:
         for one in requests:
             offers.enter_context(box_of(root).offer(one))
@@ -48,14 +48,14 @@ async def test_every_question_is_answered_before_the_key_counts(tmp_path):
         await s.press("down", "ctrl+s")
         assert "all of its questions have to be answered; this one is not:" in s.words()
         assert s.entries() == ()
-        # The key went where it is missing.
+        # The key moved the focus to the question that lacks an answer.
         await s.press("down", "space", "down", "space", "space", "tab", *"x")
         await s.record()
         (entry,) = s.entries()
         assert entry.record.params.answers == asked.ANSWERED.answers
 
 
-async def test_a_question_for_one_answer_takes_no_two(tmp_path):
+async def test_a_question_for_one_answer_takes_only_one(tmp_path):
     query = Query("Which?", options=(Option("A"), Option("B")))
     async with asking(tmp_path, question(tmp_path, queries=(query,))) as s:
         await s.open("a")
@@ -66,7 +66,7 @@ async def test_a_question_for_one_answer_takes_no_two(tmp_path):
         assert s.entries()[0].record.params.answers == (Answer("Which?", "A"),)
 
 
-async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path):
+async def test_the_dialog_says_what_a_denial_ends_and_where_always_is(tmp_path):
     asked = permission(tmp_path, ends_others=2, ends_turn=True, why_not="It has no terminal.")
     async with asking(tmp_path, asked) as s:
         await s.open("a")
@@ -109,7 +109,7 @@ async def test_the_keys_of_attempts_answer_no_request(tmp_path):
 @pytest.mark.parametrize(
     "why", ["approve the plan there", "what it asks is too long to be read here: answer it in its program"]
 )
-async def test_one_that_cannot_be_answered_here_says_where(tmp_path, why):
+async def test_a_request_that_cannot_be_answered_here_says_where(tmp_path, why):
     asks = permission(tmp_path, actions=(), why_not=why)
     if "long" in why:
         asks = question(tmp_path, queries=(Query("Which?", options=(Option("A"), Option("B" * 2_001))),))
@@ -138,7 +138,7 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
 
 
 @pytest.mark.parametrize("between", ["", "\n" * 60, " " * 3_000], ids=["nothing", "lines", "blanks"])
-async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(between, tmp_path):
+async def test_a_call_whose_end_is_in_sight_is_allowed_at_once(between, tmp_path):
     async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~")) as s:
         await s.open("a")
         await s.press("space")
@@ -160,7 +160,7 @@ async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path)
         await s.shows("ctrl+s allows it")
 
 
-async def test_what_is_too_long_to_be_read_can_only_be_denied(tmp_path):
+async def test_a_call_too_long_to_be_read_can_only_be_denied(tmp_path):
     async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as s:
         await s.open("a")
         await s.press("space")
@@ -174,7 +174,7 @@ async def test_a_request_says_how_long_it_can_be_answered(tmp_path):
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
     async with asking(tmp_path, permission(tmp_path, "ls"), soon, files=files, size=(80, 11)) as s:
-        # The other one is newer, and waits for as long as it takes; so, too, where the cursor is on it.
+        # The request of shop.api is newer and has no time limit. It does not hide this one, even under the cursor.
         await s.until(lambda: "■ shop.ui  allow? Bash  git push" in s.text() and "1m left" in s.text())
         s.tree.select("shop.api")
         await s.until(lambda: "▌" in s.line("■ shop.api"))

@@ -1,4 +1,4 @@
-"""The operator's own keys, themes and editor: which hold, what is said of the others, and what follows them."""
+"""The operator's own keys, themes and editor: which of them hold, and what the screen says about the others."""
 
 import sys
 from itertools import product
@@ -18,7 +18,7 @@ from tests.app.stage import Stage, stage
 
 
 def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Wishes; a double underscore stands for a dot."""
+    """Return key bindings as settings have them; a double underscore stands for a dot."""
     return tuple((name.replace("__", "."), (keys,) if isinstance(keys, str) else keys) for name, keys in wishes.items())
 
 
@@ -34,7 +34,7 @@ def test_a_key_is_known_by_the_names_that_people_write(word, key):
     assert key_of(word) == key
 
 
-def test_every_action_has_keys_that_there_are_and_a_sentence():
+def test_every_action_has_valid_keys_and_a_sentence():
     assert all(key_of(key) == key for command in COMMANDS.values() for key in command.keys)
     assert {name for some in HELP.values() for name in some} == COMMANDS.keys()
     assert (with_keys(()), textual_keymap(COMMANDS)) == ((COMMANDS, []), {})
@@ -61,14 +61,14 @@ def test_a_wish_takes_the_place_of_the_default():
         (mine(dialog__edit="ctrl+s"), "dialog.edit and dialog.record would both have the key ^s"),
     ],
 )
-def test_what_is_wrong_is_said_and_the_defaults_stay(wishes, words):
+def test_a_wrong_key_setting_is_reported_and_the_default_stays(wishes, words):
     made, (fault,) = with_keys(wishes)
     assert fault.partition(": ")[0].endswith("config.toml")
     assert words in fault
     assert made == COMMANDS
 
 
-def test_what_takes_the_key_of_one_that_falls_back_does_too():
+def test_a_setting_for_the_key_of_a_fallback_falls_back_too():
     made, faults = with_keys(mine(decide__retry="e", decide__escalate="x", follow="F"))
     assert len(faults) == 2
     assert textual_keymap(made) == {"follow": "F"}
@@ -86,26 +86,26 @@ DARK = (themes_folder() / "agentwatch-dark.toml").read_text("utf-8")
 
 
 def luminance(name: str) -> float:
-    """As WCAG 2 has it."""
+    """Return the relative luminance of a colour as WCAG 2 defines it."""
     parts = (part / 255 for part in Color.parse(name).rgb)
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(*colors: str) -> float:
-    """The WCAG 2 ratio of two, 1 to 21."""
+    """Return the WCAG 2 contrast ratio of two colours, 1 to 21."""
     low, high = sorted(map(luminance, colors))
     return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("file", sorted(themes_folder().iterdir(), key=lambda file: file.name), ids=lambda f: f.name)
-def test_a_shipped_theme_passes_the_schema_of_an_own_one(file):
+def test_a_shipped_theme_passes_the_schema_of_own_themes(file):
     checked = check_theme(file.read_text("utf-8"))
     assert file.name == f"{checked['name']}.toml"
 
 
 @pytest.mark.parametrize("name", COLORED)
-def test_words_are_readable_on_everything_they_stand_on(name):
+def test_words_are_readable_on_every_background(name):
     theme = SHIPPED[name]
     variables = theme.to_color_system().generate() | theme.variables
     least = 7.0 if name == "agentwatch-contrast" else 4.5
@@ -188,11 +188,11 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path, old, new, word
         ([None], []),
     ],
 )
-def test_the_first_that_is_named_is_taken(named, words, tmp_path):
+def test_the_first_command_that_is_named_is_taken(named, words, tmp_path):
     assert command_words(named, ["vi"], str(tmp_path)) == words
 
 
-def test_where_nothing_is_set_it_is_what_is_usual(tmp_path):
+def test_without_settings_the_usual_command_is_taken(tmp_path):
     (tmp_path / "more").touch(mode=0o755)
     assert command_words([None], ["less", "more"], str(tmp_path)) == ["more"]
 

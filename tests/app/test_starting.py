@@ -27,7 +27,7 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame():
     async with running(app, (80, 24)) as (pilot, notes):
         s = Stage(pilot, Path(), Path(), notes)
         await s.until(lambda: len(told) == 2)
-        # What is typed meanwhile is heard.
+        # Keys that are typed meanwhile are handled.
         s.press_ahead("slash", *"api")
         await pilot.click("Footer", offset=(2, 0))
         await pilot.pause(0.05)
@@ -45,7 +45,7 @@ async def test_before_the_first_look_no_key_says_that_there_is_nothing():
 
         async def says(key: str, sentence: str):
             told.clear()
-            # What is typed on, behind a key that opens nothing, is heard again after escape.
+            # Keys behind a key that opens nothing count again after escape.
             await s.press("escape", key)
             await s.until(lambda: told)
             assert (key, told) == (key, [sentence])
@@ -61,6 +61,6 @@ async def test_before_the_first_look_no_key_says_that_there_is_nothing():
         await says("n", "Nobody needs you now.")
         await says("R", "Nobody needs you now, and no task is marked.")
         await says("H", "There is no history: nothing here is that old.")
-        # What was seen stays where watching ends, and the header says so.
+        # After watching has ended, the tasks stay on the screen, and the header says so.
         source.push([Gone(1, 1.0, [])])
         await s.shows("▲ degraded: watching has ended, start agentwatch again (")

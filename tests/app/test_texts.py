@@ -1,4 +1,4 @@
-"""Foreign text on the screen: the Markdown that is understood, colours, differences, and that none of it does harm."""
+"""Foreign text on the screen: which Markdown is understood, colours, differences, and that no text does harm."""
 
 import pytest
 from hypothesis import given
@@ -68,7 +68,7 @@ def test_a_long_text_is_cut_and_says_so():
 
 @pytest.mark.parametrize("unit", ["[", "![", "[a](", "**a ", "*", "`", "_a", "~~", "\\", "> ", "- ", "|", "#", "[a](b"])
 def test_work_grows_with_the_length_only(unit):
-    # A line is cut at 4,000 characters: so this counts what comes out, which no input may multiply.
+    # A line is cut at 4,000 characters, so this counts the output, which no input may multiply.
     paragraphs = list(markdown(unit * (200_000 // len(unit))))
     assert sum(len(paragraph.content) for paragraph in paragraphs) <= 2 * 4_000
     assert sum(len(paragraph.content.spans) for paragraph in paragraphs) <= 2 * 4_000
@@ -93,7 +93,7 @@ def rows(difference: Difference) -> list[str]:
     return [f"{row.sign}{row.number or ''} {row.text}".rstrip() for row in difference.rows]
 
 
-def test_a_cut_is_said_and_no_control_character_is_sent():
+def test_a_cut_is_marked_and_no_control_character_is_sent():
     shown = lay_out(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]").noted, 60)
     assert "\x1b" not in "".join(line.content.plain for line in shown)
     assert "at most 2,000 lines" in (compare("x\n", "y\n" * 5_000).note or "")
@@ -173,7 +173,7 @@ PLAIN = "Which flow: the redirect or the embedded one?"
         ('"**no**", he said. **Scope.** これは**日本語**です', '"no", he said. Scope. これは日本語です'),
         ("[bold]x[/] **[@click=app.quit]y[/]**", "[bold]x[/] [@click=app.quit]y[/]"),
         ("**\x1b[31m**", "**␛[31m**"),
-        # A mark that may mean something else is left as it is.
+        # A mark that may have another meaning is left unchanged.
         *((same, same) for same in ("src/**/*.py and tests/**/*.py", "**/*.md or **", "(*.py, *.md)", "(*a.*, *b.*)")),
         *((same, same) for same in ("2 * 3 * 4, 2*3*4", "pkg/__init__.py and _private_", "~~not this~~", "a\\*b\\*")),
         *((same, same) for same in ("issue #12, C# too", "**never closed, `nor this")),
@@ -188,7 +188,7 @@ def test_a_hostile_line_is_read_once(part):
     assert len(summary(part * LINE_LIMIT, LINE_LIMIT)) <= LINE_LIMIT
 
 
-def test_a_sentence_is_cut_between_words_where_most_is_left():
+def test_a_sentence_is_cut_between_words_if_enough_is_left():
     assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
     assert clip_sentence("look at it, then accept", 14) == "look at it…"
     assert clip_sentence("look at it, then accept", 17) == "look at it, then…"
@@ -199,7 +199,7 @@ def test_a_sentence_is_cut_between_words_where_most_is_left():
 
 
 def poisoned(*texts: str) -> Scene:
-    """Each text in every field that a document has."""
+    """Return a scene with each text in every field of a document."""
     scene = Scene()
     for text in texts:
         scene.handoff(f"root {text}", text, done="x- ")
@@ -253,7 +253,7 @@ def test_the_guard_replaces_the_unprintable_and_takes_links_away():
     assert unlinked.style.bold
 
 
-async def test_the_guard_stands_behind_every_widget():
+async def test_the_guard_covers_every_widget():
     async with stage(size=(80, 24)) as s:
         await s.main.mount(Static(Content("\x1b]0;x\x07")))
         await s.shows("�]0;x")

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 
 
 def _stretches(parts: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Idle and busy seconds in turn, as stretches."""
+    """Return idle and busy seconds, in turn, as stretches."""
     found, at = [], MONDAY
     for idle, busy in parts:
         at += 601 + idle
@@ -177,7 +177,7 @@ def test_a_bar_is_made_of_what_was_seen(name):
 
 
 APART = [handed(9_000), back(8_000), handed(8_000 - IDLE, "b"), back(7_000, task_id="b"), handed(100, "c")]
-# A task that waits for those below it does not make their idle time busy.
+# The idle time of child tasks stays idle although their parent waits for them.
 WAITS = [handed(9_000), handed(8_900, "a.b"), back(8_500, Outcome.BLOCKED, "a.b", blockers=("?",)), back(100)]
 
 

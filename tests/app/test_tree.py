@@ -1,4 +1,4 @@
-"""The tree: a row says first what matters, what is alive stands first, and the cursor stays in its line."""
+"""The tree: a row begins with the most important words, live tasks stand first, and the cursor stays in its line."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ DAY = 86_400
 
 
 async def test_a_row_says_what_is_done_and_for_how_long():
-    # Since it began, asks, is gone, has ended, works.
+    # Times since the row began (form, tests), asks (api), is gone (docs), ended (a plan) and works (export).
     times = {" form": "3m", " tests": "3m", " api": "20s", " docs": "9m", "a plan of": "10m", "export the": "12m"}
     async with stage(scene=busy()) as s:
         for width in (140, 100, 80, 60, 40):
@@ -49,7 +49,7 @@ async def test_a_row_is_one_line_whatever_an_agent_writes():
             assert width < 60 or all("working" in s.row(f"lead {number}") for number in range(5))
 
 
-async def test_what_neighbours_share_is_cut_first():
+async def test_words_that_neighbours_share_are_cut_first():
     scene = Scene()
     for name in ("worker_m3_remediation", "auditor_m3_remediation"):
         scene.ran(name, f"teamwork_preview_{name}", doing=call("Bash", "make all of it and then some", 3))
@@ -63,7 +63,7 @@ async def test_what_neighbours_share_is_cut_first():
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
 
 
-async def test_what_is_folded_or_marked_is_told_in_front_and_beside():
+async def test_folds_and_marks_are_shown_in_front_and_beside():
     async with stage(size=(140, 40)) as s:
         assert "answer: Which auth" in s.row(" security")
         assert "holds 2 6m" in s.line("Needs you")
@@ -86,7 +86,7 @@ async def test_a_deep_row_says_its_depth_instead_of_all_its_indent():
 
 
 def groups_of_all() -> Scene:
-    """A run in each group but the history, and several in one."""
+    """Return a scene with a run in each group but the history, and several runs in one group."""
     scene = Scene()
     scene.handoff("live", ago=300)
     scene.handoff("live.one", ago=200)
@@ -145,7 +145,7 @@ async def test_a_sign_of_life_moves_nothing():
         assert (s.row_ids(), s.cursor) == (["c", "b", "a"], "c")
 
 
-async def test_what_asks_stands_before_what_does_not():
+async def test_tasks_that_ask_come_before_the_others():
     scene = Scene()
     for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0), ("both.child", 250.0)):
         scene.returned(name, Outcome.FAILED, ago=ago)
@@ -154,7 +154,7 @@ async def test_what_asks_stands_before_what_does_not():
         scene.returned(name, Outcome.WORKING, ago=250.0)
     async with stage(scene=scene, size=(80, 24)) as s:
         assert s.row_ids() == ["both", "both.child", "asks", "ended", "older", "works"]
-        # Also under the cursor; what asks no more stays while the cursor is there.
+        # The order changes under the cursor, too. A task that no longer asks stays in place while the cursor is on it.
         await s.press("G")
         for outcome, word in ((Outcome.FAILED, "failed"), (Outcome.COMPLETED, "completed")):
             scene.returned("works", outcome, ago=0.0)
@@ -183,13 +183,13 @@ async def test_a_chain_that_is_only_named_is_one_row():
         top = tree.ancestors(chained)[-1]
         assert {*s.row_ids()} == {chained, "other"}
         assert "agent-y" in s.row("973_prove_it")
-        # All goes by the ids of the tasks, also of those without a row.
+        # Every function takes ids of tasks, also of tasks without a row.
         s.main.show_task(top)
         assert s.cursor == chained
         await s.press("/", *"973", "enter")
         await s.until(lambda: s.row_ids() == [chained] and " 1 found" in s.text())
         await s.press("escape")
-        # One with two below it has a row.
+        # A task with two children has a row.
         comes_back("orchestrator", "plan", "agent-z", ago=5.0)
         await s.see()
         await s.until(lambda: top in s.row_ids())

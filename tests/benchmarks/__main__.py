@@ -1,4 +1,4 @@
-"""Run with `python -m tests.benchmarks [NAME…]`: a table of ratios, with their goals. Never part of the test suite."""
+"""Print a table of ratios with their goals: `python -m tests.benchmarks [NAME…]`. Never part of the test suite."""
 
 import os
 import sys

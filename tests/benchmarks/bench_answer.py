@@ -1,4 +1,4 @@
-"""From a key that answers to the program that goes on, with the hook of Claude Code in between."""
+"""The time from a key that answers a request until the program goes on, through the hook of Claude Code."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from tests.terminal.emulator import Terminal, agentwatch
 
 _ROUNDS = 11
 _IN_SIGHT = 1.0
-"""Seconds before the key that decides: it is ignored in the first 0.6."""
+"""Seconds to wait before the key that decides, which is ignored during the first 0.6."""
 
 
 def _ask(workspace: Path, transcript: Path, number: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """The hook, as the program starts it for one more command."""
+    """Start the hook as the program does for one more command."""
     given = {"command": f"make seeds-{number}", "description": "Seed"}
     with transcript.open("a", encoding="utf-8") as file:
         file.write(called(time.time(), SESSION, str(workspace), "Bash", given))
@@ -62,7 +62,7 @@ def run() -> Iterator[Row]:
         with Terminal(agentwatch(workspace), columns=140, lines=40, environment=places) as terminal:
             terminal.wait_for("● live")
             for number in range(_ROUNDS):
-                # The emulator takes longer to draw than the screen: what is measured begins with nothing left to draw.
+                # The emulator draws more slowly than the screen: each measurement begins when nothing is left to draw.
                 terminal.rest()
                 begin = time.perf_counter()
                 hook = _ask(workspace, transcript, number, environment)

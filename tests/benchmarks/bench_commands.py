@@ -1,5 +1,5 @@
-"""Commands against what nobody can do without: walking, reading and `json.loads` of 5,000 tasks, or of the lines of
-session stores up to 320 MB; there also against `agents-tree`, where that is installed or `AGENTS_TREE` names it."""
+"""Commands compared with walking, reading and `json.loads` of 5,000 tasks, or of the lines of session stores up to 320
+MB; for stores also with `agents-tree`, if it is installed or `AGENTS_TREE` names it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.unit.agents.claude import Claude
 from tests.unit.claude_code.building import Store, meta, packet, report
 
 _CODES = (0, 3, 8)
-"""Said, or there is nothing to wait for."""
+"""Exit codes of success, of `wait` without a decision, and of `wait` if no decision is needed."""
 _AGENTWATCH = str(Path(sys.executable).with_name("agentwatch"))
 _EVERY = (["tree", "--json"], ["pending"], ["check"], ["wait", "t7", "--timeout", "0"], ["hook"])
 _ROUNDS = 5
@@ -27,8 +27,8 @@ _STORES = ((10, 20, 0), (50, 100, 0), (100, 500, 0), (284, 0, 320_000_000))
 
 
 def _run(words: list[str], workspace: Path, home: Path, given: bytes = b""):
-    """Run a command to its end, as it is installed, of a user who has nothing else."""
-    # Installed programs are compiled.
+    """Run an installed command to its end, as a user who has no other programs."""
+    # PYTHONDONTWRITEBYTECODE is left out because installed programs are compiled.
     left_out = ("XDG_", "CLAUDE", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     command = [*words, str(workspace)]
@@ -37,13 +37,13 @@ def _run(words: list[str], workspace: Path, home: Path, given: bytes = b""):
 
 
 def _processor() -> float:
-    """Milliseconds that all processes begun here, and ended, have used."""
+    """Return the processor milliseconds that all ended child processes have used."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (used.ru_utime + used.ru_stime) * 1_000
 
 
 def files(root: Path, home: Path) -> Iterator[Row]:
-    """Each in a workspace of 5,000 tasks: time, and processor."""
+    """Measure the time and the processor of each command in a workspace of 5,000 tasks."""
     write(root, 5_000)
     claude = Claude(home / ".claude", root, packet("t7"))
     claude.write_transcript()
@@ -60,7 +60,7 @@ def files(root: Path, home: Path) -> Iterator[Row]:
 
 
 def _store(root: Path, agents: int, tools: int, least: int) -> Store:
-    """One session with so many children, each with so many tool calls before it returns; of so many bytes at least."""
+    """Write a session of at least `least` bytes with so many children, each with so many tool calls and a return."""
     store = Store(root)
     store.home = root / "home" / ".claude"
     store.workspace.mkdir(parents=True)
@@ -87,7 +87,7 @@ def _store(root: Path, agents: int, tools: int, least: int) -> Store:
 
 
 def sessions(root: Path, agents: int, tools: int, least: int) -> Iterator[Row]:
-    """`tree --json` of a store; the goals are about the other program."""
+    """Measure `tree --json` of a store; the goals are about the other program."""
     store, home = _store(root, agents, tools, least), root / "home"
     paths = sorted(store.home.rglob("*.jsonl"))
 

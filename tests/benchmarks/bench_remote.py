@@ -1,4 +1,4 @@
-"""The work of a screen with what hosts tell it, against the same observed here."""
+"""The work of a screen with the messages of many hosts, compared with the same events observed here."""
 
 from statistics import median
 
@@ -44,7 +44,7 @@ def run() -> list[Row]:
 
     what = f"{TASKS:,} tasks on each of {HOSTS:,} hosts"
     rows = [Row(f"{what}: processor", "observed here", timed(here), timed(far), 3.0)]
-    # One more task on each host, beside as many one by one where all tasks are in one workspace.
+    # One more task on each host, compared with the same tasks, one by one, in a workspace that holds all.
     tree, far_one, here_one = Tree(), list[float](), list[float]()
     tree.apply(*map(_seen, range(HOSTS * TASKS)))
     for number, (host, screen) in enumerate(pairs, HOSTS * TASKS):

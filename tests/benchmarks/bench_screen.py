@@ -1,4 +1,4 @@
-"""The screen: its start, the way of a file to the pixel at several sizes, and what it takes idle and in a storm."""
+"""The screen: its start, the time from a file to the pixel at several sizes, and its cost when idle and in a storm."""
 
 import itertools
 import subprocess
@@ -24,10 +24,10 @@ _SECONDS = 30.0
 _RATE = 1_000  # updates a second in a storm
 _PAUSE = 0.02
 _HOURS = 7_200.0
-"""How old is what stands still: younger ages are shown in seconds and minutes, which go on."""
+"""The age of files that do not change: younger ages are shown in seconds and minutes, which would go on counting."""
 
 _TASK = rb"(?:\x1b\[[\d;]*m|[^/\w])t\d+\b"
-"""The name of a task in its row, where a style may begin."""
+"""Matches the name of a task in its row, where a style may begin."""
 
 EMPTY = "an empty Textual app"
 
@@ -42,7 +42,7 @@ def _until(pattern: bytes, program: Program):
 
 
 def start() -> Iterator[Row]:
-    """An interpreter that does nothing beside one that is asked for little; the first frame, and the first task."""
+    """Measure `--version` and `--help` against an idle interpreter, then the first frame and the first task."""
     version = "import sys; sys.argv = ['agentwatch', '{}']; from agentwatch.__main__ import main; main()"
     given = {"--version": 1.3, "--help": 2.7}
     words = ["pass", *(version.format(name) for name in given)]
@@ -65,8 +65,8 @@ def start() -> Iterator[Row]:
 
 
 def _pixel(root: Path, tasks: int, program: Program) -> tuple[list[float], list[float]]:
-    """Milliseconds from a file that is written to what it says on screen, and to a bare reader's line."""
-    # In sight, and not under the cursor: those that failed stand on top, and fill a screen of many.
+    """Return the milliseconds from writing a file until its text is on screen, and until a bare reader has its line."""
+    # The row is in sight and not under the cursor: failed tasks stand on top, and fill the screen if there are many.
     number = tasks - 10 if tasks <= TASKS else (tasks // 300 - 1) * 300
     file = place(root, number) / "return.md"
     shown, read = [], []
@@ -88,7 +88,7 @@ def _pixel(root: Path, tasks: int, program: Program) -> tuple[list[float], list[
 
 
 def at(tasks: int) -> list[Row]:
-    """A file's way to the pixel, and the memory, in a workspace of so many tasks."""
+    """Measure a file's way to the pixel, and the memory, in a workspace of so many tasks."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write(root, tasks)
@@ -106,7 +106,7 @@ def at(tasks: int) -> list[Row]:
 
 
 def idle() -> Row:
-    """Processor while nothing happens."""
+    """Measure the processor while nothing happens."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         root = Path(directory, "plain")
         write(root, TASKS, age=_HOURS)
@@ -120,8 +120,8 @@ def idle() -> Row:
 
 
 def storm() -> list[Row]:
-    """Processor while updates come, and whether it is the same later as at first. The rate is what the writer reached,
-    which a busy machine keeps below that of the goal."""
+    """Measure the processor while updates come, and compare its use at the end with that at the beginning. The rate is
+    the one that the writer reached; on a busy machine it stays below the goal."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         write(root, TASKS)
@@ -133,7 +133,7 @@ def storm() -> list[Row]:
             shares = []
             begun, before = time.perf_counter(), next(written)
             for _ in range(6):
-                # As it is: what a storm may take is bounded, however many updates come in it.
+                # Not divided by the rate: the cost of a storm is bounded, however many updates come in it.
                 busy, begin = program.busy, time.perf_counter()
                 program.idle(_SECONDS / 6)
                 shares.append((program.busy - busy) / (time.perf_counter() - begin) * 100)
@@ -148,7 +148,7 @@ def storm() -> list[Row]:
 
 
 def _write(root: Path, written: Iterator[int], stopping: threading.Event):
-    """Rewrite the returns, one after the other."""
+    """Rewrite the returns one after the other until `stopping` is set."""
     at = time.perf_counter()
     while not stopping.is_set():
         for _ in range(int(_RATE * _PAUSE)):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One comparison: the figure and that of the reference, both in `unit`, their ratio, and the goal for it, or for
-    the figure where that is `absolute`."""
+    """One comparison: the figure and that of the reference, both in `unit`, and their ratio. The goal is for the ratio,
+    or for the figure if it is `absolute`."""
 
     what: str
     reference: str
@@ -34,18 +34,18 @@ class Row(NamedTuple):
 
 
 HEAD = f"{'':<56} {'figure':>10}     {'reference':>10}     {'ratio':>8} {'goal':>6}  {'holds':<5}  reference"
-"""Above rows."""
+"""The heading of the table."""
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Milliseconds that one call takes."""
+    """Return the milliseconds that one call takes."""
     begin = time.perf_counter()
     action()
     return (time.perf_counter() - begin) * 1_000
 
 
 def interleaved(actions: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The median milliseconds of each action, all of them once in every round."""
+    """Return the median milliseconds of each action; every round calls all of them once."""
     times: list[list[float]] = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, times, strict=True):

@@ -1,4 +1,4 @@
-"""Programs in a terminal that is only read, what they take of the machine (Linux), and workspaces to watch."""
+"""Programs in a terminal that is only read, their use of memory and processor (Linux), and workspaces to watch."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ os.write(1, b"reading\\n")
 while os.read(events, 4096):
     os.write(1, b"seen\\n")
 """
-"""Writes a line for every file that was written and closed, or moved here. No program that says more can be faster."""
+"""A program that prints a line for every file that was written and closed, or moved here: the fastest reader."""
 
 
 class Program(Terminal):
-    """A command in a pty, with nothing between it and the figures: no emulator makes a screen of what it writes."""
+    """A command in a pty without an emulator, so that nothing but the program itself is measured."""
 
     def __enter__(self) -> Program:
         super().__enter__()
@@ -43,13 +43,13 @@ class Program(Terminal):
         return self
 
     def idle(self, seconds: float):
-        """Read what it writes for so long."""
+        """Read the output of the program for so many seconds."""
         end = time.perf_counter() + seconds
         while self._read(max(end - time.perf_counter(), 0.0)) or time.perf_counter() < end:
             pass
 
     def settle(self) -> Program:
-        """Wait until it does nothing but wait, for two seconds."""
+        """Wait until the program has done nothing for two seconds."""
         before = float("-inf")
         while self.busy - before >= 0.1:
             before = self.busy
@@ -58,12 +58,12 @@ class Program(Terminal):
 
     @property
     def busy(self) -> float:
-        """Seconds of processor that it has taken, to the microsecond."""
+        """Return the processor seconds that the program has used, to the microsecond."""
         return time.clock_gettime(~self.pid << 3 | 2)  # the clock of another process, as clock_getcpuclockid has it
 
     @property
     def memory(self) -> float:
-        """Megabytes of memory that it holds."""
+        """Return the megabytes of memory that the program holds."""
         lines = Path(f"/proc/{self.pid}/status").read_text("ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
@@ -73,17 +73,17 @@ def program(*words: str) -> Program:
 
 
 def watching(root: Path) -> Program:
-    """This package's command, at a workspace."""
+    """Start `agentwatch` at a workspace."""
     return program(*agentwatch(root))
 
 
 def empty_app() -> Program:
-    """An app of Textual that shows two words."""
+    """Start a Textual app that shows two words."""
     return program(sys.executable, "-c", _EMPTY_APP)
 
 
 def bare_reader(directory: Path) -> Program:
-    """A reader of the events of one directory."""
+    """Start a reader of the events of one directory."""
     return program(sys.executable, "-c", _BARE_READER, os.fspath(directory))
 
 
@@ -91,7 +91,7 @@ def bare_reader(directory: Path) -> Program:
 
 
 def result(number: int, mode: str = "code") -> str:
-    """The return of a task of `write`; `mode` is what a row calls its agent."""
+    """Return the return of a task of `write`; a row shows `mode` as the name of its agent."""
     state = "ERROR" if number % 300 == 0 else "SUCCESS"
     made = f"- group{number // 100}/t{number}/return.md"  # a claim that is true
     text = returned(
@@ -101,19 +101,19 @@ def result(number: int, mode: str = "code") -> str:
 
 
 def place(root: Path, number: int) -> Path:
-    """Where `write` puts a task."""
+    """Return the directory where `write` puts a task."""
     return root / f"group{number // 100}" / f"t{number}"
 
 
 def write(root: Path, tasks: int, *, age: float = 0.0):
-    """A workspace on disk: a directory a task with a packet and a return, `age` seconds old; one of 300 has failed."""
+    """Write a workspace: each task has a directory with handoff and return, `age` seconds old; one in 300 failed."""
     at = time.time() - age
     (root / "docs").mkdir(parents=True)
     (root / "docs" / "api.md").write_text("# Design\n", "utf-8")
     for number in range(tasks):
         directory = place(root, number)
         directory.mkdir(parents=True)
-        # It names no agent: a row calls it as the return does.
+        # The handoff names no agent, so that a row shows the name in the return.
         given = packet(f"t{number}", objective=f"Do part {number}.")
         for name, text in (("handoff.json", given), ("return.md", result(number))):
             (directory / name).write_text(text, "utf-8")
@@ -122,7 +122,7 @@ def write(root: Path, tasks: int, *, age: float = 0.0):
 
 
 def walk_and_load(root: Path):
-    """Walk a workspace, read its files, and parse what is JSON: what nobody can do without."""
+    """Walk a workspace, read its files, and parse the JSON in them: the least work that any such program has."""
     for directory, directories, files in os.walk(root):
         directories[:] = [name for name in directories if name not in DEFAULT_PRUNED]
         for name in files:

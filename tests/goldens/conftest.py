@@ -15,11 +15,10 @@ class Golden:
         self.update = update
 
     def check(self, name: str, result: Any, key: str | None = None):
-        """Compare a text, or anything JSON holds, with the golden file of this name below `tests/goldens`.
+        """Compare a text, or any JSON value, with the golden file of this name below `tests/goldens`.
 
-        With `key`, the file is a JSON object of many results, and this is one of them. Fails where they differ. With
-        `--update-goldens` the file is written instead.
-        """
+        With `key`, the file is a JSON object of many results, and this is one of them. Fails if they differ. With
+        `--update-goldens` the file is written instead."""
         path = Path(__file__).parent / name
         was: Any = path.read_text("utf-8") if path.exists() else "{}"
         was = was if isinstance(result, str) else json.loads(was)
@@ -42,5 +41,5 @@ def _indented(value: Any) -> str:
 
 @pytest.fixture
 def golden(request):
-    """The golden files, compared or, with `--update-goldens`, written."""
+    """Return the golden files, to compare with or, with `--update-goldens`, to write."""
     return Golden(request.config.getoption("--update-goldens"))

@@ -1,11 +1,10 @@
 """Transcripts of sessions at the command line, also of a user whose files version 0.1 wrote.
 
-Each line that begins with `$` is run again, and all that comes of it is compared. `$ agentwatch …` runs in this
-process, with `< FILE` from a file, and `LAST-ID` is the last id that was printed; `$ cd`, `$ export` and
-`$ wait hours=2` change this world, and all others are for a shell. Below a line stand, each with its mark, standard
-output (two blanks), standard error (`!`), the exit code unless it is 0 (`=`), and what was made (`+`), changed (`~`) or
-removed (`-`), with modes. To add a case, write its line and run `pytest tests/goldens --update-goldens`.
-"""
+Each line that begins with `$` is run again, and all its effects are compared. `$ agentwatch …` runs in this process,
+with `< FILE` from a file, and `LAST-ID` is the last id that was printed; `$ cd`, `$ export` and `$ wait hours=2` change
+this world, and a shell runs all others. Below a line, each with its mark, are standard output (two blanks), standard
+error (`!`), the exit code unless it is 0 (`=`), and the files that were made (`+`), changed (`~`) or removed (`-`),
+with modes. To add a case, write its line and run `pytest tests/goldens --update-goldens`."""
 
 import fcntl
 import json
@@ -25,18 +24,18 @@ HERE = Path(__file__).parent
 
 
 class Session:
-    """All that is typed in one world."""
+    """Runs all lines of a transcript in one world."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch):
         self.world, self.monkeypatch = world, monkeypatch
         self.here, self.before = world.root / "shop", world.files()
         self.ids = ["0" * 32]
-        """Those that were printed, the last one behind the others."""
+        """All ids that were printed, the last printed at the end."""
         self.seen: dict[str, None] = {}
-        """The same, the first one before the others."""
+        """The same ids, the first printed at the beginning."""
 
     def answer(self, line: str) -> str:
-        """All that a line brings about, below it."""
+        """Run a line, and return the text to write below it."""
         name, _, rest = line.replace("LAST-ID", self.ids[-1]).partition(" ")
         result = Result(0, "", "")
         if name == "agentwatch":
@@ -73,13 +72,13 @@ class Session:
         return "".join(f"{one}\n" for one in told)
 
     def _order(self, path: str) -> tuple[str, str]:
-        # Another directory gives other ids, and another order of them.
+        # The ids depend on the directory, so files are ordered by when their ids were first printed.
         known = {one: f"{number:04d}" for number, one in enumerate(self.seen)}
         return re.sub(r"[0-9a-f]{32}", lambda found: known.get(found[0], "new"), path), path
 
 
 def play(session: Session, file: Path) -> str:
-    """The transcript in a file as it reads today."""
+    """Run the transcript in a file, and return it with its new output."""
     lines, parts = list[str](), list[str]()
     for line in file.read_text("utf-8").splitlines():
         if line.startswith("$ "):
@@ -92,7 +91,7 @@ def play(session: Session, file: Path) -> str:
 
 
 def tidy(text: str) -> str:
-    """Take out how one Python writes its help, and what is about to go."""
+    """Remove differences between Python versions in the text of `--help`, and lines that are about to go."""
     text = re.sub(r"^  (  agentwatch doctor|teamwork) .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\(choose from .*\)", lambda one: one[0].replace("'", ""), text)
     text = re.sub(
@@ -110,13 +109,13 @@ def test_commands_answer_as_in_the_transcript(tmp_path, golden, monkeypatch, gro
 
 
 ROOT = Path("/var/tmp/agentwatch-state-of-0.1")
-"""Where a user of version 0.1 lived, whose files lie in `state.tar.gz`: ids follow from the real path."""
+"""The home of a user of version 0.1, whose files are in `state.tar.gz`: their ids follow from this real path."""
 is_there = pytest.mark.skipif(os.path.realpath(ROOT) != str(ROOT), reason="/var/tmp is a link here")
 
 
 @pytest.fixture
 def old(monkeypatch):
-    """This user, a minute after version 0.1 was used. One test at a time: what the ids follow from is the path."""
+    """Return this user, a minute after version 0.1 was used. A lock lets one test at a time use the path."""
     with Path(f"{ROOT}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree(ROOT, ignore_errors=True)
@@ -133,8 +132,8 @@ def old(monkeypatch):
 
 @is_there
 def test_nothing_of_an_old_state_is_lost(old, golden, monkeypatch):
-    """Ledger, keys, receipts, trust, settings, history, what was put aside, statements, a worktree, and what `init`
-    installed."""
+    """This is about ledger, keys, receipts, trust, settings, history, tasks put aside, statements, a worktree, and
+    files that `init` installed."""
     golden.check("state/state.txt", play(Session(old, monkeypatch), HERE / "state" / "state.txt"))
 
 
@@ -147,10 +146,10 @@ def test_old_hooks_and_servers_are_known_as_ours(old):
     assert old.run("init", "--agent", "claude-code", "--write", cwd=shop).code == 0
     hooks = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]
     commands = [one["command"] for groups in hooks.values() for group in groups for one in group["hooks"]]
-    # The old places are replaced, not added to.
+    # New entries replace the old ones.
     assert sum("agentwatch" in one for one in commands) == 3
     assert not any("/opt/" in one for one in commands)
-    # Twice: the first one goes back to before the last writing.
+    # Twice, as the first removal only takes back the last writing.
     for agent in ("claude-code", "opencode", "codex") * 2:
         old.run("init", "--agent", agent, "--remove", "--write", cwd=shop)
     assert json.loads((shop / ".claude" / "settings.json").read_text())["hooks"] == {

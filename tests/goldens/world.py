@@ -1,4 +1,4 @@
-"""A user with a home, a fixed clock and workspaces, who runs `agentwatch` in this process. Nothing else knows it."""
+"""A user with a home, a fixed clock and workspaces, who runs `agentwatch` in this process."""
 
 import hashlib
 import io
@@ -21,13 +21,13 @@ from agentwatch.cli import run as run_command
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PEM = f"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI{'AcHB' * 10}AcH\n-----END PRIVATE KEY-----\n"
-"""A throw-away key: what it signs is the same in each run."""
+"""A throw-away key: its signatures are the same in each run."""
 
 SHOP = Path(__file__).parent / "commands" / "shop"
 
 
 class Result(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -53,7 +53,7 @@ def run(*words: str, stdin: bytes = b"") -> Result:
 
 
 class World:
-    """Directories below `root`: `home`, with settings, keys and state in it, and workspaces."""
+    """Directories below `root`: workspaces, and `home` with settings, keys and state."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch):
         self.root, self.home, self.now = Path(os.path.realpath(root)), Path(os.path.realpath(root)) / "home", NOON
@@ -63,7 +63,7 @@ class World:
             directory.mkdir(parents=True, exist_ok=True)
         for name in ("sh", "git", "cat", "cp", "mv", "rm", "mkdir", "chmod", "ln", "printf", "mkfifo", "sed"):
             (tools / name).symlink_to(shutil.which(name) or name)
-        # By this name `pending` prints its lines. Nothing starts it here.
+        # `pending` prints command lines with this name; these tests never start it.
         (tools / "agentwatch").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m agentwatch "$@"\n')
         (tools / "agentwatch").chmod(0o755)
         values = {"HOME": self.home, "PATH": tools, "LOGNAME": "ada", "TZ": "UTC", "COLUMNS": "100", "LANG": "C.UTF-8"}
@@ -76,7 +76,7 @@ class World:
         time.tzset()
 
     def copy_shop(self, sessions: bool = True) -> Path:
-        """A workspace in which something is done, failed, blocked, broken and false; and what Claude Code has of it."""
+        """Copy a workspace with tasks that are done, failed, blocked, broken and false, and sessions of Claude Code."""
         shop = self.root / "shop"
         shutil.copytree(SHOP, shop)
         if sessions:
@@ -91,14 +91,14 @@ class World:
         return shop
 
     def use_key(self, pem: str = PEM):
-        """Have a signing key that is the same in each run."""
+        """Use a signing key that is the same in each run."""
         keys = self.config / "keys"
         keys.mkdir(mode=0o700, parents=True)
         (keys / "decisions.key").write_text(pem)
         (keys / "decisions.key").chmod(0o600)
 
     def run(self, *words: str, stdin: bytes = b"", cwd: Path | None = None) -> Result:
-        """Run `agentwatch` as this user, now."""
+        """Run `agentwatch` as this user, at the time of this world."""
         umask = os.umask(0o022)
         try:
             with self._monkeypatch.context() as patch, time_machine.travel(self.now, tick=False):
@@ -109,14 +109,14 @@ class World:
             os.umask(umask)
 
     def shell(self, line: str, cwd: Path | None = None) -> Result:
-        """Run another program, and date what it wrote into workspaces."""
+        """Run a shell command."""
         done = subprocess.run(
             ["/bin/sh", "-c", f"umask 022; {line}"], cwd=cwd or self.root, capture_output=True, check=False
         )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def date_files(self):
-        """The clock of the system is not ours: what was written since the last call was written now."""
+        """Date the files that were written since the last call, as the system clock is not this world's clock."""
         at = self.now.timestamp()
         if self.now < NOON:
             return
@@ -132,7 +132,7 @@ class World:
         self.now += timedelta(**span)
 
     def use_system_clock(self):
-        """For processes of their own: what is in workspaces was written five minutes ago."""
+        """Use the system clock, for processes that a test starts, and date the files of workspaces five minutes ago."""
         self.now = datetime.now(UTC)
         before = self.now.timestamp() - 300
         for path in self.root.rglob("*"):
@@ -140,7 +140,7 @@ class World:
                 os.utime(path, (before, before))
 
     def files(self) -> dict[str, tuple[str, str]]:
-        """Each file and directory, with its mode and a checksum; caches and locks of databases are left out."""
+        """Return each file and directory with its mode and a checksum, without caches and locks of databases."""
         found = {}
         for path in sorted(self.root.rglob("*")):
             name = path.relative_to(self.root).as_posix()
@@ -159,7 +159,7 @@ SCRUBBED = (
 
 
 def scrub(text: str, root: Path) -> str:
-    """Take out what another directory changes: paths, and ids that follow from them, numbered as they appear."""
+    """Replace text that depends on the directory: paths, and ids that follow from them, which get numbers in order."""
     text = text.replace(str(root), "@").replace(re.sub(r"[^A-Za-z0-9]", "-", str(root)), "-@")
     text = text.replace(sys.executable, "PYTHON")
     for pattern, word in SCRUBBED:

@@ -1,8 +1,7 @@
-"""A screen as an operator has it: the command is run, keys and the mouse go in, text comes out.
+"""A screen as an operator has it: a test runs the command, presses keys and the mouse, and reads text.
 
 The command runs in this process, with a home and a workspace in temporary directories. Only Textual's own `App.run` is
-replaced, by Textual's own pilot: this module names nothing of agentwatch but its entry point.
-"""
+replaced, by Textual's own pilot: this module names nothing of agentwatch but its entry point."""
 
 import asyncio
 import inspect
@@ -33,7 +32,7 @@ from agentwatch.__main__ import main
 from tests.homes import live_in
 
 DEADLINE = float(os.environ.get("AGENTWATCH_DEADLINE", "30"))
-"""Seconds until what does not appear fails the journey; nothing is measured by it."""
+"""Seconds after which a journey fails if an expected text does not appear; this measures nothing."""
 FRAMES = str.maketrans("║│┆┊┃╭╮╰╯─═╔╗╚╝▌━╟╢", " " * 19)
 
 
@@ -47,7 +46,7 @@ class Screen:
     told: list[str]
 
     def strips(self) -> list[Strip]:
-        """The lines as they are drawn: each widget in its place, over those below it."""
+        """Return the lines as they are drawn: each widget in its place, above those that it covers."""
         screen, places = self.pilot.app.screen, list[tuple[MapGeometry, Widget]]()
         strips = [Strip.blank(screen.size.width)] * screen.size.height
         for widget in screen.walk_children(Widget, with_self=True):
@@ -60,24 +59,24 @@ class Screen:
         return strips
 
     def text(self) -> str:
-        """The lines of the screen."""
+        """Return the lines of the screen."""
         return "\n".join(strip.text.rstrip() for strip in self.strips())
 
     def words(self) -> str:
-        """The same as running text, without frames."""
+        """Return the lines as running text, without frames."""
         return " ".join(self.text().translate(FRAMES).split())
 
     def line(self, part: str) -> str:
-        """The first line with this part, "" if there is none."""
+        """Return the first line that holds `part`, or "" if there is none."""
         return next((line for line in self.text().splitlines() if part in line), "")
 
     def row(self, name: str) -> str:
-        """The row of a task of the tree, "" if there is none."""
+        """Return the row of a task in the tree, or "" if there is none."""
         begin = re.compile(rf"[▌◆•▸▾│┃ ]*\S {re.escape(name)}(?!\w)")
         return next((line for line in self.text().splitlines() if begin.match(line)), "")
 
     def inks(self, text: str) -> set[object]:
-        """The colours in which this is written."""
+        """Return the colours in which `text` is written."""
         return {part.style.color for strip in self.strips() for part in strip if part.style and part.text == text}
 
     def is_at(self, name: str) -> bool:
@@ -97,19 +96,19 @@ class Screen:
             await self.pilot.pause(0.02)
 
     async def shows(self, *parts: str):
-        """Wait until all of these stand on the screen."""
+        """Wait until all of these texts are on the screen."""
         await self.until(lambda: all(part in self.text() or part in self.words() for part in parts))
 
     async def hides(self, *parts: str):
-        """Wait until none of these stands on the screen."""
+        """Wait until none of these texts is on the screen."""
         await self.until(lambda: not any(part in self.text() or part in self.words() for part in parts))
 
     async def press(self, *keys: str):
-        """Press keys by their names; a text of several words or letters is typed with `type`."""
+        """Press keys by their names; use `type` for a text of several words or letters."""
         await self.pilot.press(*keys)
 
     def press_ahead(self, *keys: str):
-        """Press keys at once, as they come from a terminal: each waits in the queue while the one before acts."""
+        """Press keys at once, as a terminal delivers them: each waits in the queue while the one before acts."""
         for key in keys:
             self.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
@@ -118,12 +117,12 @@ class Screen:
         await self.pilot.press(*text, *keys)
 
     async def find(self, text: str, name: str = ""):
-        """Go to the task that the filter finds by this text, and clear the filter."""
+        """Find a task by this text in the filter, go to it, and clear the filter."""
         await self.type(f"/{text}", "enter", "escape")
         await self.at(name or text)
 
     async def click(self, part: str, **how: Any):
-        """Click on the first place where this stands."""
+        """Click on the first place on the screen that shows `part`."""
         lines = self.text().splitlines()
         y = next(number for number, line in enumerate(lines) if part in line)
         await self.pilot.click(offset=(lines[y].index(part), y), **how)
@@ -141,7 +140,7 @@ class Screen:
         await self.until(lambda: self.pilot.app.screen.size == (width, height))
 
     def write(self, name: str, text: str):
-        """Write a file of the workspace, at once, as agents should."""
+        """Write a file of the workspace in one step, as agents should."""
         write(self.workspace / name, text)
 
 
@@ -149,7 +148,7 @@ AGENTWATCH = (sys.executable, "-m", "agentwatch")
 
 
 async def run(*words: str | Path) -> tuple[int | None, str]:
-    """Run a command beside the screen: how it ended, and what it printed."""
+    """Run a command beside the screen, and return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
     async with asyncio.timeout(DEADLINE):
         printed, _ = await process.communicate()
@@ -158,7 +157,7 @@ async def run(*words: str | Path) -> tuple[int | None, str]:
 
 @asynccontextmanager
 async def running(app: App[Any], size: tuple[int, int] = (140, 40)) -> AsyncIterator[tuple[Pilot[Any], list[str]]]:
-    """The app on a terminal of this size: its pilot, and the notifications that it shows."""
+    """Run the app on a terminal of this size; yields its pilot, and the list of notifications that it shows."""
     told = list[str]()
 
     def listen(message: Message):
@@ -173,7 +172,7 @@ Act = Callable[..., Awaitable[None]]
 
 
 def write(path: Path, text: str):
-    """Write a file, at once."""
+    """Write a file in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, "utf-8")
@@ -181,7 +180,7 @@ def write(path: Path, text: str):
 
 
 def start(monkeypatch: pytest.MonkeyPatch, arguments: list[str], show: Callable[[App[Any]], Any]) -> object:
-    """Run the command line with a terminal at hand; `show` gets the app in the place of `App.run`. The exit code."""
+    """Run the command line as if on a terminal, and return the exit code; `show` gets the app in place of `App.run`."""
     monkeypatch.setattr(App, "run", lambda app, **_: show(app))
     monkeypatch.setattr(os, "_exit", lambda code: None)
     monkeypatch.setattr(sys, "argv", ["agentwatch", *arguments])
@@ -193,8 +192,8 @@ def start(monkeypatch: pytest.MonkeyPatch, arguments: list[str], show: Callable[
 
 
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]) -> tuple[Path, Path]:
-    """A home and a workspace with these files: those of the home with `~/` in front, old ones with `@DAYS` behind.
-    What is in `~/bin` can be run."""
+    """Make a home and a workspace with these files: `~/` before a name means the home, and `@DAYS` behind it the age of
+    the file. Programs in `~/bin` can be run."""
     home, workspace = tmp_path / "home", tmp_path / "shop"
     workspace.mkdir()
     live_in(home, monkeypatch)
@@ -213,8 +212,8 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str,
 
 
 def journey(files: Mapping[str, str], *arguments: str, size: tuple[int, int] = (140, 40)) -> Callable[[Act], Any]:
-    """Make a test of a journey: it gets the screen that `agentwatch shop …` shows of these files. Arguments that are
-    given stand instead of `shop`; `{shop}` in them is that directory."""
+    """Make a test of a journey, which gets the screen that `agentwatch shop …` shows of these files. `arguments`, if
+    given, replace `shop`; `{shop}` in them is its directory."""
 
     def wrap(act: Act) -> Callable[..., None]:
         @wraps(act)

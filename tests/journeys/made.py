@@ -34,7 +34,7 @@ FAILURE = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise
 
 
 def handoff(task_id: str = "shop.api", objective: str = "Build the API.", **changes: object) -> str:
-    """The text of a handoff packet."""
+    """Return the text of a handoff."""
     packet = {
         "task_id": task_id,
         "objective": objective,
@@ -54,16 +54,16 @@ def returned(  # noqa: PLR0917
     evidence: str = "docs/api.md - read",
     created: str = "- (none)",
 ) -> str:
-    """The text of a return."""
+    """Return the text of a return."""
     return _RETURN.format(state=state, task_id=task_id, summary=summary, more=more, evidence=evidence, created=created)
 
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned(), "docs/api.md": "# API\n"}
-"""A task that failed."""
+"""The files of a task that failed."""
 
 
 def blocked(task_id: str = "shop.auth", *blockers: str) -> str:
-    """A report of a child that is blocked, in JSON."""
+    """Return the JSON report of a child that is blocked."""
     metadata = {
         "agent_name": "auditor",
         "task_id": task_id,
@@ -92,14 +92,14 @@ SHOP = {
 
 
 def line(at: float, kind: str, session: str, cwd: str, **more: object) -> str:
-    """A record of a transcript of Claude Code."""
+    """Return a record of a transcript of Claude Code."""
     stamp = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
     common = {"isSidechain": False, "uuid": str(uuid4()), "timestamp": stamp, "version": "2.1.329"}
     return json.dumps({"type": kind, **more, **common, "cwd": cwd, "sessionId": session}) + "\n"
 
 
 def session(workspace: Path, *, session_id: str = SESSION, ago: float = 60) -> tuple[Path, str]:
-    """A session of Claude Code in this workspace that said something and runs a command; where, and its transcript."""
+    """Return the path and the transcript of a session of Claude Code that said something and runs a command."""
     at, cwd = time.time() - ago, str(workspace)
     path = Path.home() / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", cwd) / f"{session_id}.jsonl"
     text = line(at, "user", session_id, cwd, message={"role": "user", "content": "Export the invoices."})
@@ -109,7 +109,7 @@ def session(workspace: Path, *, session_id: str = SESSION, ago: float = 60) -> t
 
 
 def said(at: float, session_id: str, cwd: str, *blocks: object, stop: str = "tool_use") -> str:
-    """An answer of the model; with `end_turn` its last one."""
+    """Return an answer of the model; `stop="end_turn"` makes it the last answer of the turn."""
     message = {"id": f"msg_{uuid4()}", "type": "message", "role": "assistant", "model": "claude-test-1"}
     usage = {"input_tokens": 100, "output_tokens": 10}
     return line(
@@ -118,18 +118,18 @@ def said(at: float, session_id: str, cwd: str, *blocks: object, stop: str = "too
 
 
 def called(at: float, session_id: str, cwd: str, tool: str, given: object) -> str:
-    """A call of a tool."""
+    """Return a call of a tool."""
     return said(at, session_id, cwd, {"type": "tool_use", "id": f"call_{tool}", "name": tool, "input": given})
 
 
 def decisions(workspace: Path) -> list[dict[str, Any]]:
-    """The decisions that lie where agents read them."""
+    """Return the decisions in the directory where agents read them."""
     files = (workspace / ".agentwatch" / "decisions").glob("*.json")
     return [json.loads(b64decode(json.loads(path.read_text("utf-8"))["payload"])) for path in files]
 
 
 def child(workspace: Path, packet: str, command: str, output: str, report: str) -> list[tuple[Path, str]]:
-    """A session that hands a packet to a child, which runs a command that fails, and returns a report."""
+    """Return the files of a session that hands a packet to a child; the child runs a failing command and reports."""
     path, text = session(workspace)
     at, cwd = time.time() - 50, str(workspace)
     text += called(at, SESSION, cwd, "Agent", {"description": "d", "prompt": packet, "subagent_type": "code"})

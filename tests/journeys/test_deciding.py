@@ -1,4 +1,4 @@
-"""Decisions: what the dialog shows, when its key counts, what lies on disk afterwards."""
+"""Decisions: what the dialog shows, when its key counts, and what the disk holds afterwards."""
 
 import asyncio
 import json
@@ -23,10 +23,10 @@ MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"
 
 
 async def record(screen: Screen) -> dict[str, object]:
-    """Press the key once it counts. Returns the decision that lies where agents read it."""
+    """Press the key once it counts, and return the decision that agents can read."""
     await screen.shows(READY)
     while READY in screen.words():
-        # What was just typed may still be checked: then the key does nothing.
+        # The typed text may still be checked; until then the key does nothing.
         await screen.press("ctrl+s")
         await screen.pilot.pause(0.2)
     await screen.shows("recorded, delivered.")
@@ -181,7 +181,7 @@ async def test_a_partial_return_is_accepted_with_a_reason(screen):
 
 
 @journey(FAILED)
-async def test_what_changes_under_the_dialog_is_not_recorded(screen):
+async def test_a_decision_about_a_changed_return_is_not_recorded(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -195,7 +195,7 @@ async def test_what_changes_under_the_dialog_is_not_recorded(screen):
 
 
 @journey(SHOP)
-async def test_a_handoff_that_changes_under_the_dialog_is_told(screen):
+async def test_a_change_of_the_handoff_under_the_dialog_is_shown(screen):
     await screen.shows("3 need you")
     await screen.find("shop.ui", "ui")
     await screen.press("x")
@@ -246,7 +246,7 @@ async def test_a_review_leads_through_all_that_need_you(screen):
     assert len(decisions(screen.workspace)) == 1
     await screen.press("R")
     await screen.shows("1 of 2", "^s record")
-    # To leave is to leave the review.
+    # Leaving the dialog ends the review.
     await screen.press("escape")
     await screen.hides("^s record")
 
@@ -269,7 +269,7 @@ async def test_a_review_of_what_was_marked(screen):
     await screen.shows("2 of 2")
     await screen.press("escape")
     await screen.hides("2 of 2")
-    # Nothing was decided: the marks stay.
+    # Nothing was decided, so the marks stay.
     assert "◆" in screen.row("api")
     assert "◆" in screen.row("auth")
     await screen.press("R")
@@ -282,7 +282,7 @@ async def test_a_review_of_what_was_marked(screen):
 
 
 @journey({**FAILED, ".agentwatch": "in the way"})
-async def test_what_cannot_be_delivered_is_told_in_its_row(screen):
+async def test_an_undelivered_decision_is_shown_in_its_row(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)
@@ -306,7 +306,7 @@ async def test_the_next_attempt_follows_the_decision(screen):
 
 
 @journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})
-async def test_what_cannot_be_decided_says_why(screen):
+async def test_a_decision_that_is_not_possible_has_a_reason(screen):
     await screen.shows("2 tasks")
     await screen.find("shop.ok")
     await screen.press("r")
@@ -333,7 +333,7 @@ async def test_a_small_window_scrolls_a_whole_dialog(screen):
     await screen.shows("this window is too small")
     await screen.press("ctrl+s")
     await screen.resize(40, 12)
-    # Whatever is in sight, what the key would do is.
+    # At every scroll position, the line about the deciding key is in sight.
     for _ in range(8):
         await screen.shows("◆ ctrl+s")
         await screen.press("tab")
@@ -341,7 +341,7 @@ async def test_a_small_window_scrolls_a_whole_dialog(screen):
 
 
 @journey(FAILED)
-async def test_no_palette_stands_over_a_decision(screen):
+async def test_no_palette_opens_over_a_decision(screen):
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
     await screen.shows(READY)

@@ -113,7 +113,7 @@ async def test_a_claimed_test_run_leads_to_its_output(screen):
     await screen.press("G", "5")
     await screen.shows("⚑ false pytest: 14 passed")
     await screen.press("tab", "j", "enter")
-    # The end of it.
+    # The end of the output is in sight.
     await screen.shows("1 failed, 13 passed", "Bash pytest", "test_79.py")
     assert "test_0.py" not in screen.text()
 

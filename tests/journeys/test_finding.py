@@ -60,7 +60,7 @@ async def test_a_wrong_key_is_named_and_the_rest_holds(screen):
     await screen.press("tab")
     await screen.shows("/ apix")
     await screen.press("escape")
-    # The same key writes a key and a value to their ends.
+    # The same key completes a key and a value.
     await screen.type("/sta", "tab")
     await screen.shows("/ state:")
     await screen.type("fail", "tab")

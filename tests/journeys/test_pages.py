@@ -1,4 +1,4 @@
-"""Timeline, help, palette, themes, problems, footer, keys of one's own, the editor, and leaving."""
+"""Timeline, help, palette, themes, problems, footer, the user's own keys, the editor, and leaving."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ async def test_keys_zoom_the_timeline_and_unfold_idle_time(screen):
 
 
 @journey(SHOP, size=(60, 20))
-async def test_the_header_drops_whole_counts_where_it_is_narrow(screen):
+async def test_a_narrow_header_drops_whole_counts(screen):
     await screen.shows("3 need you")
     screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
     await screen.shows("1 new")
@@ -54,7 +54,7 @@ async def test_the_timeline_leads_to_decisions_and_tasks(screen):
     await screen.shows("Timeline")
     await screen.press("t")
     await screen.hides("Timeline")
-    # No filter holds there, and one that would hide what is opened is cleared.
+    # No filter applies in the timeline; opening a task clears a filter that would hide the task.
     await screen.type("/api", "enter", "t", "A")
     await screen.shows("esc leave", "“api”: 1 task")
     assert "finds" not in screen.text()
@@ -131,7 +131,7 @@ KEYS = '[keys]\ntimeline = "f9"\n"decide.retry" = "ctrl+r"\n"dialog.record" = "f
 
 
 @journey({**FAILED, "~/.config/agentwatch/config.toml": KEYS})
-async def test_keys_of_ones_own_replace_ours(screen):
+async def test_the_users_own_keys_replace_ours(screen):
     await screen.shows("NEEDS YOU", "^r retry")
     await screen.press("f9")
     await screen.shows("Timeline")

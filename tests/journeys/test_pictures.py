@@ -1,4 +1,4 @@
-"""Pictures of the main pages, at one version of Textual. `pytest tests/journeys --snapshot-update` renews them."""
+"""Pictures of the main pages, at one version of Textual; `pytest tests/journeys --snapshot-update` renews them."""
 
 import re
 from importlib.metadata import version
@@ -41,7 +41,7 @@ PAGES = {
 
 
 async def compare(screen: Screen, snapshot: SnapshotAssertion):
-    """Compare the screen, once nothing is being read."""
+    """Compare the screen, once it reads nothing any more."""
     await screen.hides("reading…")
     await screen.pilot.pause()
     picture = screen.pilot.app.export_screenshot()
@@ -73,7 +73,7 @@ def test_a_decision(theme, snapshot, tmp_path, monkeypatch):
         await screen.shows("NEEDS YOU", "● live")
         await screen.press("n", "r")
         await screen.shows("◆ ctrl+s")
-        # Away from the field with the cursor that blinks.
+        # Leave the field, whose cursor blinks.
         await screen.press("shift+tab")
         await compare(screen, snapshot)
 

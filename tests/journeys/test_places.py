@@ -1,4 +1,4 @@
-"""Which tasks are on the screen, in which window: several workspaces, machines' sizes, recordings, the demo."""
+"""Which tasks the screen shows, in which window: several workspaces, machines, window sizes, recordings, the demo."""
 
 import sys
 from pathlib import Path
@@ -41,7 +41,7 @@ PAST = {"old.return.md@80": returned(task_id="old"), "../cart/pay.handoff.json":
 
 
 @journey(PAST, "{shop}", "{shop}/../cart")
-async def test_what_is_past_in_another_workspace_is_history(screen):
+async def test_past_tasks_of_another_workspace_are_history(screen):
     await screen.shows("NOW", "cart", "HISTORY 1 run")
 
 
@@ -57,11 +57,11 @@ async def test_a_window_that_shrinks_and_grows(screen):
 
 
 @journey({"api.handoff.json": handoff()})
-async def test_what_was_watched_can_be_exported(screen):
+async def test_a_watched_workspace_can_be_exported(screen):
     await screen.shows("submitted")
     screen.write("api.return.md", returned())
     await screen.shows("failed")
-    # The history is written a moment after the screen.
+    # The screen shows a change a moment before the history is written.
     for number in range(20):
         exported = screen.home / f"shop{number}.jsonl"
         assert (await run(*AGENTWATCH, "log", screen.workspace, "--export", exported))[0] == 0
@@ -93,7 +93,7 @@ async def test_a_recording_plays_steps_and_goes_back(screen):
 
 
 def recorded() -> str:
-    """A recording: an old failure, a request that was answered, and a claim that is false."""
+    """Return a recording with an old failure, a request that was answered, and a claim that is false."""
     files, now = Workspace(), 1_900_000_000.0
     asked = request(asked_at=now + 20)
     done = files.seen("new/x.return.md", returned("SUCCESS", more=""), at=now + 60)
@@ -122,7 +122,7 @@ async def test_a_recording_shows_what_live_showed(screen):
     await screen.hides("npm test")
 
 
-# An ssh that only starts the command in another home stands in for another machine.
+# In place of another machine, this ssh only starts the command in another home.
 SSH = f"""#!/bin/sh
 for command; do :; done
 export HOME="$HOME/there" XDG_STATE_HOME="$HOME/there/state" PATH="{Path(sys.executable).parent}:$PATH"
@@ -133,7 +133,7 @@ FAR = {"~/bin/ssh": SSH} | {f"~/far/{name}": text for name, text in (FAILED | DO
 
 
 async def there(screen: Screen, *words: str) -> tuple[int | None, str]:
-    """Run a command about the workspace as an agent on its host does."""
+    """Run a command about the workspace, as an agent on its host does."""
     line = " ".join(("agentwatch", *words, str(screen.home / "far")))
     return await run(screen.home / "bin" / "ssh", "build1", line)
 
@@ -149,7 +149,7 @@ async def test_the_same_return_again_ends_the_second_attempt(screen):
 
 
 @journey(FAR, "ssh://build1{home}/far")
-async def test_who_waits_is_told_what_was_decided_there(screen):
+async def test_a_waiting_agent_gets_the_decision_made_there(screen):
     await screen.shows("1 needs you")
     assert (await there(screen, "wait", "shop.ok"))[0] == 8
     assert (await there(screen, "decide", "--retry", "--yes", "shop.api"))[0] == 0

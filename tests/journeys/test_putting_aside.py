@@ -9,13 +9,13 @@ COUNTS = "· esc leave"
 
 
 async def choose(screen: Screen, *keys: str):
-    """Answer the question."""
+    """Answer the question with these keys."""
     await screen.shows("enter", COUNTS)
     await screen.press(*keys)
 
 
 @journey(FAILED)
-async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen):
+async def test_an_acknowledged_task_asks_no_more_until_it_changes(screen):
     await screen.shows("1 needs you")
     await screen.press("n", "A")
     await screen.shows("Acknowledge", "“shop.api”: 1 task", COUNTS)
@@ -49,7 +49,7 @@ async def test_a_task_is_snoozed(screen):
     await screen.press("escape", "Z", "w")
     await choose(screen, "down", "down", "enter")
     await screen.until(lambda: re.search(r" snoozed until \d{4}-\d\d-\d\d 09:00 ", screen.words()))
-    # That it can be undone is said no more.
+    # The hint that the key undoes it is gone.
     await screen.press("Z")
     await screen.shows("Undone: 1 task as before.")
     assert "Z undoes it" not in screen.text()
@@ -68,7 +68,7 @@ OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number 
 
 
 @journey(OLD)
-async def test_what_was_there_before_is_history(screen):
+async def test_old_returns_are_history(screen):
     await screen.shows("HISTORY 3 runs", "old0", "now 0")
     assert screen.inks("✗ ") == screen.inks("▾ ") != set()
     screen.write("new.handoff.json", handoff("new"))
@@ -91,13 +91,13 @@ BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.retur
 
 
 @journey(BOTH, "{shop}", "{shop}/../cart")
-async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen):
+async def test_undo_restores_tasks_put_aside_in_two_workspaces(screen):
     await screen.shows("2 need you")
     await screen.type("/state:failed", "enter", "A")
     await screen.shows("2 tasks")
     await choose(screen, "enter")
     await screen.hides("need you", "needs you")
-    # Each of them knows it of its own tasks alone.
+    # Each workspace knows of the acknowledgement of its own task only.
     for place in ("shop", "cart"):
         _, pending = await run(*AGENTWATCH, "pending", screen.workspace.parent / place)
         assert pending.startswith("nothing needs you\n1 acknowledged")

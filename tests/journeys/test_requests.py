@@ -15,7 +15,7 @@ QUESTIONS = {"questions": [{"question": "Which store?", "header": "Store", "mult
 
 
 async def ask(screen: Screen, tool: str, given: dict[str, Any], **more: object) -> Process:
-    """A session whose program asks: the hook, as the program starts it."""
+    """Write a session whose program asks, and start the hook as that program does."""
     path, text = session(screen.workspace)
     write(path, text + called(0, SESSION, str(screen.workspace), tool, given))
     payload = {
@@ -36,7 +36,7 @@ async def ask(screen: Screen, tool: str, given: dict[str, Any], **more: object) 
 
 
 async def answered(hook: Process) -> dict[str, Any]:
-    """The answer that the hook gives its program."""
+    """Return the answer that the hook gives its program."""
     assert hook.stdout is not None
     printed = await asyncio.wait_for(hook.stdout.read(), 30)
     await hook.wait()
@@ -45,7 +45,7 @@ async def answered(hook: Process) -> dict[str, Any]:
 
 
 async def asked(screen: Screen, command: str = BASH["command"], **more: object) -> Process:
-    """A session asks for a permission, and the dialog that answers is open."""
+    """Let a session ask for a permission, and open the dialog that answers."""
     await screen.shows("● live")
     hook = await ask(screen, "Bash", {**BASH, "command": command}, **more)
     await screen.shows("allow? Bash make seeds")
@@ -109,7 +109,7 @@ async def test_a_question_takes_an_option(screen):
 
 
 @journey({})
-async def test_what_ended_meanwhile_is_not_answered(screen):
+async def test_a_request_that_ended_meanwhile_is_not_answered(screen):
     hook = await asked(screen)
     await screen.press("space")
     await screen.shows("◆ ctrl+s")
@@ -144,7 +144,7 @@ async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen):
         await screen.shows("○ allow by the rule")
         await screen.press(*keys)
         await screen.shows(answer, "more lines below: read to the end first (pagedown)")
-        # The key counts by now, and is refused for what was not read; the cursor stays in its field.
+        # The key counts by now, but is refused because the text is not read to its end; the cursor stays in its field.
         await asyncio.sleep(0.7)
         await screen.press("ctrl+s")
         await screen.shows("read to the end first (pagedown)")
@@ -155,7 +155,7 @@ async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen):
 
 
 @journey({"~/.config/agentwatch/config.toml": '[hook]\nwhen = "never"\n'})
-async def test_nothing_is_held_where_the_settings_say_never(screen):
+async def test_no_request_is_held_if_the_settings_say_never(screen):
     await screen.shows("● live")
     hook = await ask(screen, "Bash", BASH)
     await screen.until(lambda: hook.returncode is not None or "allow?" in screen.text())

@@ -1,4 +1,4 @@
-"""The tree: what a row says, moving, folding, what is new, what is history."""
+"""The tree: the text of a row, moving, folding, new tasks, history."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from tests.journeys.made import FAILED, SHOP, child, handoff, returned
 
 
 @journey(SHOP)
-async def test_a_row_says_state_and_who_is_needed(screen):
+async def test_a_row_shows_the_state_and_whether_it_needs_you(screen):
     await screen.shows("6 tasks", "3 need you")
     states = {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}
     await screen.until(lambda: all(state in screen.row(name) for name, state in states.items()))
@@ -41,7 +41,7 @@ async def test_left_and_right_fold_and_lead_up_and_down(screen):
     await screen.at("shop")
     await screen.press("h")
     await screen.shows("▸ ◇ shop")
-    # A filter shows what is folded, and folds it again.
+    # A filter shows folded rows, and clearing it folds them again.
     await screen.type("/plan", "enter")
     await screen.at("plan")
     await screen.press("escape")
@@ -66,7 +66,7 @@ async def test_everything_is_folded_and_unfolded(screen):
 @journey({f"{number:02}.handoff.json": handoff(f"task.{number:02}") for number in range(60)}, size=(80, 24))
 async def test_keys_move_by_rows_pages_and_to_the_ends(screen):
     await screen.shows("60 tasks")
-    # The newest first.
+    # The newest task is first.
     order = [("g", "59"), ("j", "58"), ("down", "57"), ("k", "58"), ("up", "59"), ("G", "00"), ("home", "59")]
     for key, number in order:
         await screen.press(key)
@@ -86,7 +86,7 @@ async def test_n_leads_on_and_back_through_what_needs_you(screen):
         await screen.press("n")
         await screen.until(lambda before=before: screen.line("▌") != before and "NEEDS YOU" in screen.line("▌"))
         seen.append(screen.line("▌").split()[2])
-    # Blocked, false, failed.
+    # The order is: blocked, false, failed.
     assert seen == ["auth", "docs", "api"]
     for key, name in (("n", "auth"), ("N", "api"), ("N", "docs")):
         await screen.press(key)
@@ -94,7 +94,7 @@ async def test_n_leads_on_and_back_through_what_needs_you(screen):
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
+async def test_a_task_that_ends_is_new_until_it_was_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.api")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
@@ -111,14 +111,14 @@ async def test_what_ended_since_is_new_until_it_was_looked_at(screen):
 
 
 @journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
-async def test_nothing_below_a_page_was_looked_at(screen):
+async def test_tasks_below_a_page_do_not_count_as_looked_at(screen):
     await screen.shows("2 tasks", "1 needs you")
     await screen.find("shop.ui")
     await screen.press("?")
     await screen.shows("Put aside")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await asyncio.sleep(4.0)
-    # Nor what stands in a window that is not looked at.
+    # A window without focus does not count as looked at either.
     screen.press_ahead("escape")
     screen.pilot.app.post_message(events.AppBlur())
     await asyncio.sleep(2.5)
@@ -132,7 +132,7 @@ async def test_f_follows_what_changes(screen):
     await screen.shows("2 tasks")
     await screen.resize(200, 40)
     await screen.find("shop.api")
-    # The footer tells what is refused, and what is on.
+    # The footer dims refused actions, and highlights those that are switched on.
     await screen.until(lambda: screen.inks(" accept ") not in (screen.inks(" retry "), set()))
     off = screen.inks(" follow ")
     await screen.press("f")
@@ -146,7 +146,7 @@ async def test_f_follows_what_changes(screen):
     await screen.shows("“shop.ui”: 1 task")
     await screen.press("enter")
     await screen.hides("1 new")
-    # Who moves the cursor follows no more.
+    # Moving the cursor ends following.
     await screen.press("k")
     await screen.at("shop.api")
     screen.write("ui.return.md", returned("PARTIAL", "shop.ui", "Half of it.", ""))
@@ -199,14 +199,14 @@ DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in 
 
 
 @journey({**FAILED, **DONE}, size=(80, 24))
-async def test_what_is_done_starts_folded_where_it_does_not_fit(screen):
+async def test_completed_tasks_start_folded_if_they_do_not_fit(screen):
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
     assert "30 of 30" in screen.row("plan")
 
 
 @journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
-async def test_a_row_has_the_id_as_it_is(screen):
+async def test_a_row_has_the_unchanged_id(screen):
     await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))
 
 

@@ -1,4 +1,4 @@
-"""Nothing is imported before it is used: what a command costs is what it needs."""
+"""Modules are imported only when they are used, so that a command costs no more than it needs."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ HEAVY = (*SCREEN, "inotify_simple", "pydantic", "websockets")
 
 
 def loaded(statements: str, *modules: str) -> list[str]:
-    """Which of the modules a fresh interpreter has loaded after some statements; those with a dot first are ours."""
+    """Return which modules a fresh interpreter has loaded after these statements; `.name` means `agentwatch.name`."""
     names = [f"agentwatch{name}" if name.startswith(".") else name for name in modules]
     script = f"{statements}\nimport sys\nprint(*[m for m in {names!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -21,7 +21,7 @@ def loaded(statements: str, *modules: str) -> list[str]:
 
 
 def called(word: str) -> str:
-    """The statements of a command that ends at once."""
+    """Return the statements of a command that ends at once."""
     given = ["agentwatch", word]
     return (
         f"import sys\nsys.argv = {given!r}\nfrom agentwatch.__main__ import main\ntry: main()\nexcept SystemExit: pass"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / ".pre-commit-hooks.yaml", *sorted((ROOT / ".github").rglob("*.yml"))]
 ACTION = ROOT / ".github/actions/check/action.yml"
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
-"""`shell: bash` stands for this in an action."""
+"""The command that `shell: bash` means in an action."""
 
 
 def read(path: Path) -> Any:
@@ -67,7 +67,7 @@ def test_the_action_marks_the_lines_that_break_a_contract(paths, code, tmp_path)
 
 
 def test_the_action_installs_this_repository(tmp_path):
-    """The steps as they stand, with a Python that notes what it is asked for."""
+    """The steps run unchanged, with a Python that notes its arguments."""
     python = tmp_path / "python"
     python.write_text(
         '#!/bin/sh\nmkdir -p "$3/bin"\nprintf \'#!/bin/sh\\necho "$@"\\n\' > "$3/bin/pip"\nchmod +x "$3/bin/pip"\n',

@@ -1,4 +1,4 @@
-"""The wheel holds what runs, and starts as it was installed: beside a source of others, or in a hostile workspace."""
+"""The wheel holds all files that run, and starts beside another package's source or in a hostile workspace."""
 
 import json
 import os
@@ -17,11 +17,11 @@ import agentwatch
 ROOT = Path(__file__).parents[2]
 HOMES = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 PACKAGES = Path(pydantic.__file__).parents[1]
-"""All that agentwatch needs is there, as nothing is fetched."""
+"""The directory with all dependencies of agentwatch, as nothing is fetched."""
 
 
 def built(project: Path, out: Path) -> Path:
-    # Without isolation: hatchling is a test dependency, so nothing is fetched.
+    # Without isolation nothing is fetched: hatchling is a test dependency.
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(project)]
     subprocess.run(command, check=True, capture_output=True)
     return next(out.glob("*.whl"))
@@ -51,12 +51,12 @@ def test_the_wheel_is_the_package_its_themes_and_its_command(wheel):
 
 
 def block(name: str) -> str:
-    """A file of the project in the manual."""
+    """Return a file of the example project in the manual."""
     text = (files(agentwatch) / "manual" / "source.md").read_text("utf-8")
     return text.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].partition("\n")[2].rsplit("```", 1)[0]
 
 
-def test_sessions_of_a_program_that_another_package_reads(tmp_path, wheel):
+def test_sessions_that_another_package_reads_are_shown(tmp_path, wheel):
     (tmp_path / "agentwatch_scribe.py").write_text(block("a source of your own"), "utf-8")
     (tmp_path / "pyproject.toml").write_text(block("pyproject.toml"), "utf-8")
     site, wheels = str(tmp_path / "site"), [str(wheel.filename), str(built(tmp_path, tmp_path / "dist"))]
@@ -85,7 +85,7 @@ def test_sessions_of_a_program_that_another_package_reads(tmp_path, wheel):
     assert (scribe["sessions"], scribe["children"], scribe["skipped"]) == (1, 1, "")
 
 
-# What `init` writes
+# Files that `init` writes
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SITE = f"lib/{VERSION}/site-packages"
@@ -103,7 +103,7 @@ HELLO = {
 
 
 class Installed:
-    """A wheel below `root`, in an environment of its own or `for_the_user`, and a workspace with what `init` writes."""
+    """A wheel below `root`, in an environment of its own or `for_the_user`, and a workspace with files of `init`."""
 
     def __init__(self, root: Path, wheel: zipfile.ZipFile, *, for_the_user: bool):
         self.root, self.workspace, self.traces = root, root / "shop", root / "traces"
@@ -118,19 +118,19 @@ class Installed:
         (self.site / "needed.pth").write_text(f"{PACKAGES}\n", "utf-8")
         self.workspace.mkdir()
         words = ["-m", "agentwatch", "init", "--write", "--agent", "claude-code", "--", "shop"]
-        # The operator does this, with an environment of his own.
+        # Here the operator runs `init`, with an environment of his own.
         done = self.run([str(python), *words], root, own)
         assert done.returncode == 0, done.stderr + done.stdout
 
     def take_over(self) -> dict[str, str]:
-        """Fill the workspace with modules that leave a trace. Returns an environment that names it everywhere."""
+        """Fill the workspace with modules that leave a trace, and return an environment that names it everywhere."""
         self.traces.mkdir()
         evil = f"open({str(self.traces)!r} + '/' + __name__, 'w').close()\nraise SystemExit(9)\n"
         for directory in (self.workspace, self.workspace / SITE):
             for module in MODULES:
                 (directory / f"{module}.py").parent.mkdir(parents=True, exist_ok=True)
                 (directory / f"{module}.py").write_text(evil, "utf-8")
-        # As it is where the workspace itself is installed there to work on.
+        # This imitates a workspace that is itself installed in this Python for development.
         (self.site / "shop.pth").write_text(f"{self.workspace}\n", "utf-8")
         named = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPLATLIBDIR")
         read = ("PYTHONSTARTUP", "PYTHONINSPECT")
@@ -156,9 +156,9 @@ def test_no_module_of_the_workspace_runs_in_our_place(tmp_path, wheel, for_the_u
     environment = installed.take_over()
     payload = {"session_id": "s", "hook_event_name": "SubagentStop", "cwd": str(workspace), "agent_id": "a"}
     command = [server["command"], *server["args"]]
-    # A wrong home stops other forms before they can run a module, so each of these is tried by itself, too.
+    # A wrong home stops some commands before they can run a module, so the variables are also tried one by one.
     for variables in ({}, {"PYTHONPATH": environment["PYTHONPATH"]}, environment):
-        # Most events have the same one.
+        # Most events have the same command.
         for line in {groups[0]["hooks"][0]["command"] for groups in hooks.values()}:
             done = installed.run(["sh", "-c", line], workspace, variables, json.dumps(payload))
             assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""git and the disk asked about hostile, broken and missing things: nothing runs, and nothing unasked is verified."""
+"""git and the disk asked about hostile, broken and missing files: no program runs, and nothing is verified unasked."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ from tests.unit.evidence.repository import (
 
 @pytest.fixture
 def made(tmp_path):
-    """A workspace that is not under git."""
+    """Return a workspace that is not under git."""
     return Repository(tmp_path / "workspace", tmp_path / "home")
 
 
@@ -45,7 +45,7 @@ def repository(made):
 
 
 def hostile(repository: Repository, canary: Path):
-    """Every way known to make git run a program by what stands in a repository."""
+    """Set up every known way in which the content of a repository makes git run a program."""
     script = program(repository.home / "program", f'echo "$0 $*" >> {canary}\ncat')
     hooks = repository.root / "hooks"
     hooks.mkdir()
@@ -151,11 +151,11 @@ def test_a_hostile_configuration_runs_and_writes_nothing(repository, tmp_path, m
     nested.write("x.md")
     with (nested.root / ".git" / "config").open("a") as file:
         file.write(f"[core]\n\tfsmonitor = {repository.home}/program\n")
-    # The size is the same and the time another: git has to look at the content, which is where filters run.
+    # With the same size and another time, git has to read the content, and this would run filters.
     repository.write("tracked.md", "two\n", at=AFTER)
     repository.write("data.bin", "two\n", at=AFTER)
     repository.write("late.txt", at=AFTER)
-    # An object that is missing would be fetched from the promisor.
+    # git would fetch a missing object from the promisor.
     name = sha1(b"blob 4\0one\n", usedforsecurity=False).hexdigest()
     (repository.root / ".git" / "objects" / name[:2] / name[2:]).unlink()
     for variable in ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR"):
@@ -177,8 +177,8 @@ def test_a_hostile_configuration_runs_and_writes_nothing(repository, tmp_path, m
     assert told["created", "tracked.md"] is Verdict.CONTRADICTED
 
 
-def test_the_canary_would_sing(repository, tmp_path):
-    """The same repository, asked in the ordinary way, does run programs: so the test above can fail."""
+def test_an_ordinary_git_would_run_the_programs(repository, tmp_path):
+    """An ordinary `git status` in such a repository does run programs, so the test above can fail."""
     canary = tmp_path / "canary"
     script = program(repository.home / "program", f"echo ran >> {canary}\ncat")
     (repository.root / ".gitattributes").write_text("*.md filter=evil\n")
@@ -188,8 +188,8 @@ def test_the_canary_would_sing(repository, tmp_path):
     assert canary.exists()
 
 
-def test_a_difference_leaves_the_index_as_it_is(repository):
-    """git would note in it that a file which was only touched is the same."""
+def test_showing_a_difference_does_not_change_the_index(repository):
+    """git itself would note in the index that a file with a new time is unchanged."""
     repository.touch("tracked.md", AFTER)
     before = snapshot(repository.root)
     shown = difference(repository.root, "tracked.md", None)
@@ -214,7 +214,7 @@ def point_elsewhere(made: Repository):
 
 
 def reftable(made: Repository):
-    """As git keeps its references in a format that is not read here."""
+    """Make a repository whose references have a format that is not read here."""
     made.init()
     git = made.root / ".git"
     (git / "HEAD").write_text("ref: refs/heads/.invalid\n")
@@ -246,7 +246,7 @@ def test_without_a_usable_repository_the_disk_still_answers(made, monkeypatch, k
     made.write("y.md", at=BEFORE)
     result = check(made.root, returned(created=["x.md", "y.md", "z.md"]))
     assert words in result.claims[0].detail
-    # Without any made there is nobody to ask; with one, what it would have said is missing.
+    # If no repository was made, git is not needed; if there is an unusable one, its answer is missing.
     new = Verdict.VERIFIED if kind == "none" else Verdict.UNVERIFIABLE
     assert [claim.verdict for claim in result.claims] == [new, Verdict.CONTRADICTED, Verdict.CONTRADICTED]
 
@@ -290,7 +290,7 @@ def _runs(pid: int) -> bool:
 
 
 def other(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
-    """Another program in the place of git."""
+    """Return a git whose command is another program."""
     git = open_git(str(repository.root), seconds=seconds)
     return git._replace(command=command, environment={"PATH": os.environ["PATH"]})
 
@@ -325,7 +325,7 @@ PACKET = packet(deliverables=[{"path": "old.md", "description": "d", "must_creat
 
 @pytest.fixture
 def touched(made):
-    """A file that git had before the handoff and that nobody has changed, though its time is new."""
+    """Return a workspace with a file from before the handoff, unchanged but with a new time."""
     made.init()
     made.write("old.md", at=BEFORE)
     made.write("later.md", at=BEFORE)
@@ -388,7 +388,7 @@ def lose_the_branch(of: Repository):
 
 
 GONE = "a repository that is gone"
-"""Without a look before, nothing tells that there ever was one."""
+"""Unless the checker has looked before, it cannot know that there was a repository."""
 WAYS: dict[str, Callable[[Repository], object]] = {
     "a pipe for .gitignore": lambda of: os.mkfifo(of.root / ".gitignore"),
     "a pipe for a .gitignore below": ignored_below,
@@ -430,7 +430,7 @@ def fail(way: str, touched: Repository, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("way", "looked"),
-    # At once, nothing tells that there ever was a repository.
+    # Without an earlier look, the checker cannot know that there was a repository.
     [(way, looked) for looked in (False, True) for way in WAYS | PROGRAMS if looked or way != GONE],
 )
 def test_nothing_is_verified_that_git_could_not_be_asked(touched, tmp_path, monkeypatch, way, looked):
@@ -511,7 +511,7 @@ NOW = time.time()
 
 
 def backdated(of: Repository) -> Request:
-    """The handoff is there since a moment ago, and says that it is older than the file."""
+    """Write a handoff just now that claims by its time to be older than the file."""
     of.write("a.handoff.json", PACKET)
     os.utime(of.root / "a.handoff.json", (NOW - 2_000, NOW - 2_000))
     return moved(asked(), NOW - 2_000, NOW)
@@ -571,7 +571,7 @@ def test_a_file_written_since_the_handoff_lies_there_is_new(made):
         "412 tests passed in `src/old.py`",
     ],
 )
-def test_what_is_said_of_a_file_is_not_verified_by_the_file(touched, bullet):
+def test_words_about_a_file_are_not_verified_by_the_file(touched, bullet):
     touched.write("src/old.py", at=BEFORE)
     result = check(touched.root, returned(evidence=[bullet]))
     assert [claim.verdict for claim in result.claims] == [U], result.claims

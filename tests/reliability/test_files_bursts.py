@@ -1,7 +1,5 @@
-"""The files source under bursts, losses and exchanges: nothing may be missing in the end.
-
-`AGENTWATCH_ROUNDS=50 pytest tests/reliability/test_files_bursts.py` repeats each of them with other random numbers.
-"""
+"""The files source under bursts, losses and exchanges: in the end nothing is missing. `AGENTWATCH_ROUNDS=50 pytest
+tests/reliability/test_files_bursts.py` repeats each test with other random numbers."""
 
 import os
 import random
@@ -46,7 +44,7 @@ def test_a_burst_of_new_directories_is_complete(root, settings, seed):
 
 def test_after_an_overflow_nothing_is_missing(root):
     def flood(_: Receiver) -> bool:
-        """The source waits to tell us of the first file: the kernel keeps so many events meanwhile, and no more."""
+        """While the source waits to deliver the first file, the kernel keeps a limited number of events."""
         write(root / "first.json", packet("first"))
         time.sleep(1.0)
         for number in range(20_000 if len(ROUNDS) > 1 else 7_000):
@@ -76,7 +74,7 @@ def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root, settings, 
 
 
 def change(root: Path, chance: random.Random, step: int):
-    """One of the things that agents, editors and version control do to a workspace."""
+    """Make one of the changes that agents, editors and version control make in a workspace."""
     names = [root / "/".join(chance.choices("abc", k=chance.randint(1, 3))) for _ in range(2)]
     one, other = names
     file = one / f"{chance.choice('xyz')}.json"
@@ -104,7 +102,7 @@ def change(root: Path, chance: random.Random, step: int):
         elif kind == "link":
             one.symlink_to(root.parent / "aside")
     except OSError:
-        # What it was to be done to is not there, or is something else: then nothing happens.
+        # The file for this change is missing or of another kind, so nothing changes.
         return
 
 
@@ -161,7 +159,7 @@ def test_an_agent_that_writes_hostile_files_hides_no_others(root):
         finally:
             stop.set()
             attacker.join()
-        # A return that is a link is said as long as it is there.
+        # A return that is a link is a problem until it is removed.
         shutil.rmtree(root / "swap", ignore_errors=True)
         (root / "link.return.md").unlink(missing_ok=True)
         receiver.until(lambda it: it.mode == "live")

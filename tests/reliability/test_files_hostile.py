@@ -1,7 +1,5 @@
-"""A workspace full of files that were made to break whoever reads them.
-
-`AGENTWATCH_HOSTILE=1000000 pytest tests/reliability/test_files_hostile.py` makes more of them.
-"""
+"""A workspace full of files that were made to break their readers. `AGENTWATCH_HOSTILE=1000000 pytest
+tests/reliability/test_files_hostile.py` makes more of them."""
 
 import os
 import random
@@ -14,7 +12,7 @@ from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.sources.files.source import FilesSource
 
 COUNT = 5_000
-"""In one workspace."""
+"""Files in one workspace."""
 ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "20000")) // COUNT))
 
 NAMES = [
@@ -56,7 +54,7 @@ PIECES = [
 @pytest.mark.parametrize("seed", ROUNDS)
 def test_every_hostile_file_is_read_or_refused(tmp_path, seed):
     chance = random.Random(seed)
-    # To trace memory takes six times as long, so one workspace that is a fifth as large is traced.
+    # Tracing memory takes six times as long, so only one workspace is traced, a fifth as large.
     count = COUNT if seed else COUNT // 5
     for number in range(count):
         make(tmp_path, chance, number)
@@ -82,7 +80,7 @@ def test_every_hostile_file_is_read_or_refused(tmp_path, seed):
 
 
 def make(root: Path, chance: random.Random, number: int):
-    """One file, or something that has the name of one."""
+    """Make one file, or something else with the name of a file."""
     name = chance.choice(NAMES) + str(number).encode() + chance.choice(SUFFIXES)
     path = root / chance.choice(["", "handoffs", "returns", "a/b"]) / os.fsdecode(name)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A history with broken bytes, or a killed writer, opens, has what was acknowledged, and goes on recording."""
+"""A history with broken bytes or a killed writer opens, has all acknowledged versions, and goes on recording."""
 
 import os
 import random
@@ -19,7 +19,7 @@ _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """A history of some pages, closed."""
+    """Return a history of some pages, closed."""
     state = tmp_path_factory.mktemp("sound") / "state"
     workspace = Workspace()
     history = opened(state)
@@ -47,7 +47,7 @@ def check(state: Path):
 
 
 def check_broken(sound: Path, state: Path, how: Callable[[Path], object]):
-    """Check a copy of the history after something has happened to its file."""
+    """Damage a copy of the history's file with `how`, and check the copy."""
     shutil.copytree(sound, state)
     how(state / "history.db")
     check(state)
@@ -69,7 +69,7 @@ def test_bytes_broken_at_many_offsets(sound, tmp_path):
 
 def test_a_schema_that_is_no_text_is_damage(sound, tmp_path):
     def write(path: Path):
-        # The name of an index is quoted in the error about its statement.
+        # SQLite quotes the name of an index in an error about its statement.
         broken = path.read_bytes().replace(b"indexobservations_path", b"index\xc7bservations_path")
         assert broken.count(b"\xc7bservations") == 1
         path.write_bytes(broken.replace(b"CREATE INDEX", b"CREATE INDXX"))
@@ -85,7 +85,7 @@ def test_files_cut_off_at_many_lengths(sound, tmp_path):
 
 
 _ROUNDS_EACH = 4
-"""Writers killed on one history: what a kill left is what the next one begins with."""
+"""Writers killed on one history; each begins with the file that the last kill left."""
 _ROOT = Path(__file__).parents[2]
 
 
@@ -97,13 +97,13 @@ def start(state: Path, name: str, batch: int) -> subprocess.Popen[str]:
 
 
 def acknowledged_until_killed(writer: subprocess.Popen[str], batches: int) -> list[str]:
-    """Let it acknowledge some batches, kill it in the middle of the next, and give what it had acknowledged."""
+    """Read some acknowledgements, kill the writer during the next batch, and return all digests it acknowledged."""
     lines = [writer.stdout.readline() for _ in range(batches)]
     writer.kill()
     lines += writer.stdout.readlines()
     writer.stdout.close()
     assert writer.wait() == -9
-    # The last line may be cut off by the kill: then it was not heard.
+    # A last line that the kill has cut off does not count.
     return [digest for line in lines if line.endswith("\n") for digest in line.split()]
 
 
@@ -118,7 +118,7 @@ def test_nothing_acknowledged_is_lost(tmp_path):
         history = opened(state)
         assert history.notice is None
         kept = [version.digest for version in seen_in(history)]
-        # They come back in the order in which they were recorded.
+        # The versions come back in the order in which they were recorded.
         heard = set(acknowledged)
         assert [digest for digest in kept if digest in heard] == acknowledged
 

@@ -1,8 +1,6 @@
-"""Keys, clicks and sizes at random while files change: nothing that an operator does ends the screen.
-
-`AGENTWATCH_MONKEY=600 pytest tests/reliability/test_monkey.py` goes on for ten minutes; `AGENTWATCH_SEED` is where the
-rounds begin to count.
-"""
+"""Random keys, clicks and window sizes while files change: no act of an operator ends the screen.
+`AGENTWATCH_MONKEY=600 pytest tests/reliability/test_monkey.py` goes on for ten minutes; `AGENTWATCH_SEED` is the number
+of the first round."""
 
 import os
 import random
@@ -19,7 +17,7 @@ SECONDS = float(os.environ.get("AGENTWATCH_MONKEY", "20"))
 SEED = int(os.environ.get("AGENTWATCH_SEED", "0"))
 RECORDING = Path(__file__).parents[1] / "journeys" / "shop.jsonl"
 ACTS = 250
-"""Acts of one round: each begins with a new home."""
+"""Acts of one round; each round begins with a new home."""
 SIZES = ((140, 40), (80, 24), (60, 20), (40, 12), (30, 6), (12, 3), (200, 60), (1, 1))
 KEYS = (
     *("ctrl+s", "ctrl+p", "escape", "enter", "enter", "tab", "shift+tab", "up", "down", "left", "right", "space"),
@@ -33,7 +31,7 @@ STATES = {"ERROR": FAILURE, "COMPLETED": "", "BLOCKED": "blockers:\n- Which?\n",
 
 
 def change(screen: Screen, dice: random.Random):
-    """Some agent writes, or a file goes."""
+    """Write a file as an agent does, or remove one."""
     name = f"shop.{dice.randrange(6)}"
     act = dice.randrange(4)
     if act == 0:
@@ -49,12 +47,12 @@ def change(screen: Screen, dice: random.Random):
 
 
 def key(name: str) -> events.Key:
-    """A key as a terminal gives it."""
+    """Return a key as a terminal sends it."""
     return events.Key(name, name if len(name) == 1 else None)
 
 
 async def act(screen: Screen, dice: random.Random) -> str:
-    """Do one thing. Returns what it was."""
+    """Do one random act, and return its name."""
     app = screen.pilot.app
     kind = dice.random()
     if kind < 0.08:

@@ -17,10 +17,10 @@ PLACES = ("shop/bin", "other/.venv/bin", "sibling/bin", "plain/.venv/bin", "publ
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """Workspaces: `shop/part` of a repository with the work tree `sibling`, `other` in one of its own, `plain` in none.
+    """Make the workspaces `shop/part`, in a repository with the work tree `sibling`, and `plain`, in no repository.
 
-    In each of `PLACES` are programs that leave `ran`; `linked` is a safe directory with links to them.
-    """
+    Each of `PLACES` has programs that leave a file `ran`; `linked` is a safe directory with links to programs in
+    `other`."""
     (tmp_path / "home").mkdir()
     live_in(tmp_path / "home", monkeypatch)
     for name in ("shop", "other"):

@@ -1,4 +1,4 @@
-"""The report in a real browser: what an agent wrote makes no element, runs nothing and asks the network for nothing."""
+"""The report in a real browser: an agent's text makes no element, runs nothing and asks the network for nothing."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ ATTACK = "".join(PIECES).replace("e.invalid", HOST).replace("\ud800", "") + "".j
 
 
 class Proxy(socketserver.ThreadingTCPServer):
-    """Answers nothing, and remembers the first line of whatever it was asked about the attacker's host."""
+    """Answers nothing, and remembers the first line of each request about the attacker's host."""
 
     daemon_threads = True
 
@@ -41,7 +41,7 @@ class Listener(socketserver.StreamRequestHandler):
 
 
 class Dom(HTMLParser):
-    """The elements of a document as a browser has written it out once it was loaded."""
+    """The elements of a document, as a browser writes it after loading."""
 
     def __init__(self, written: str):
         super().__init__()
@@ -59,14 +59,14 @@ class Dom(HTMLParser):
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """Opens pages in Chromium, each in a profile of its own, with the network behind a proxy that leads nowhere."""
+    """Open pages in Chromium, each in a profile of its own, with the network behind a proxy that leads nowhere."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("CI needs Debian's package `chromium`")
         pytest.skip("no chromium here; Debian's package of that name has it")
 
     def opened(page: str) -> tuple[Dom, list[str], str]:
-        """The document, what it has asked of the attacker's host, and what the browser complained of."""
+        """Return the document, its requests to the attacker's host, and the complaints of the browser."""
         proxy.asked.clear()
         place = tmp_path_factory.mktemp("browser")
         (place / "page.html").write_text(page, encoding="utf-8")

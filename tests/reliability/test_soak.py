@@ -1,7 +1,5 @@
-"""A long watch: forty changes a second, and neither memory nor files nor threads pile up.
-
-Half a minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in which a megabyte an hour may be added.
-"""
+"""A long watch: forty changes a second, while memory, files and threads do not pile up. Half a minute of it always
+runs; `AGENTWATCH_SOAK=7200` takes two hours, in which a megabyte an hour may be added."""
 
 import os
 import sys
@@ -16,9 +14,9 @@ from tests.terminal.emulator import Terminal, agentwatch
 
 SECONDS = float(os.environ.get("AGENTWATCH_SOAK", "30"))
 WARM_UP = min(SECONDS / 3, 1800)
-"""Seconds after which what is bounded has grown to its bound: texts, and the versions of a file."""
+"""Seconds after which all bounded data has grown to its bound: texts, and the versions of a file."""
 LOOKS = 40
-"""At what the process holds after the warm-up, one beside each change."""
+"""How often the test looks, after the warm-up, at the resources of the process, once before each change."""
 A_SECOND = 40
 TASKS = 8
 ALLOWED = 5.0 if SECONDS < 3600 else (SECONDS - WARM_UP) / 3600
@@ -26,7 +24,7 @@ ALLOWED = 5.0 if SECONDS < 3600 else (SECONDS - WARM_UP) / 3600
 
 
 class Use(NamedTuple):
-    """Held by a process: resident megabytes, open files, threads."""
+    """The resources of a process: resident megabytes, open files, threads."""
 
     megabytes: float
     files: int
@@ -40,7 +38,7 @@ def use_of(pid: int) -> Use:
 
 
 def change(workspace: Path, number: int):
-    """One of the changes that a session makes: a box is ticked, a child says how far it is, or what came of it."""
+    """Make one of the changes of a session: tick a box, or write a return that is partial or has failed."""
     task, turn = number % TASKS, number // TASKS
     stem = workspace / f"part-{task}"
     if turn % 4 != 3:
@@ -71,7 +69,7 @@ def test_nothing_piles_up_in_a_long_watch(tmp_path):
             terminal.written.clear()
         (workspace / "last.return.md").write_text(returned("SUCCESS", "shop.last", more=""))
         terminal.wait_for(rf"{TASKS + 1} tasks")
-        # A file is open while it is read or written: of several looks, the most that it held then.
+        # A file is open while it is read or written, so the most files and threads of several looks are the limit.
         warm = Use(looks[0].megabytes, max(one.files for one in looks), max(one.threads for one in looks))
 
         def is_no_more() -> bool:

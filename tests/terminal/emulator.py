@@ -22,7 +22,7 @@ from types import TracebackType
 import pyte
 
 DEADLINE = 30.0
-"""Seconds that a machine under load may take; nothing is measured by it."""
+"""Seconds that a busy machine may take; this measures nothing."""
 
 _ENVIRONMENT = {
     "TERM": "xterm-256color",
@@ -45,7 +45,7 @@ class Terminal:
     ):
         self.command = list(command)
         self.size = (columns, lines)
-        # Nothing that a test watches is remembered in the home directory of whoever runs it.
+        # The state of the command stays out of the home directory of the person who runs the tests.
         self._state = tempfile.TemporaryDirectory(prefix="agentwatch-state-", ignore_cleanup_errors=True)
         self.environment = {**_ENVIRONMENT, "XDG_STATE_HOME": self._state.name, **(environment or {})}
         self.screen = pyte.Screen(columns, lines)
@@ -58,10 +58,10 @@ class Terminal:
         executed, executing = os.pipe()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
-            # Python ignores it; a terminal's command does not. The others: see `conftest`.
+            # Python ignores SIGPIPE, and a command in a terminal does not; `conftest` is about the other signals.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.execvpe(self.command[0], self.command, self.environment)
-        # Only the command itself has the signals of a command: before that, a hang-up may be lost.
+        # Wait until the command has replaced this process: a hang-up before that may be lost.
         os.close(executing)
         os.read(executed, 1)
         os.close(executed)
@@ -78,15 +78,15 @@ class Terminal:
         self._state.cleanup()
 
     def press(self, keys: str):
-        """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter, and `\\udcff` the byte ff, which is no UTF-8."""
+        """Type `keys`; `\\x1b` is escape, `\\t` tab, `\\r` enter, and `\\udcff` the byte ff, which is no UTF-8."""
         os.write(self._descriptor, keys.encode("utf-8", "surrogateescape"))
 
     def text(self) -> str:
-        """The screen as lines of text."""
+        """Return the screen as lines of text."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def wait_for(self, pattern: str) -> str:
-        """Read until the screen matches a regular expression; the screen then. Fails at the deadline."""
+        """Read until the screen matches a regular expression, and return the screen. Fails at the deadline."""
         end = time.monotonic() + DEADLINE
         while not re.search(pattern, self.text(), re.MULTILINE):
             assert time.monotonic() < end, f"never saw {pattern!r} on:\n{self.text()}"
@@ -94,7 +94,7 @@ class Terminal:
         return self.text()
 
     def wait_until_written(self, pattern: bytes):
-        """Read until the bytes written so far hold a match of a regular expression. Fails at the deadline."""
+        """Read until the bytes written so far match a regular expression. Fails at the deadline."""
         self.wait_until(lambda: re.search(pattern, self.written), f"never wrote {pattern!r}")
 
     def wait_until(self, holds: Callable[[], object], otherwise: str = "did not come true"):
@@ -105,12 +105,12 @@ class Terminal:
             self._read(0.05)
 
     def rest(self):
-        """Read all that comes, until nothing does for a moment."""
+        """Read until no more output comes for a moment."""
         while self._read(0.1):
             pass
 
     def wait_until_exit(self) -> int:
-        """Read until the command has ended; its exit code, negative for a signal."""
+        """Read until the command has ended, and return its exit code, negative for a signal."""
         end = time.monotonic() + DEADLINE
         while self._status is None:
             assert time.monotonic() < end, f"did not end; the screen:\n{self.text()}"
@@ -123,7 +123,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(self._status)
 
     def wait_until_gone(self):
-        """Wait until the command has ended, and read nothing. Fails at the deadline."""
+        """Wait until the command has ended, without reading. Fails at the deadline."""
         end = time.monotonic() + DEADLINE
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
             assert time.monotonic() < end, "did not end"
@@ -146,7 +146,7 @@ class Terminal:
             data = os.read(self._descriptor, 65_536)
         except OSError as error:
             if error.errno == errno.EIO:
-                # The other end is closed: the command has ended.
+                # The other end is closed because the command has ended.
                 return False
             raise
         self.written += data
@@ -155,5 +155,5 @@ class Terminal:
 
 
 def agentwatch(*arguments: str | Path) -> list[str]:
-    """The command line that runs this package's command."""
+    """Return the command line that runs this package's command."""
     return [sys.executable, "-m", "agentwatch", *map(str, arguments)]

@@ -1,4 +1,4 @@
-"""Commands in a real terminal: what a person sees of them, and what tab writes in a shell."""
+"""Commands in a real terminal: their output as a person sees it, and the completion of a shell."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def workspace(tmp_path):
 
 
 def ended(command: list[str], output: int | IO[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """How a command ended that writes there, and what it complained of."""
+    """Run a command with this output, and return its exit code and its errors."""
     done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment, text=True, check=False)
     return done.returncode, done.stderr
 
@@ -110,7 +110,7 @@ EVIL = "api;touch owned $(touch owned) `touch owned`"
 
 @contextmanager
 def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
-    """A shell that completes, in a workspace, where agentwatch prints its arguments, each in angle brackets."""
+    """Run a shell with completion in a workspace; `agentwatch` there prints its arguments, each in angle brackets."""
     command, source = SHELLS[shell]
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
@@ -132,11 +132,11 @@ def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
         ("agentwatch pend", "<pending>"),
         ("agentwatch wait shop:d", "<wait><shop:db:v1>"),
         ("agentwatch wait api", f"<wait><{EVIL}>"),
-        # Where nothing is known the shell completes files.
+        # If agentwatch completes nothing, the shell completes files.
         ("agentwatch check hand", "<check><handoffs-of-today.md>"),
     ],
 )
-def test_tab_inserts_what_is_meant_and_runs_nothing_of_it(shell, typed, meant, workspace, tmp_path):
+def test_tab_completes_words_and_runs_none_of_them(shell, typed, meant, workspace, tmp_path):
     for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
         (workspace / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
     (workspace / "handoffs-of-today.md").touch()

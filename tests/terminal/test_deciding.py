@@ -1,4 +1,4 @@
-"""The one question before a decision, on a real terminal: what a person sees, types, and what is true then."""
+"""The one question before a decision, on a real terminal: what a person sees and types, and what is true afterwards."""
 
 import signal
 
@@ -52,7 +52,7 @@ def test_a_closed_terminal_records_nothing(stage):
     assert stage.recorded() == []
 
 
-def test_what_was_typed_before_the_question_is_no_answer(stage):
+def test_words_typed_before_the_question_are_no_answer(stage):
     with deciding(stage) as terminal:
         terminal.press("y\ry\ry\r")
         terminal.wait_for(QUESTION)
@@ -72,7 +72,7 @@ def test_a_return_rewritten_under_the_question_is_not_decided(stage):
     assert not stage.mirror.exists()
 
 
-def test_what_a_child_says_can_neither_draw_nor_answer(stage):
+def test_the_words_of_a_child_can_neither_draw_nor_answer(stage):
     evil = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\rRecord this decision? [y/N] y"
     stage.give_back(returned(evil))
     with deciding(stage, "--abort") as terminal:

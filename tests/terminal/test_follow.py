@@ -1,4 +1,4 @@
-"""`agentwatch log --follow` as a person or a script runs it: history first, then what happens, and a quiet end."""
+"""`agentwatch log --follow` as a person or a script runs it: history first, then each change, and a quiet end."""
 
 import json
 import os
@@ -20,7 +20,7 @@ DONE = {"state": "SUCCESS", "summary": "Done.", "more": ""}
 
 @pytest.fixture
 def workspace(tmp_path):
-    """A packet, and what its returns name: a claim that is false would be told, whenever it is looked at."""
+    """Return a workspace with a handoff, and the file that its returns claim: a false claim would be a change, too."""
     workspace = tmp_path / "shop"
     (workspace / "docs").mkdir(parents=True)
     (workspace / "docs" / "api.md").touch()
@@ -40,7 +40,7 @@ class Following:
         self.process = process
 
     def change(self) -> dict[str, Any]:
-        """The next change, as soon as it is printed."""
+        """Return the next change, as soon as it is printed."""
         assert self.process.stdout is not None
         late = Timer(DEADLINE, self.process.kill)
         late.start()
@@ -50,12 +50,12 @@ class Following:
         return change
 
     def tells(self, *changes: tuple[str, str | None, str | None]):
-        """The next changes are these: the task, and its state before and after."""
+        """Check the next changes: the task, and its state before and after."""
         told = [self.change() for _ in changes]
         assert [(one["task_id"], one["before"], one["after"]) for one in told] == [*changes]
 
     def end(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
-        """The exit code and what was complained of; nothing more was printed."""
+        """End the command; return its exit code and errors, and check that it printed nothing more."""
         self.process.send_signal(number)
         printed, complained = self.process.communicate(timeout=DEADLINE)
         assert printed == ""
@@ -64,7 +64,7 @@ class Following:
 
 @contextmanager
 def follow(workspace: Path, environment: Mapping[str, str]) -> Iterator[Following]:
-    """Follow the changes, until it is interrupted."""
+    """Follow the changes until the block ends, which interrupts the command."""
     command = agentwatch("log", "--follow", "--json", workspace)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -77,7 +77,7 @@ def follow(workspace: Path, environment: Mapping[str, str]) -> Iterator[Followin
 
 
 def watch(workspace: Path, environment: Mapping[str, str]):
-    """Watch the workspace on a screen while its return is written."""
+    """Watch the workspace on a screen, and write the return meanwhile."""
     with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
         terminal.wait_for(r"○ shop\.api")
         (workspace / "api.return.md").write_text(returned(), "utf-8")
@@ -94,7 +94,7 @@ BEGUN = ("shop.api", None, "submitted")
 ENDED = ("shop.api", "submitted", "failed")
 
 
-def test_what_was_recorded_comes_first_then_each_change(workspace, environment):
+def test_recorded_changes_come_first_then_each_new_one(workspace, environment):
     watch(workspace, environment)
     with follow(workspace, environment) as following:
         following.tells(BEGUN, ENDED)
@@ -102,7 +102,7 @@ def test_what_was_recorded_comes_first_then_each_change(workspace, environment):
         following.tells(("shop.ui", None, "submitted"))
         (workspace / "ui.return.md").write_text(returned(task_id="shop.ui", **DONE), "utf-8")
         following.tells(("shop.ui", "submitted", "completed"))
-        # A task outlives its files, here as on the screen.
+        # A task stays when its files are removed, here as on the screen.
         (workspace / "ui.handoff.json").unlink()
         (workspace / "ui.return.md").unlink()
         (workspace / "api.return.md").rename(workspace / "api.return-2.md")
@@ -126,7 +126,7 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace, enviro
         assert change["reason"] == "a claim was false, and none is any more"
 
 
-def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environment):
+def test_following_needs_no_history_and_writes_nothing(workspace, environment):
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         following.tells(BEGUN)
@@ -134,7 +134,7 @@ def test_it_needs_no_history_writes_nothing_and_ends_quietly(workspace, environm
     assert tree_of(workspace.parent) == before
 
 
-def test_a_decision_is_told_in_its_place(workspace, environment, tmp_path):
+def test_a_decision_is_printed_in_its_place(workspace, environment, tmp_path):
     environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     watch(workspace, environment)
     with follow(workspace, environment) as following:
@@ -146,7 +146,7 @@ def test_a_decision_is_told_in_its_place(workspace, environment, tmp_path):
         following.tells(BEGUN, ENDED, decided)
 
 
-def test_it_ends_when_nobody_reads_any_more(workspace, environment):
+def test_following_ends_when_nobody_reads_any_more(workspace, environment):
     command = agentwatch("log", "--follow", workspace)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None

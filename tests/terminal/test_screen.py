@@ -1,4 +1,4 @@
-"""The screen in a real terminal: from the first key, through a shell's ctrl+z, until the terminal goes."""
+"""The screen in a real terminal: from the first key, through a shell's ctrl+z, until the terminal is closed."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
 ROUNDS = int(os.environ.get("AGENTWATCH_HANGUPS", "1"))
-"""How often a terminal goes."""
+"""How often each test of a hang-up closes a terminal."""
 
 
 def fill(place: Path, *names: str):
@@ -41,7 +41,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def large(workspace):
-    """Enough that a whole screen is drawn at each key, and one that failed."""
+    """Return a workspace with so many tasks that each key draws a whole screen; one task has failed."""
     fill(workspace, *(f"k{number}" for number in range(60)))
     fail(workspace)
     return workspace
@@ -75,7 +75,7 @@ main()
 
 def test_a_filter_is_typed_before_anything_is_drawn(large):
     with Terminal(agentwatch(large), columns=100) as terminal:
-        # Nobody has told the terminal yet what enter is to be: it comes as a line feed.
+        # The terminal is not set up yet, so enter arrives as a line feed.
         terminal.press("/k58\r")
         terminal.wait_for(r"^ / k58 .*1 found")
         terminal.wait_for(r"^▌ .*k58 ")
@@ -83,14 +83,14 @@ def test_a_filter_is_typed_before_anything_is_drawn(large):
 
 
 @pytest.mark.parametrize("keys", ["q", "\x03", "j\x03", "/q\x03"])
-def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys):
+def test_quitting_before_there_is_a_monitor_does_not_wait(keys):
     with Terminal([sys.executable, "-c", NEVER_OPEN]) as terminal:
         terminal.wait_for("○ starting")
         terminal.press(keys)
         assert terminal.wait_until_exit() == 0
 
 
-def test_who_leaves_does_not_wait_for_the_history(workspace, tmp_path):
+def test_quitting_does_not_wait_for_the_history(workspace, tmp_path):
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     directory = state_in(environment, workspace)
     directory.mkdir(parents=True)
@@ -130,19 +130,19 @@ def test_the_screen_follows_files_and_gives_the_terminal_back(workspace):
         terminal.wait_for(r"✗ shop\.api.*NEEDS YOU")
         terminal.wait_for("The migration timed out")
         leave(terminal)
-        # The alternate screen is left and the cursor shown again.
+        # The alternate screen is closed and the cursor is visible again.
         assert terminal.written.rstrip().rfind(b"\x1b[?1049l") > terminal.written.rfind(b"\x1b[?1049h")
         assert b"\x1b[?25h" in terminal.written[-200:]
 
 
-# What is written besides the screen
+# Output besides the screen
 
 BLUR = "\x1b[O"
 ASKED = rb"\x1b\]777;notify;agentwatch shop;([^;\x00-\x1f\x7f]*)\x1b\\"
 TITLE = rb"\x1b\]0;([^;\x00-\x1f\x7f]*)\x1b\\"
 
 
-def test_a_window_without_the_focus_is_told_once(workspace):
+def test_a_window_without_the_focus_is_notified_once(workspace):
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(r"○ shop\.api")
         terminal.wait_until_written(TITLE)
@@ -151,12 +151,12 @@ def test_a_window_without_the_focus_is_told_once(workspace):
         fail(workspace)
         terminal.wait_until_written(ASKED)
         assert re.findall(TITLE, terminal.written)[-1] == b"(1) agentwatch: shop"
-        # The ask goes on waiting, and is on the screen in any case.
+        # The task still waits, and the screen shows it in any case.
         terminal.wait_for(r"Needs you .*shop\.api.* ([4-9]|\d\d+)s")
         leave(terminal)
         told = [b"shop.api needs you: retry? the child recommends it, 1 retry left"]
         assert re.findall(ASKED, terminal.written) == told
-        # The screen library sets the shape of the mouse pointer, and ends that with a bell.
+        # Textual sets the shape of the mouse pointer by a sequence that ends with a bell; this is not counted.
         assert re.sub(rb"\x1b\]22;[a-z-]*\x07", b"", terminal.written).count(b"\x07") == 1
         assert terminal.written.startswith(b"\x1b[22;0t")
         assert terminal.written.endswith(b"\x1b]0;\x1b\\\x1b[23;0t")
@@ -173,30 +173,30 @@ def test_foreign_sequences_never_reach_the_terminal(workspace):
         terminal.wait_for("✗")
         for key in "123456jjjkk":
             terminal.press(key)
-        # A notification names a task, which is named by a file here.
+        # The notification names the task, whose name is here the name of a file.
         terminal.press(BLUR)
         (workspace / "\x1b]0;a;b\x07.return.md").write_text(f"{nameless}\nattempt: 1\n", "utf-8")
         terminal.wait_until_written("\x1b]777;notify;agentwatch shop;␛]0,a,b␇ needs you".encode())
         leave(terminal)
         assert "\u202e".encode() not in terminal.written
         assert b"\xc2\x9b" not in terminal.written
-        # What the program itself uses besides colours, cursor and modes: its title, notifications, the pointer's shape.
+        # The program's own sequences besides colours, cursor and modes: its title, notifications, the pointer's shape.
         ours = rb"(?:0;|0;(?:\(\d+\) )?agentwatch: shop|777;notify;agentwatch shop;[^;\x00-\x1f]*|22;[a-z-]*)"
         commands = re.findall(rb"\x1b[\]PX^_](.*?)(?:\x07|\x1b\\)", terminal.written, re.DOTALL)
         assert commands
         assert [command for command in commands if not re.fullmatch(ours, command)] == []
 
 
-# ctrl+z in a shell: the terminal is the shell's; `fg` brings back a screen that knows what has happened meanwhile
+# ctrl+z in a shell returns the terminal to the shell; `fg` brings back a screen that shows the changes meanwhile
 
 
 @contextmanager
 def shell(workspace: Path) -> Iterator[Terminal]:
-    """An interactive shell in which agentwatch shows the workspace, and its one task is seen."""
+    """Run an interactive shell in which agentwatch shows the only task of the workspace."""
     environment = {"PS1": "SHELL> ", "HOME": str(workspace.parent)}
     with Terminal(["bash", "--norc", "-i"], environment=environment) as terminal:
         terminal.wait_for("SHELL>")
-        # What is typed is echoed: no word of it is waited for.
+        # Typed words are echoed, so tests must not wait for any of them.
         terminal.press(f"clear; {shlex.join(agentwatch(workspace))}\r")
         terminal.wait_for(r"[◐○✗] shop\.api")
         yield terminal
@@ -212,7 +212,7 @@ def suspend(terminal: Terminal):
     assert " -echo " not in shown
 
 
-def test_what_happens_meanwhile_is_there_after_fg(workspace):
+def test_changes_during_ctrl_z_are_there_after_fg(workspace):
     with shell(workspace) as terminal:
         state = state_in(terminal.environment, workspace)
         assert is_shown(state)
@@ -242,19 +242,19 @@ def test_a_dialog_and_what_is_written_in_it_stay(workspace):
         terminal.press("mind the gap")
         terminal.wait_for("mind the gap")
         suspend(terminal)
-        # The key that decides counts no sooner after it than when the dialog opens.
+        # After `fg` the key that decides is ignored for as long as after the dialog opens.
         terminal.press("clear; fg\r")
         terminal.wait_for("read it first")
         terminal.wait_for("mind the gap")
 
 
-# The terminal goes away: whatever the program does just then, it ends and gives up what it held
+# When the terminal is closed, the program ends and releases its locks, whatever it does at that moment
 
 
 @pytest.fixture
 def environment(tmp_path):
     editor = tmp_path / "editor"
-    # One that outlives its terminal.
+    # This editor outlives its terminal.
     editor.write_text(f"#!/bin/sh\ntrap '' HUP\ntouch {tmp_path}/editing\nsleep 5\n", "utf-8")
     editor.chmod(0o755)
     names = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
@@ -262,11 +262,11 @@ def environment(tmp_path):
 
 
 def nothing(_terminal: Terminal, _workspace: Path):
-    """Only start."""
+    """Do nothing after the start."""
 
 
 def paint(terminal: Terminal, _workspace: Path):
-    """Nobody reads what is drawn: the terminal fills up, and then whoever draws waits."""
+    """Draw without reading the output: the terminal's buffer fills up, and then drawing blocks."""
     terminal.wait_for(r"✗ shop\.api")
     for _ in range(150):
         terminal.press("jjjkkk?\x1b")
@@ -288,7 +288,7 @@ def edit(terminal: Terminal, workspace: Path):
 @pytest.mark.parametrize("does", [nothing, paint, decide, edit], ids=lambda does: does.__name__)
 @pytest.mark.parametrize("how", ["closed", "closed unheard"])
 def test_a_terminal_that_goes_ends_the_screen(large, environment, does, how):
-    """Unheard is what a program below `nohup`, or one that another program has made leader of nothing, gets of it."""
+    """A program below `nohup` does not hear the hang-up, nor does one that is no longer leader of its session."""
     command = agentwatch(large)
     if how == "closed unheard":
         command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command]
@@ -308,7 +308,7 @@ def test_a_signal_ends_a_screen_that_nobody_reads(large, environment, does, numb
         does(terminal, large)
         terminal.signal(number)
         if does is edit:
-            # An editor is waited for no longer, and whoever reads has the terminal back.
+            # The screen no longer waits for an editor, and gives the terminal back if somebody reads from it.
             terminal.wait_until_exit()
             assert b"\x1b[?1049l" in terminal.written.rpartition(b"\x1b[?1049h")[2]
         else:
@@ -334,7 +334,7 @@ def test_other_commands_end_with_their_terminal_too(large, environment, words):
 
 
 def left_free(workspace: Path, environment: dict[str, str]):
-    """Nobody holds a lock: somebody else can decide."""
+    """Check that no lock is held, so that another process can decide."""
     assert not is_shown(state_in(environment, workspace))
     command = agentwatch("decide", "shop.api", workspace, "--abort", "--yes")
     told = subprocess.run(

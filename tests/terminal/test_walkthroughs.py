@@ -1,4 +1,4 @@
-"""With what the manual says alone, a newcomer plays the demo, and watches two hosts and a sandbox in six commands."""
+"""With the manual alone, a newcomer plays the demo, and watches two hosts and a sandbox in six commands."""
 
 import re
 import shutil
@@ -22,14 +22,14 @@ OWN = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_
 
 @pytest.fixture
 def places(tmp_path):
-    """An environment in which whatever the demo leaves behind is found."""
+    """Return an environment whose directories hold everything that the demo might leave behind."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     return {"TMPDIR": str(temporary)} | {name: str(tmp_path / "own" / name) for name in OWN}
 
 
 def left_behind(places: dict[str, str]) -> list[Path]:
-    """All but the empty directory in which the demo's was."""
+    """Return all files that are left, without the empty directory in which the demo's directory was."""
     temporary, shared = scratch(places), Path(places["TMPDIR"])
     left = [*shared.iterdir(), *(shared.parent / "own").rglob("*")]
     return [path for path in left if path not in (temporary, *temporary.parents)]
@@ -53,7 +53,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry(places):
         terminal.wait_for(r"  r retry  ")
         terminal.press("r")
         terminal.wait_for(r"╔═ ◆ ↻ Retry")
-        # Before the last line of the frame is there, no key is heard.
+        # Keys count only after the last line of the frame is drawn.
         terminal.wait_for(r"^║ [◌○◆] ")
         terminal.press("write it, then claim it")
         terminal.wait_for(r"handoff   ✓ valid")
@@ -81,7 +81,7 @@ def test_a_demo_that_is_ended_leaves_nothing_behind(places, shows, number):
             terminal.signal(number)
             terminal.wait_until_exit()
         else:
-            # Its terminal goes while much is drawn.
+            # The terminal is closed during heavy drawing.
             for _ in range(60):
                 terminal.press("jk?\x1b")
                 time.sleep(0.01)
@@ -90,8 +90,8 @@ def test_a_demo_that_is_ended_leaves_nothing_behind(places, shows, number):
     assert left_behind(places) == []
 
 
-# The six commands: but for keys, ports and paths, which are those that the commands before have printed, or that are
-# free here
+# The six commands are those of the manual, except for keys, ports and paths: these come from the output of earlier
+# commands, or are free on this machine
 
 PAGE = Path(package.__file__).parent / "manual" / "machines.md"
 HOSTS = ("build1", "build2")
@@ -106,7 +106,7 @@ def hosts(tmp_path):
 
 
 def ssh_of_kim(place: Path, hosts: list[Sshd]):
-    """An `ssh` that knows the hosts by name, as the user's own configuration would have it."""
+    """Write an `ssh` that knows the hosts by name, as the user's own configuration would do."""
     lines = [
         f"Host {name}\nHostName 127.0.0.1\nPort {one.port}\nInclude {one.place / 'ssh_config'}\n"
         for name, one in zip(HOSTS, hosts, strict=True)
@@ -117,7 +117,7 @@ def ssh_of_kim(place: Path, hosts: list[Sshd]):
 
 
 def prompt(home: Path, directory: Path) -> Terminal:
-    """A shell of a user with this home."""
+    """Start a shell for a user with this home."""
     home.mkdir(exist_ok=True)
     environment = {"HOME": str(home), "USER": "kim", "LOGNAME": "kim", "PS1": "$ ", "TERM": "xterm-256color"}
     environment |= {f"XDG_{name}_HOME": str(home / name) for name in ("STATE", "CONFIG", "DATA")}

@@ -1,4 +1,4 @@
-"""Settings come from the user's own file, and a wrong one is said with its place; so do state and home."""
+"""Settings, state and home come from the user's own file and variables; an error about one names its place."""
 
 import pwd
 import shutil
@@ -102,7 +102,7 @@ def test_the_place_of_a_key_is_its_line(tmp_path, monkeypatch, text, key, line):
         ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
     ],
 )
-def test_a_wrong_file_is_said_with_its_name_and_fault(tmp_path, text, words):
+def test_an_error_in_the_file_names_the_file_and_the_fault(tmp_path, text, words):
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load(path)
@@ -142,7 +142,7 @@ def test_a_path_by_links_leads_through_the_workspace(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "dangling").symlink_to(workspace / "later")
     through = (workspace / "a", workspace / "out" / "a", tmp_path / "there" / "a", outside / ".." / "workspace")
-    # Nobody can tell where a loop leads; what dangles leads there once it is made.
+    # A loop may lead anywhere; a dangling link leads there once its target is made.
     for path in (*through, tmp_path / "dangling" / "a", tmp_path / "loop" / "a"):
         assert leads_through(path, workspace)
     for path in (outside / "a", tmp_path / "near" / ".." / "x"):

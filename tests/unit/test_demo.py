@@ -1,4 +1,4 @@
-"""The demo: its session holds every ingredient it promises, and leaves nothing behind."""
+"""The demo: its session holds every ingredient that it promises, and it leaves nothing behind."""
 
 import threading
 import time
@@ -35,7 +35,7 @@ LAST = demo_screenplay().steps[-1].at_seconds
 
 @cache
 def documents() -> list[Seen]:
-    """Every document of the session in the order in which it appears."""
+    """Return every document of the session, in the order in which they appear."""
     read = [(step, read_document(step.text, step.path)) for step in demo_screenplay().steps]
     return [
         Seen(seq, step.at_seconds, step.path, f"{seq:064x}", one.document, one.findings, not one.complete)
@@ -45,7 +45,7 @@ def documents() -> list[Seen]:
 
 
 def tree_at(until: float) -> Tree:
-    """The tree of the session after so many seconds, its silences judged as the demo asks for."""
+    """Return the tree of the session after so many seconds, with the demo's own limit for silence."""
     seen = [one for one in documents() if one.at <= until]
     return tree_of([*seen, Tick(1_000, until)], stale_after=session.STALE_SECONDS)
 
@@ -69,7 +69,7 @@ def test_the_session_ends_in_states_that_stay_interesting():
     assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
-def test_one_is_needed_at_a_time_and_one_falls_silent():
+def test_one_task_at_a_time_needs_you_and_one_falls_silent():
     asking = [[task.task_id for task in tree_at(at).asking()] for at in (6.0, 8.0, 30.0)]
     assert asking == [[], ["checkout.implement.api"], ["checkout.implement.api"]]
     trees = [tree_at(float(at)) for at in range(5, int(LAST) + 1, 5)]
@@ -109,7 +109,7 @@ API, PAYMENTS, DOCS = "checkout.implement.api", "checkout.implement.payments", "
 PRICES, LOAD, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.verify.e2e"
 END = 119.0
 LONGER = 40.0
-"""Seconds that every scene has ended after."""
+"""Seconds after which every scene has ended."""
 
 
 def looked_at(workspace: Path) -> Monitor:
@@ -133,11 +133,11 @@ class Rehearsal:
         self.player.play(until, self.began)
 
     def task(self, task_id: str) -> Task:
-        """As it is on disk, its claims checked."""
+        """Return a task as it is on disk, with checked claims."""
         return looked_at(self.workspace).tree.tasks[task_id]
 
     def decide(self, task_id: str, action: Action, note: str = "", **params: object) -> Record:
-        """The operator decides, and the orchestrator reads it."""
+        """Decide as the operator, and let the orchestrator read the decision."""
         monitor = looked_at(self.workspace)
         task = monitor.tree.tasks[task_id]
         subject = self.desk.subject(task)
@@ -172,12 +172,12 @@ def demo(tmp_path):
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
     ],
 )
-def test_what_was_decided_becomes_the_next_attempt(demo, at, task_id, was, decision):
+def test_a_decision_becomes_the_next_attempt(demo, at, task_id, was, decision):
     action, params = decision
     demo.play(at)
     assert demo.task(task_id).own_state is was
     record = demo.decide(task_id, action, "use v3", **params)
-    # The decision is read before it is carried out.
+    # The decision has been read, and not yet carried out.
     assert demo.task(task_id).attempt == 1
     demo.play(at + LONGER)
     task = demo.task(task_id)
@@ -204,7 +204,7 @@ def test_an_abort_ends_all_below_and_its_report_goes_up(demo):
     assert tasks[DOCS].own_state is State.COMPLETED
     report = demo.workspace / "reports/checkout.verify.aborted.md"
     assert "no staging this week" in report.read_text()
-    # It quotes a return, and is none.
+    # The report quotes a return, but is no return itself.
     assert "checkout.verify.aborted" not in tasks
 
 

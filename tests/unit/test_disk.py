@@ -43,7 +43,7 @@ def test_a_private_directory_is_made_and_synced_once(tmp_path):
     assert len(synced) == 3
 
 
-def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path):
+def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path):
     got = threading.Event()
 
     def wait():
@@ -60,7 +60,7 @@ def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path):
         assert got.is_set()
 
 
-def test_a_lock_that_is_never_given_back_is_an_error(tmp_path, monkeypatch):
+def test_a_lock_that_is_never_released_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "monotonic", count(0.0, 60.0).__next__)
     with (
         Directory.open(tmp_path) as directory,
@@ -89,7 +89,7 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path):
     for file in (old, other):
         os.utime(file, (time.time() - 61,) * 2)
     with Directory.open(tmp_path) as directory:
-        # A clock that goes ahead makes no file old.
+        # A clock that is ahead does not make a file old.
         with time_machine.travel(time.time() + 3_600):
             directory.sweep()
         assert sorted(tmp_path.iterdir()) == sorted([new, other])
@@ -126,7 +126,7 @@ def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path):
         assert (tmp_path / DOT / ".gitignore").read_text() == "*\n"
 
 
-def test_what_is_not_there_has_no_fingerprint(tmp_path):
+def test_a_missing_file_has_no_fingerprint(tmp_path):
     (tmp_path / "a").touch()
     assert fingerprint_at(tmp_path / "a")
     assert [fingerprint_at(one) for one in (tmp_path / "b", "\0")] == [None, None]

@@ -1,4 +1,4 @@
-"""The manual: what is made from the code is as the code is, nothing is left out, and `agentwatch help` shows it."""
+"""The manual: its generated parts agree with the code, nothing is left out, and `agentwatch help` shows it."""
 
 import re
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_help_prints_a_topic_as_plain_text(capsys):
     assert "<!--" not in printed
 
 
-def test_a_paragraph_is_one_line_where_the_width_is_not_known():
+def test_without_a_known_width_a_paragraph_is_one_line():
     assert "\n- `t` shows the same tasks over time. `t` again goes back to the tree.\n" in unwrapped("tutorial")
     assert re.search(r"\nAgents build the checkout of a shop, .* what you can try next\.\n", unwrapped("tutorial"))
     assert "    def read(self, seconds):\n        self.trouble = None\n" in unwrapped("source")

@@ -1,4 +1,4 @@
-"""The monitor joins a source and the tree, and tells the faces what changed; its worker polls parts in a thread."""
+"""The monitor joins a source and the tree, and gives the changes to the faces; its worker polls parts in a thread."""
 
 import asyncio
 import math
@@ -24,7 +24,7 @@ LIVE = Health("live", "")
 
 
 class ScriptedSource(Source):
-    """Emits a batch when it is started, and then all that the test tells it to."""
+    """Emits a batch when it starts, and then the batches that a test gives it."""
 
     def __init__(self, *first: Event):
         self.first = first
@@ -44,7 +44,7 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path):
     task = asyncio.create_task(watch())
     await watching.wait()
     task.cancel()
-    # Now it waits for its parts to stop, and the end of an event loop cancels what is left.
+    # The monitor now waits for its parts to stop; the second cancel is that of an event loop that ends.
     await asyncio.sleep(0)
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -66,7 +66,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
     source.emit(Batch(seen, LIVE, anew=True))
-    # It takes several slices: until the last one, the screen shows what was there.
+    # The batch takes several slices; until the last one, the screen shows the old tasks.
     while "a" in shown.tasks:
         assert shown.tasks.keys() == {"a", "b"}
         changed = await anext(updates)
@@ -79,7 +79,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
 
 
 class Counting(Part):
-    """Tells how often it was polled; fails in the end."""
+    """Counts how often it was polled, and raises an error after `polls`."""
 
     notice = None
 

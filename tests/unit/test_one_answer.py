@@ -1,4 +1,4 @@
-"""All faces show the same of a task: row, details, timeline, report, `tree --json` and `pending`."""
+"""All faces show the same about a task: row, details, timeline, report, `tree --json` and `pending`."""
 
 import json
 from pathlib import Path
@@ -57,10 +57,10 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
                 assert took.so_far == (ended is None and not is_quiet)
         assert Aged.of(task, {}, NOW).age == duration(None if (since := task.since) is None else NOW - since)
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
-        # A run that waits, or was decided about, is drawn to its last sign of life, and waits from there on.
+        # The bar of a run that waits or was decided about ends at its last sign of life, and a waiting bar follows.
         if own and task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING:
             last = ended_at(task, line.attempts[-1][0]) if line.attempts else None
-            # The end of a task whose files are gone is not known: it is drawn to its last sign of life.
+            # If the files of a task are gone, its end is unknown, and its bar ends at its last sign of life.
             assert (own[-1].end is None) == (last is None and task.own_state is not State.CANCELED), own
     asking = [task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]
     assert {one["task_id"] for one in asking} == {key for key, task in written.items() if task["needs_operator"]}

@@ -1,4 +1,4 @@
-"""Observations outlive their files and the program, and every command draws the same line between history and now."""
+"""Events outlive their files and the program, and every command draws the same line between history and now."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from tests.unit.test_worktrees import git
 
 @pytest.fixture
 def workspace(tmp_path, monkeypatch):
-    """A workspace of a user who has no programs, in which a task failed ten days ago and another one just now."""
+    """Return a workspace of a user without agent programs; a task failed there ten days ago, and another just now."""
     live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
     place.mkdir()
@@ -41,7 +41,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def told(capsys) -> Run:
-    """The exit code of a command, and what it prints."""
+    """Return a function that runs a command, and returns its exit code and its output."""
     return lambda *words: (run([*map(str, words)]), capsys.readouterr().out)
 
 
@@ -50,7 +50,7 @@ def asking(told: Run, workspace: Path) -> set[str]:
 
 
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
-    """Watch until all is known."""
+    """Watch until the first look is complete."""
     monitor = monitor_of(workspace, settings)
     async with watching(monitor) as until:
         await until(lambda: monitor.health.mode == "live")
@@ -103,7 +103,7 @@ async def test_errors_json_takes_no_failures_of_history(workspace):
 
 @pytest.fixture
 def clone(workspace, monkeypatch):
-    """A fresh clone, in which two returns in the same words were committed ten days ago; a branch is without them."""
+    """Return a fresh clone in which two returns with equal texts are ten days old; the branch `empty` lacks them."""
     for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
         monkeypatch.setenv(name, f"{int(time.time() - 10 * DAY)} +0000")
     for name in ("one", "two"):
@@ -138,13 +138,13 @@ def test_a_copy_is_as_old_as_its_returns_say(workspace, told):
         failed = {"status": "failed", "artifacts": [], "summary": "x", "metadata": about} | ended
         (place / "specs" / name).mkdir(parents=True)
         (place / "specs" / name / ".return-meta.json").write_text(json.dumps(failed))
-    # The id of a session says nothing of that.
+    # The time in the id of a session does not count.
     assert {task_id.split("/")[1] for task_id in asking(told, place)} == {"2", "3"}
 
 
 CODER = "specs/7_api/coder"
 Step = tuple[Callable[[], object], Callable[[Monitor], object]]
-"""A deed, and what tells that it was seen."""
+"""An act, and a condition that holds once the monitor has seen it."""
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def live_through(work: Path, *steps: Step) -> Monitor:
     async with watching(monitor) as until:
         await until(lambda: monitor.health.mode == "live")
         for act, is_seen in steps:
-            # A file that is written again within a tick of the clock looks as it did before.
+            # A file that is written twice within a tick of the clock looks unchanged.
             await asyncio.sleep(0.05)
             act()
             await until(lambda: is_seen(monitor))  # noqa: B023
@@ -221,7 +221,7 @@ async def test_a_second_failure_in_the_same_words_asks_again(work, *, deletes, w
         assert again.tree.tasks["b"].needs_operator
 
 
-async def test_what_is_decided_asks_for_no_moment_at_a_start(work, monkeypatch):
+async def test_a_decided_task_never_asks_at_a_start(work, monkeypatch):
     monkeypatch.setenv("HOME", str(work.parent))
     (work / "a.handoff.json").write_text(packet("a"))
     (work / "a.return.md").write_text("## Status\nstate: ERROR\n")

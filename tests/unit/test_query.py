@@ -1,4 +1,4 @@
-"""Queries behind `/`, in saved views and behind `--where`: what they find, and what is wrong in them."""
+"""Queries behind `/`, in saved views and behind `--where`: the tasks that they find, and their errors."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ for event in shop().take():
 
 
 def found(query: str) -> list[str]:
-    """The last parts of the ids that a query finds."""
+    """Return the last parts of the ids of the tasks that a query finds."""
     parsed = parse(query)
     assert not parsed.fault
     return [task_id.rpartition(".")[2] for task_id, task in SHOP.tasks.items() if parsed.matches(task, NOW)]
@@ -41,7 +41,7 @@ def found(query: str) -> list[str]:
         ("since:15s", ["checkout", "implement", "docs", "release"]),
     ],
 )
-def test_what_a_query_finds(query, expected):
+def test_the_tasks_that_a_query_finds(query, expected):
     assert found(query) == expected
 
 
@@ -82,7 +82,7 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("host:uild1", task(host="build1"), task(host="here")),
     ],
 )
-def test_what_can_be_told_of_a_task(query, one, other):
+def test_the_facts_that_a_query_knows_of_a_task(query, one, other):
     assert [parse(query).matches(each, NOW) for each in (one, other)] == [True, False]
     assert parse("-" + query).matches(other, NOW)
 
@@ -100,7 +100,7 @@ def test_what_can_be_told_of_a_task(query, one, other):
         ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
     ],
 )
-def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query, fault):
+def test_an_error_in_a_query_is_explained_and_the_rest_holds(query, fault):
     assert parse(query).fault == fault
     mended = parse(f"form {query} -api")
     assert mended.text == ("form api -api" if query.startswith("api") else "form -api")

@@ -1,4 +1,4 @@
-"""All JSON that is printed and written is as its published schema says: no key is missing, and none is unknown."""
+"""All JSON that is printed and written follows its published schema: no key is missing, and none is unknown."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ from tests.unit.requests.asked import question, request
 
 
 def closed(schema: Any) -> Any:
-    """The same, with no key beside those that it names: our own documents have no others."""
+    """Return a schema that allows only the keys that it names, as our own documents have no others."""
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
@@ -42,7 +42,7 @@ STRICT = {name: Draft202012Validator(closed(schema)) for name, schema in SCHEMAS
 
 
 def check(name: str, document: object):
-    """Hold a document against a schema, as whoever reads the JSON of it would."""
+    """Check a document against a schema, in the way of a reader of its JSON."""
     read = json.loads(json.dumps(document))
     faults = [f"{fault.json_path}: {fault.message[:300]}" for fault in STRICT[name].iter_errors(read)]
     assert faults == []
@@ -61,7 +61,7 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def printed(capsys):
-    """The JSON that a command prints."""
+    """Return a function that runs a command, and returns the JSON that it prints."""
 
     def of(*words: object) -> Any:
         capsys.readouterr()
@@ -80,12 +80,12 @@ def test_every_published_schema_is_one_and_is_in_the_manual(name, printed):
 
 
 @pytest.mark.parametrize("name", ["tree", "pending"])
-def test_all_that_a_command_prints_of_the_demo_is_as_it_says(name, shop, printed):
+def test_every_command_prints_the_demo_as_its_schema_says(name, shop, printed):
     Player(demo_screenplay().steps, shop).play(math.inf, time.time() - 120.0)
     check(name, printed(name, "--json", shop))
 
 
-def test_so_are_a_lint_and_a_decision_and_requests(shop, printed):
+def test_a_lint_a_decision_and_requests_follow_their_schemas(shop, printed):
     (shop / "c.return.json").write_bytes(b"\xff{")
     document = printed("check", "--format", "json", shop)
     assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
@@ -100,7 +100,7 @@ def test_so_are_a_lint_and_a_decision_and_requests(shop, printed):
         check("tree", printed("tree", "--json", shop))
 
 
-def test_so_are_lines_of_the_log():
+def test_lines_of_the_log_follow_their_schema():
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.seen("b.handoff.json", handed("b")), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]

@@ -1,4 +1,4 @@
-"""Command lines to copy are exact for the shell, and order nothing from the terminal."""
+"""Command lines to copy are exact for the shell, and send no sequences to the terminal."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def test_a_word_that_no_argument_can_hold_is_refused():
             command_line(["wait", "--", word])
 
 
-def test_a_program_is_taken_only_from_where_no_agent_writes(tmp_path):
+def test_programs_come_only_from_places_no_agent_can_write(tmp_path):
     places = {name: tmp_path / name for name in ("open", "work", "bin", "more")}
     for place in places.values():
         place.mkdir()

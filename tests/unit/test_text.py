@@ -1,4 +1,4 @@
-"""Foreign text is safe to show: nothing in it can act on the terminal, hide, or pass for something else."""
+"""Foreign text is safe to show: no part of it can act on the terminal, hide, or pass for something else."""
 
 import io
 import json
@@ -28,7 +28,7 @@ from agentwatch.text import (
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
-"""Letters and signs without a width of their own, counted as marks are."""
+"""Letters and signs without a width of their own, which are counted like marks."""
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 hostile = st.one_of(
     st.text(st.characters(), max_size=60),
@@ -134,7 +134,7 @@ def test_printing_never_fails(monkeypatch):
     complain("nobody hears this")
 
 
-def test_what_is_far_behind_blanks_is_near():
+def test_text_far_behind_blanks_is_shown_near():
     pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
     assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
@@ -159,7 +159,7 @@ def test_what_is_far_behind_blanks_is_near():
         ("\u0301\u094d", "\u0301<U+094D>"),
     ],
 )
-def test_of_a_call_all_that_runs_is_seen(text, seen):
+def test_every_part_of_a_call_that_runs_is_visible(text, seen):
     assert verbatim(text) == seen == clean(seen)
     assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
 
@@ -175,7 +175,7 @@ def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text):
 
 
 def unseen(seen: str) -> str:
-    """The text that is shown so, where nothing in it is counted."""
+    """Return the text behind its shown form, if nothing in it is counted."""
     signs = re.compile(r"<U\+([0-9A-F]{4,6})>|([\u2400-\u2420])|\u2421")
     return signs.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else chr(ord(sign[2] or "\u247f") - 0x2400), seen)
 
@@ -192,7 +192,7 @@ def test_calls_that_differ_look_different(text):
 
 
 def spans(text: str) -> list[str]:
-    """The characters of ranges such as `180B-180F`."""
+    """Return the characters of ranges such as `180B-180F`."""
     ends = ([int(code, 16) for code in word.split("-")] for word in text.split())
     return [chr(code) for span in ends for code in range(span[0], span[-1] + 1)]
 
@@ -201,20 +201,20 @@ IGNORABLE = spans(
     "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8"
     " 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
 )
-"""Default_Ignorable_Code_Point of Unicode 15.1, whatever this Python knows of it."""
+"""Default_Ignorable_Code_Point of Unicode 15.1, as this Python may know another version."""
 BLANK = spans("2800 FFFC 13441-13442 16FE4 1D159")
 MARKS = spans("0300-036F 0483-0489 1AB0-1AFF 1DC0-1DFF 20D0-20FF 2DE0-2DFF FE20-FE2F")
-"""Seen on any letter, but for the first of those that can be ignored."""
+"""Marks that are visible on any letter, except the ignorable one among the first."""
 PICTURED = spans("FE0E-FE0F 1F3FB-1F3FF")
 NARROW = [character for character in map(chr, range(0x110000)) if get_character_cell_size(character) == 0]
 
 
 @pytest.mark.parametrize("show", [clean, exact, verbatim, lambda text: "".join(one.text for one in whole(text))])
-def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show):
+def test_no_text_holds_an_invisible_character(show):
     hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
     for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
         left = {one for one in hidden if one in show(around.format(one))}
-        # On a sign that is no letter they choose how it looks.
+        # Behind a sign that is no letter, these characters choose how it looks.
         assert left <= ({*PICTURED} if around[0] == "\u20ac" else set()), (around, ascii(left))
 
 
@@ -226,7 +226,7 @@ def test_characters_that_an_editor_shows_as_nothing_are_counted(text, count):
     assert count_unseen(text) == count
 
 
-def test_an_error_is_told_whatever_it_holds():
+def test_any_error_can_be_put_into_words():
     class SilentError(Exception):
         def __str__(self):
             raise RuntimeError

@@ -1,4 +1,4 @@
-"""Requests and decisions in words: how far they are, where they are answered, which matters, and what work cost."""
+"""Requests and decisions in words: how far they are, how they are answered, which comes first, and the cost of work."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -68,7 +68,7 @@ def test_an_end_is_under_way_until_it_was_read_not_only_claimed():
     ("prices", "cost"),
     [({"big": 3.0, "small": 1.0}, 7.0), ({"big": 3.0, "x/big": 5.0, "small": 1.0}, 11.0), ({"small": 1.0}, None)],
 )
-def test_a_cost_is_told_where_every_price_is_known(prices, cost):
+def test_a_cost_is_shown_if_every_price_is_known(prices, cost):
     runs = replace(ROOT, model="x/big", tokens=2_000_000), replace(ROOT, model="small", tokens=1_000_000), ROOT
     task = Task("a", "a", attempts=[Attempt(number, run=run) for number, run in enumerate(runs, 1)])
     assert cost_of(task, prices) == cost
@@ -128,12 +128,12 @@ def test_each_stage_has_words_of_its_own(events, words):
         ("roo", "answer in its terminal"),
     ],
 )
-def test_what_cannot_be_answered_here_says_where_it_can(source, words):
+def test_a_session_that_waits_elsewhere_says_where_to_answer(source, words):
     task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
     assert where(task) == words
 
 
-def test_what_a_denial_ends_is_said_before():
+def test_the_effects_of_a_denial_are_shown_before_it():
     ends = "ends the turn of its agent"
     assert denial_words(request(words=True)) == denial_words(request(ends_turn=True, actions=())) == []
     also = "a denial ends 1 other open request of its session, too"
@@ -202,7 +202,7 @@ DAY = 86_400.0
 NOW = datetime(2024, 6, 19, 12).timestamp()  # noqa: DTZ001 - noon of a Wednesday, wherever this runs
 
 
-def test_a_time_is_said_in_few_characters():
+def test_a_time_is_written_in_few_characters():
     spans = {None: "-", -5: "0s", 59.9: "59s", 860: "14m", 3 * 3_600 + 59: "3h", 999 * DAY: "999d", 1_000 * DAY: "2y"}
     assert {seconds: duration(seconds) for seconds in spans} == spans
     spans = {200: "3m 20s", 7_500: "2h 5m", 12 * DAY + 14_460: "12d 4h", 3_605: "1h"}
@@ -249,5 +249,5 @@ def test_how_long_the_last_attempt_took(fields, so_far):
         (DAY, {}, Group.EARLIER),
     ],
 )
-def test_where_a_run_stands(ago, fields, group):
+def test_the_group_of_a_run(ago, fields, group):
     assert group_of(Task("a", "a", updated_at=NOW - ago, **fields), NOW) is group

@@ -27,7 +27,7 @@ NO_PROGRAMS = Settings(sessions=False)
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A user who has no programs."""
+    """Return the home of a user who has no agent programs."""
     place = tmp_path / "home"
     place.mkdir()
     live_in(place, monkeypatch)
@@ -35,7 +35,7 @@ def home(tmp_path, monkeypatch):
 
 
 def workspace(home: Path, name: str) -> Path:
-    """A workspace with a task that failed."""
+    """Return a workspace with a task that failed."""
     place = home / name
     place.mkdir()
     (place / "api.handoff.json").write_text(handoff("shop.api"))
@@ -45,7 +45,7 @@ def workspace(home: Path, name: str) -> Path:
 
 @asynccontextmanager
 async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
-    """Runs it; what comes is waited for with the function given."""
+    """Run the monitor; the function given waits for a condition."""
 
     async def run_on():
         async for _ in monitor.updates():
@@ -66,7 +66,7 @@ async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Cal
 
 
 def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
-    """The keys of all tasks, by the name of their workspace and their own id."""
+    """Return the keys of all tasks, by the name of their workspace and their own id."""
     tasks = monitor.tree.tasks.values()
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
@@ -80,7 +80,7 @@ async def test_each_workspace_is_shown_to_its_hooks_while_watched(home):
     assert not is_shown(state_directory(two))
 
 
-async def test_what_is_wrong_in_one_workspace_says_in_which(home):
+async def test_a_problem_names_its_workspace(home):
     one, two = workspace(home, "one"), workspace(home, "two")
     (two / "bad.handoff.json").write_text("{}")
     (two / "locked.return.md").symlink_to(home / "elsewhere")
@@ -100,7 +100,7 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home):
         (["/"], ["/"]),
     ],
 )
-def test_workspaces_are_called_so_that_names_tell_them_apart(paths, names):
+def test_names_of_workspaces_tell_them_apart(paths, names):
     assert list(names_of([Path(path) for path in paths]).values()) == names
 
 
@@ -121,7 +121,7 @@ PLACES = {
     "qwen-code": ".qwen",
     "roo": ".config/Code/User/globalStorage/roo.roo",
 }
-"""Where each program has its store."""
+"""For each program the place of its store."""
 
 
 @pytest.mark.parametrize("program", PLACES)
@@ -137,7 +137,7 @@ def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
     store.close()
 
 
-def test_what_is_damaged_hides_nothing(home, tmp_path):
+def test_a_damaged_store_hides_no_other_sessions(home, tmp_path):
     work = tmp_path / "work"
     session(home, work, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
     for name in (".codex/sessions/2027/rollout-x.jsonl", ".local/share/opencode/opencode.db"):
@@ -151,7 +151,7 @@ def test_what_is_damaged_hides_nothing(home, tmp_path):
     assert [*sessions_alive(0)] == [str(work)]
 
 
-def test_a_directory_is_shown_once_and_where_it_is(tmp_path):
+def test_a_directory_is_shown_once_at_its_real_place(tmp_path):
     shop, src = tmp_path / "shop", tmp_path / "shop/src"
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
@@ -174,7 +174,7 @@ def test_no_whole_home_is_shown_and_of_many_the_latest(home):
     assert [one.workspace for one in find().places] == some[39::-1]
 
 
-async def test_all_of_them_are_one_tree_and_new_ones_come(home):
+async def test_all_workspaces_are_one_tree_and_new_ones_join_it(home):
     one, two = home / "one", home / "two"
     two.mkdir()
     session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")

@@ -33,7 +33,7 @@ def git(place: Path, *words: str) -> str:
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A repository with a commit of one and a half hours ago, of a user who has no programs."""
+    """Return a repository with a commit from one and a half hours ago; its user has no agent programs."""
     monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 5_400:.0f} +0000")
     live_in(tmp_path, monkeypatch)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
@@ -58,7 +58,7 @@ def add(shop: Path, place: str, *more: str) -> Path:
 
 
 def rested(*worktrees: Path):
-    """They were made a minute ago."""
+    """Date these work trees as if they had been made a minute ago."""
     for place in worktrees:
         own = git(place, "rev-parse", "--absolute-git-dir").strip()
         for file in [*place.glob("*.*"), Path(own, "commondir"), Path(own, "index")]:
@@ -71,10 +71,10 @@ def listed_by_git(workspace: Path) -> list[str]:
     return sorted(place for place in places if place != str(workspace) and Path(place).exists())
 
 
-# Which there are
+# Which work trees there are
 
 
-def test_they_are_those_that_git_lists_from_each_of_them(shop):
+def test_the_work_trees_are_those_that_git_lists(shop):
     places = [add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x"), add(shop, "../detached", "--detach")]
     git(shop, "worktree", "lock", str(places[0]))
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
@@ -107,7 +107,7 @@ def test_a_broken_git_file_leads_nowhere(shop, make):
 
 
 def test_a_repository_that_names_another_one_leads_nowhere(shop):
-    """A foreign repository must not bring a workspace of the operator's own on the screen."""
+    """A foreign repository must not bring one of the operator's other workspaces on the screen."""
     private = shop.parent / "private"
     private.mkdir()
     git(private, "init", "-q")
@@ -120,7 +120,7 @@ def test_a_repository_that_names_another_one_leads_nowhere(shop):
         (own / "commondir").write_text("../..\n")
         (own / "HEAD").write_text("ref: refs/heads/main\n")
     assert list(worktrees_of(str(shop))) == []
-    # A work tree that names our own, and a directory of ours that the repository of another knows nothing of.
+    # This work tree names our own git directory, but the other's repository does not know that directory.
     mine = shop.parent / "mine"
     (mine / "git").mkdir(parents=True)
     (mine / ".git").write_text("gitdir: git\n")
@@ -136,7 +136,7 @@ def test_a_worktree_that_git_still_makes_is_not_used(shop):
         assert used_worktrees(shop) == used
 
 
-# What is whose
+# Which files belong to which work tree
 
 
 def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop):
@@ -146,7 +146,7 @@ def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop):
     assert {one.path for one in FilesSource(inner).scan().events} == {
         "api.handoff.json", "api.return.md", "form.handoff.json", "form.return.md",
     }  # fmt: skip
-    # Of a directory above them, nobody else would show it.
+    # For a directory above the repository, no other workspace shows their files.
     assert len(FilesSource(shop.parent).scan().events) == 6
 
 

@@ -1,4 +1,4 @@
-"""Documents, and what is found and read in them: golden files of `check` and `report`, a line for each case."""
+"""Documents with their findings and fields: golden files of `check` and `report`, a line for each case."""
 
 import json
 import os
@@ -32,7 +32,7 @@ BASES = {
     "report": documents.text_of(documents.REPORT),
 }
 RULES = "rules_"
-"""Of these themes each case breaks one rule of the contract that is named behind."""
+"""A theme with this prefix has a contract behind it; each of its cases breaks one rule of that contract."""
 CONTRACTS = ("DOC", "HOF", "TOD", "RET", "ERR", "SUB", "MET", "REP")
 THEMES = (
     *("embedded", "fields", "json_text", "markdown", "named", "recognition", "stages", "valid", "wording"),
@@ -42,7 +42,7 @@ _TASK = re.compile(r'([Tt]ask[_ ]id"?: ?"?)([A-Za-z][\w.-]*)')
 
 
 class Case(NamedTuple):
-    """A text, and where it stands: in a `file` called `name`, or `asked` of or `returned` by a child."""
+    """A text and its place: in a `file` called `name`, or `asked` of a child or `returned` by it."""
 
     id: str
     name: str
@@ -50,12 +50,12 @@ class Case(NamedTuple):
     mode: str = "file"
 
     def text_of_its_own(self, number: int) -> str:
-        """The text with task ids that no other case has."""
+        """Return the text with task ids that no other case has."""
         return _TASK.sub(rf"\1\2~{number}", self.text)
 
 
 def _edited(base: str, edits: list[tuple[int, int, list[str]]]) -> str:
-    """The text of a base with lines replaced: from which, how many, by which."""
+    """Return the text of a base with lines replaced; an edit is the first line, how many lines, and the new lines."""
     lines = BASES[base].split("\n")
     for at, count, others in reversed(edits):
         lines[at : at + count] = others
@@ -63,7 +63,7 @@ def _edited(base: str, edits: list[tuple[int, int, list[str]]]) -> str:
 
 
 def cases_of(theme: str) -> list[Case]:
-    """The cases of a theme: those of its file, or those that break the rules of a contract."""
+    """Return the cases of a theme: those of its file, or those that break the rules of a contract."""
     made: list[Case] = []
     if theme.startswith(RULES):
         for case in cases.CASES:
@@ -83,11 +83,11 @@ ON_DISK = (
     *("plans/north.md", "plans/seeds.csv", "plans/api.md", "plan.md", "reports/soil.md", "reports/almanac.md"),
     *("maps/north.md", "seeds/stock.csv", "src/soil.py"),
 )
-"""Files that the documents speak of."""
+"""Files that the documents name."""
 
 
 def write_files(root: Path, some: list[Case], *, own_ids: bool = False):
-    """Write each case in a file into a directory of its own, which has its number, beside what they speak of."""
+    """Write each `file` case into a directory named after its number, beside the files that the documents name."""
     for name in ON_DISK:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("A line.\n" * 30)
@@ -102,7 +102,7 @@ def write_files(root: Path, some: list[Case], *, own_ids: bool = False):
 
 
 def write_children(home: Path, workspace: Path, some: list[Case]):
-    """Write each other case into a session, the number of which is the name of the child."""
+    """Write the other cases into a session: each is a child, named after the number of the case."""
     store = Store(workspace)
     store.workspace, store.home, store.time = workspace, home / ".claude", A_MINUTE_AGO
     main = store.session()
@@ -120,7 +120,7 @@ def write_children(home: Path, workspace: Path, some: list[Case]):
 
 
 def command(home: Path, *words: str) -> Any:
-    """The JSON that a command prints for a user with this home."""
+    """Return the JSON that a command prints for a user with this home."""
     with pytest.MonkeyPatch.context() as patch:
         live_in(home, patch)
         patch.chdir(home)
@@ -129,14 +129,14 @@ def command(home: Path, *words: str) -> Any:
 
 @cache
 def rules() -> list[dict[str, Any]]:
-    """The catalogue of rules."""
+    """Return the catalogue of rules."""
     listed: list[dict[str, Any]] = command(Path.cwd(), "rules", "--format", "json")["rules"]
     return listed
 
 
 @cache
 def schema(contract: str) -> Any:
-    """The JSON Schema of a contract."""
+    """Return the JSON Schema of a contract."""
     return command(Path.cwd(), "schema", contract)
 
 
@@ -151,13 +151,13 @@ _OF_RETURN = (
 
 
 def without_number(value: Any, number: int) -> Any:
-    """A result without the number of its case, so that it is the same wherever the case stands."""
+    """Return a result without the number of its case, so that it does not depend on the order of the cases."""
     text = json.dumps(value, ensure_ascii=False).replace(f"~{number}", "").replace(SESSION, "s")
     return json.loads(re.sub(rf"(?<![\d]){number:04}(?!\d)", "N", text))
 
 
 def _attempts(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The fields of each attempt that its task does not show."""
+    """Return, for each attempt, the fields that its task does not show."""
     for attempt in task["attempts"]:
         known = {key: attempt[key] for key in ("number", "state", "session_id")}
         known |= {key: attempt["returned"][key] for key in _OF_RETURN} if attempt["returned"] else {}
@@ -165,7 +165,7 @@ def _attempts(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def shown_of(task: dict[str, Any], number: int) -> dict[str, Any]:
-    """The fields of a task that come from its documents, as far as there is something in them."""
+    """Return the fields of a task that come from its documents and are not empty."""
     shown = {key: task[key] for key in _OF_TASK}
     shown["mode_asked"], shown["retry"] = task["runtime"]["mode_asked"], task["retry"]["recommended"]
     shown["attempts"] = list(_attempts(task))
@@ -178,7 +178,7 @@ def shown_of(task: dict[str, Any], number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """By theme what `check` finds in each case and what `report` shows of it; all stand in one workspace."""
+    """Return, by theme, what `check` and `report` show of each case; each command has one workspace for all cases."""
     root = Path(os.path.realpath(tmp_path_factory.mktemp("documents")))
     by_theme = {theme: cases_of(theme) for theme in THEMES}
     some = [case for cases in by_theme.values() for case in cases]
@@ -192,18 +192,18 @@ def results(tmp_path_factory):
 
 
 def _lines(results: dict[str, Any]) -> str:
-    """One line for each case, in their order."""
+    """Return one line for each case, in the order of the cases."""
     return "".join(f"{name} {json.dumps(found, ensure_ascii=False)}\n" for name, found in results.items())
 
 
 def _number(path: str) -> int | None:
-    """The number of the case in a path or the name of a call."""
+    """Return the number of the case in a path or in the name of a call."""
     found = re.match(r"(?:claude-code:call_)?(\d{4})(?:/|$)", path)
     return int(found[1]) if found else None
 
 
 def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, Any]]:
-    """The findings of `check` in each file, also if it only looks where one is named; null where it knows none."""
+    """Return the findings of each file; a file that a check of the workspace passes over is named to `check`."""
     write_files(workspace, some)
     found: list[tuple[str, Any]] = [(case.id, None) for case in some]
 
@@ -220,7 +220,7 @@ def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, A
 
 
 def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, list[Any]]]:
-    """The tasks that `report` shows of each case; those that are only inferred show as parents."""
+    """Return the tasks that `report` shows of each case; inferred tasks appear only as parents of others."""
     write_files(workspace, some, own_ids=True)
     write_children(home, workspace, some)
     found: list[tuple[str, list[Any]]] = [(case.id, []) for case in some]

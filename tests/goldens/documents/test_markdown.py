@@ -1,4 +1,4 @@
-"""Markdown that no document forbids makes no return invalid."""
+"""Markdown that the contract does not forbid never makes a return invalid."""
 
 import random
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ WRAPPERS = [
     "@\n## Notes\n- /etc/hosts was read\n",
     "\ufeff@",
 ]
-"""Texts around the return, which stands at the `@`."""
+"""Texts around the return, which replaces the `@`."""
 ENDS = [("\n", "\r\n"), ("\n", "  \n")]
 DRESSES = [
     ("state:", "**state:**"),
@@ -75,7 +75,7 @@ DRESSES = [
     ("## Status\n", "## Status\n```yaml\n", "\n\n## Deliverables", "\n```\n\n## Deliverables"),
     ("## Evidence\n- maps/north.md", "## Evidence\n\n## Evidence\n- maps/north.md"),
 ]
-"""Texts of a return, and others that mean the same."""
+"""Pairs of texts: one that a return holds, and another with the same meaning."""
 
 
 def dressed(text: str, dress: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ def dressed(text: str, dress: Sequence[str]) -> str:
 
 
 def blocks_at(text: str) -> list[tuple[int, str]]:
-    """Each line below the first header, and what may stand above it."""
+    """Return each line number below the first header with each block that may stand above that line."""
     found = []
     for index, above in enumerate(text.split("\n")[:-1], 1):
         found += [(index, block) for block in BLOCKS]
@@ -101,7 +101,7 @@ def inserted(text: str, blocks: list[tuple[int, str]]) -> str:
 
 
 def told_by(text: str) -> tuple[object, ...]:
-    """The errors of a text, its fields, and all that it lists, but for evidence that was added."""
+    """Return the errors of a text, its fields, and its lists without the evidence that was added."""
     document = read_document(text, NAME)
     errors = [one.rule for one in document.findings if one.severity is Severity.ERROR]
     evidence = [one for one in document.model.evidence if one in ("maps/north.md", "rows counted: 9")]
@@ -109,7 +109,7 @@ def told_by(text: str) -> tuple[object, ...]:
 
 
 def changed(base: str) -> list[str]:
-    """The base in every wrapper and dress, with each block at each place, and with several of all this."""
+    """Return the base in every wrapper and dress, with each block at each place, and with several of these changes."""
     texts = [inserted(base, [place]) for place in blocks_at(base)]
     texts += [wrap.replace("@", dressed(base, dress), 1) for wrap in WRAPPERS for dress in ((), *DRESSES)]
     texts += [dressed(dressed(base, dress), ends) for ends in ENDS for dress in ((), *DRESSES)]
@@ -124,7 +124,7 @@ def changed(base: str) -> list[str]:
 
 
 @pytest.mark.parametrize("base", [*BASES, MANY], ids=["success", "error", "partial", "many"])
-def test_what_no_document_forbids_changes_nothing(base):
+def test_markdown_that_is_not_forbidden_changes_no_return(base):
     texts, expected = changed(base), told_by(base)
     assert (len(texts) > 800, expected[0]) == (True, [])
     assert [text for text in texts if told_by(text) != expected] == []

@@ -1,4 +1,4 @@
-"""A workspace in which two tasks are decided, and the file of a third decision that is in no ledger."""
+"""A workspace in which two tasks are decided, and the file of a third decision, which is in no ledger."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ from tests.goldens.world import PEM, World
 
 @dataclass
 class Scene:
-    """`shop.api` is to be retried, `shop.ship` aborted; `good` would be the next: an answer to `shop.web`."""
+    """`shop.api` is to be retried, `shop.ship` was aborted; `good` would be the next decision: answering `shop.web`."""
 
     world: World
     good: bytes = b""
@@ -43,18 +43,18 @@ class Scene:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The record in `good`."""
+        """Return the record in `good`."""
         return record_in(self.good)
 
     def files(self) -> list[Path]:
-        """Those of the ledger."""
+        """Return the files of the ledger."""
         return sorted(self.ledger.glob("[0-9]*.json"))
 
     def decide(self, task: str, *words: str) -> int:
         return self.world.run("decide", task, *words, "--yes", cwd=self.shop).code
 
     def wait(self, task: str, *words: str) -> tuple[int, dict[str, Any]]:
-        """The exit code of `wait`, and its document."""
+        """Return the exit code of `wait` and the document that it prints."""
         done = self.world.run("wait", task, *words, "--timeout", "0", "--json", cwd=self.shop)
         return done.code, json.loads(done.out)
 
@@ -62,7 +62,7 @@ class Scene:
         return self.world.run("verify", cwd=self.shop).code
 
     def remember(self):
-        """Record the workspace as a screen does that has looked at all of it."""
+        """Record the workspace in the history, as a screen does after a complete look."""
         files = FilesSource(self.shop)
         recorder = Recorder(self.shop, files.content)
         with time_machine.travel(self.world.now, tick=False):
@@ -74,7 +74,7 @@ class Scene:
 
 @pytest.fixture
 def undecided(tmp_path, monkeypatch):
-    """The workspace before anything was decided."""
+    """Return the workspace before anything is decided."""
     world = World(tmp_path / "w", monkeypatch)
     world.use_key()
     world.copy_shop(sessions=False)
@@ -83,7 +83,7 @@ def undecided(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scene(undecided):
-    """The workspace with its decisions."""
+    """Return the workspace with its decisions."""
     assert undecided.decide("shop.api", "--retry") == 0
     assert undecided.decide("shop.ship", "--abort") == 0
     assert undecided.decide("shop.web", "--respond", "8080") == 0
@@ -114,7 +114,7 @@ class Key(NamedTuple):
         return hashlib.sha256(self.raw).hexdigest()
 
     def sign(self, payload: bytes, kind: str = DECISION, **changes: Any) -> bytes:
-        """The envelope around a payload; `changes` replace fields of it afterwards."""
+        """Return the envelope around a payload; `changes` replace fields of the envelope after signing."""
         signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
         signature = {"keyid": self.id, "sig": base64.b64encode(self.private.sign(signed)).decode()}
         fields = {"payload": base64.b64encode(payload).decode(), "payloadType": kind, "signatures": [signature]}
@@ -126,17 +126,17 @@ KIM, ATTACKER = (Key(Ed25519PrivateKey.from_private_bytes(seed * 32)) for seed i
 
 
 def compact(value: object) -> bytes:
-    """The one spelling of a record."""
+    """Return the only valid spelling of a record."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def record_in(envelope: bytes) -> dict[str, Any]:
-    """The record in the file of a decision."""
+    """Return the record in the file of a decision."""
     record: dict[str, Any] = json.loads(base64.b64decode(json.loads(envelope)["payload"]))
     return record
 
 
 def id_of(record: dict[str, Any]) -> str:
-    """The id that follows from what is decided about."""
+    """Return the id that follows from the subject of the decision."""
     about = [record[name] for name in ("workspace_id", "task_id", "attempt", "handoff_sha256", "return_sha256")]
     return hashlib.sha256(compact(about)).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Deciding at once, pages and copies of decisions in the workspace, and whom an old decision answers."""
+"""Deciding at once, pages and copies of decisions in the workspace, and which attempt an old decision answers."""
 
 import json
 import shutil
@@ -15,14 +15,14 @@ from tests.goldens.world import World
 
 @pytest.fixture
 def live(undecided):
-    """The workspace by the clock of the system, which processes of their own have."""
+    """Return the workspace at the system's time, as the commands that tests start as processes use the system clock."""
     undecided.world.use_system_clock()
     return undecided
 
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """The workspace with a session of Claude Code, whose hooks wait for nobody."""
+    """Return the workspace with a session of Claude Code, whose hooks do not wait."""
     world = World(tmp_path / "w", monkeypatch)
     world.use_key()
     world.copy_shop()
@@ -31,7 +31,7 @@ def session(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("agree", [True, False])
-def test_of_operators_at_once_one_decides(live, agree):
+def test_one_of_several_operators_at_once_decides(live, agree):
     notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
     words = [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes", "--note"]
     started = [subprocess.Popen([*words, note], cwd=live.shop, stderr=subprocess.DEVNULL) for note in notes]
@@ -54,7 +54,7 @@ HEADINGS = {
 
 @pytest.mark.parametrize("heading", HEADINGS)
 def test_a_page_has_the_bytes_that_it_always_had(undecided, heading):
-    """Pages of years are compared with what would be written today: another word would look like a forgery."""
+    """Old pages are compared with the text that would be written today: a changed word would look like a forgery."""
     if heading == "Accept the return":
         returned = undecided.shop / "api.return.md"
         returned.write_text(returned.read_text().replace("state: ERROR", "state: PARTIAL"))
@@ -65,7 +65,7 @@ def test_a_page_has_the_bytes_that_it_always_had(undecided, heading):
     assert second.startswith("- decision: ")
 
 
-def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
+def test_a_state_path_that_is_no_directory_is_refused(undecided):
     place = undecided.world.home / ".local" / "state"
     place.parent.mkdir()
     place.write_text("a file")
@@ -77,7 +77,7 @@ def test_a_state_directory_that_is_none_is_refused_in_words(undecided):
     assert undecided.decide("shop.api", "--retry") == 0
 
 
-def test_what_an_agent_does_to_the_copies_is_put_right(scene):
+def test_copies_that_an_agent_has_changed_are_restored(scene):
     copies = sorted(scene.mirror.iterdir())
     before = [path.read_bytes() for path in copies]
     copies[0].unlink()
@@ -109,7 +109,7 @@ CHANGES["a failure without number"] = CHANGES["a handoff without number"] | CHAN
 
 
 def write_change(scene: Scene, name: str):
-    """Write the files of a change: the handoff with other keys, the return with other words."""
+    """Change the handoff to other keys, or the return to other words, as the change of this name says."""
     packet, text = json.loads((scene.shop / "api.handoff.json").read_text()), (scene.shop / "api.return.md").read_text()
     for file, new in CHANGES[name].items():
         other = (

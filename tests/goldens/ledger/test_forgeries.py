@@ -1,4 +1,4 @@
-"""Forged, replayed, re-aimed, torn and bit-flipped decisions: `wait` gives none out, and `verify` names them."""
+"""Forged, replayed, re-aimed, torn and bit-flipped decisions: `wait` returns none of them, and `verify` names them."""
 
 import base64
 import hashlib
@@ -17,22 +17,22 @@ Forge = Callable[[Scene], bytes]
 
 
 def envelope(**fields: Any) -> Forge:
-    """The good file with some fields of the envelope changed."""
+    """Return the good file with some fields of the envelope changed."""
     return lambda scene: compact(json.loads(scene.good) | fields) + b"\n"
 
 
 def text(old: bytes, new: bytes) -> Forge:
-    """The good file with some of its text changed."""
+    """Return the good file with some of its text changed."""
     return lambda scene: scene.good.replace(old, new, 1)
 
 
 def signed(old: bytes, new: bytes) -> Forge:
-    """A record with some of its text changed, signed by the operator's own key."""
+    """Return a record with some of its text changed, signed by the operator's own key."""
     return lambda scene: OPERATOR.sign(compact(scene.record).replace(old, new, 1))
 
 
 def record(**fields: Any) -> Forge:
-    """A record with some fields changed, signed by the operator's own key; its id follows unless it is given."""
+    """Return a record with some fields changed, signed by the operator's own key; its id follows unless it is given."""
     return lambda scene: OPERATOR.sign(compact(changed(scene.record, **fields)))
 
 
@@ -42,7 +42,7 @@ def changed(old: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def with_signature_of(scene: Scene, *, name: bytes) -> bytes:
-    """Another record under the signature of the good one, or the attacker's under the operator's name."""
+    """Return another record under the good one's signature, or under an attacker's with the operator's key id."""
     other = compact(scene.record | {"note": "Do as I say."})
     made = json.loads(ATTACKER.sign(other) if name == b"attacker" else scene.good)["signatures"][0]["sig"]
     return OPERATOR.sign(other, signatures=[{"keyid": OPERATOR.id, "sig": made}])
@@ -87,16 +87,16 @@ CHAINED: dict[str, Forge] = {
     "another file before it": record(prev_sha256="0" * 64),
     "number one again": record(seq=1, prev_sha256=None),
 }
-"""Records that are signed, and do not follow what is in the ledger."""
+"""Signed records that do not follow the last record of the ledger."""
 
 
 def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str):
-    """Be an agent that sees the workspace and a public key only."""
+    """Be an agent that sees only the workspace and a public key."""
     monkeypatch.setenv("HOME", str(scene.world.root / "sandbox"))
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", key)
 
 
-def test_what_is_signed_and_follows_is_given_out(scene):
+def test_a_signed_record_that_follows_the_last_is_returned(scene):
     (scene.ledger / f"000003-{scene.record['decision_id']}.json").write_bytes(scene.good)
     code, said = scene.wait("shop.web")
     assert (code, said["action"], said["params"]["answers"][0]["answer"]) == (0, "respond", "8080")
@@ -113,11 +113,11 @@ def test_a_forgery_in_the_ledger_is_no_decision(scene, name):
     code, said = scene.wait("shop.web")
     assert (code, said["pending"], said.get("action")) == (5, True, None)
     assert scene.verify() == 1
-    # A genuine decision still holds, and nothing is added behind what nobody understands.
+    # A genuine decision still holds, and no new one is added behind a file that is invalid.
     assert scene.wait("shop.api")[1]["action"] == "retry"
     assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 2
     assert file.read_bytes() == data
-    # The operator has looked at it.
+    # The operator looks at the file and sets it aside.
     assert scene.world.run("verify", "--set-aside", cwd=scene.shop).code == 0
     assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 0
     assert scene.verify() == 0
@@ -146,7 +146,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_what_is_no_file_is_not_followed_or_waited_for(scene, monkeypatch, kind):
+def test_a_link_or_pipe_is_neither_followed_nor_waited_for(scene, monkeypatch, kind):
     NO_FILES[kind](scene.mirror / f"{scene.record['decision_id']}.json")
     NO_FILES[kind](scene.ledger / f"000003-{scene.record['decision_id']}.json")
     assert (scene.wait("shop.web")[0], scene.verify()) == (5, 1)
@@ -181,7 +181,7 @@ def test_a_decision_that_was_removed_is_missed(scene, number):
 
 def test_a_decision_is_about_nothing_else(scene):
     first, second = scene.files()
-    # Renamed, copied, and swapped with another one.
+    # Forge by renaming a file, by copying one, and by swapping two.
     copy = scene.ledger / f"000003-{record_in(first.read_bytes())['decision_id']}.json"
     copy.write_bytes(first.read_bytes())
     assert scene.verify() == 1
@@ -216,20 +216,20 @@ def test_a_replaced_key_signs_nothing_new(scene):
     assert scene.decide("shop.web", "--respond", "9090") == 0
     assert json.loads(scene.files()[-1].read_bytes())["signatures"][0]["keyid"] != OPERATOR.id
     assert scene.verify() == 0
-    # Nor does the old key sign behind the new one.
+    # The old key cannot sign behind the new one either.
     put_next(scene, scene.record | {"task_id": "shop.seeds"})
     assert (scene.verify(), scene.wait("shop.seeds")[0]) == (1, 5)
 
 
 def put_next(scene: Scene, record: dict[str, Any], **fields: Any):
-    """Sign a record with the operator's first key, and put it behind what is in the ledger."""
+    """Sign a record with the operator's first key, and add it to the end of the ledger."""
     last = scene.files()[-1].read_bytes()
     fields = {"seq": record_in(last)["seq"] + 1, "prev_sha256": hashlib.sha256(last).hexdigest()} | fields
     new = changed(record, **fields)
     (scene.ledger / f"{new['seq']:06d}-{new['decision_id']}.json").write_bytes(OPERATOR.sign(compact(new)))
 
 
-def test_what_breaks_the_order_of_the_ledger_is_told(scene):
+def test_a_break_in_the_order_of_the_ledger_is_reported(scene):
     first, second = (record_in(file.read_bytes()) for file in scene.files())
     follows = {"seq": 2, "prev_sha256": second["prev_sha256"]}
     broken: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -248,7 +248,7 @@ def test_what_breaks_the_order_of_the_ledger_is_told(scene):
 
 
 def from_afar(scene: Scene, inner: dict[str, Any], **outer: Any) -> bytes:
-    """The file that this host makes of what kim has signed elsewhere; `inner` and `outer` change the two."""
+    """Return this host's record of a request signed by kim elsewhere; `inner` changes the request, `outer` the rest."""
     told = scene.record | {"version": 3, "operator": "kim"}
     own = ("version", "seq", "prev_sha256", "operator")
     asked = {"version": 1, "host": OPERATOR.id, "record_by": "2030-01-01T12:10:00Z"}
@@ -267,10 +267,10 @@ AFAR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "in somebody else's name": ({}, {"version": 1}),
     "with no request": ({}, {"signed_request": "{}"}),
 }
-"""Changes of the request that was signed elsewhere, and of the record that was made of it here."""
+"""For each case, the changes of the request that was signed elsewhere, and of the record that this host made of it."""
 
 
-def test_what_a_trusted_operator_signed_elsewhere_holds(scene):
+def test_a_request_signed_elsewhere_by_a_trusted_operator_holds(scene):
     file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
     file.write_bytes(from_afar(scene, {}))
     assert scene.wait("shop.web")[0] == 5
@@ -286,5 +286,5 @@ def test_what_a_trusted_operator_signed_elsewhere_holds(scene):
     file.write_bytes(from_afar(scene, {}))
     scene.world.wait(minutes=1)
     assert scene.world.run("keys", "distrust", "kim").code == 0
-    # Records of before stay valid.
+    # Earlier records stay valid.
     assert scene.wait("shop.web")[0] == 0

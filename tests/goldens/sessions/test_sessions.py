@@ -1,4 +1,4 @@
-"""Stores of the agent programs, step by step as they grow, and the tree that is seen of each.
+"""Stores of the agent programs, step by step as they grow, and the tree that agentwatch shows of each.
 
 `stores/<program>/<topic>.txt` holds the stores: a case begins with `===`, a file with `---`, a further look with `+++`.
 """
@@ -25,7 +25,7 @@ NOW = {
     "opencode": 1_795_000_040.0,
     "roo": 1_800_000_300.0,
 }
-"""When each is looked at: soon after the last thing that happened."""
+"""The time of the look at each program's store, soon after the last event in it."""
 PLACES = {
     "claude-code": "home/.claude",
     "copilot": "home/.copilot",
@@ -37,9 +37,9 @@ PLACES = {
 }
 
 ROOT_LENGTH = 150
-"""Characters of the directory of a case: Claude Code cuts names that it makes of long paths."""
+"""Characters of the path of a case's directory: Claude Code cuts the names that it makes of long paths."""
 
-# A command ends with its process, which takes its copies of databases with it.
+# A command that ends closes its copies of databases only with its process, which goes on here.
 pytestmark = pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 
 

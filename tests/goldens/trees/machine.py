@@ -1,4 +1,4 @@
-"""A made-up machine: a home, a clock, files with times, and documents with the secrets of this machine taken out."""
+"""A made-up machine: a home, a clock, files with times, and printed documents without the paths of this machine."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ from tests.homes import live_in
 
 
 def slug(path: str) -> str:
-    """A path as Claude Code and Qwen Code name a directory after it."""
+    """Return the name that Claude Code and Qwen Code give to the directory of a path."""
     return re.sub(r"[^a-zA-Z0-9]", "-", path)
 
 
 class Machine:
-    """A home below `root`, and commands that are run there at a time of its clock (epoch seconds)."""
+    """A home below `root`, and commands that run there at the time of its clock (epoch seconds)."""
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch, now: float):
         self.root, self.now = root, now
@@ -37,7 +37,7 @@ class Machine:
             patch.setenv(variable, value)
 
     def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None):
-        """Write a file, as of now or another time. Placeholders are filled in, as `filled` has them."""
+        """Write a file with filled placeholders, and set its time to now or to `at`."""
         place = self.root / self.filled(path.encode()).decode()
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("ab" if append else "wb") as file:
@@ -45,11 +45,11 @@ class Machine:
         self.touch(place, at)
 
     def touch(self, place: Path, at: float | None = None):
-        """The file was written now, or at another time."""
+        """Set the time of a file to now or to `at`."""
         os.utime(place, (self.now if at is None else at,) * 2)
 
     def filled(self, data: bytes) -> bytes:
-        """Fill in the placeholders; AGENTS_ROOT is how Codex names its first agent."""
+        """Fill in the placeholders; AGENTS_ROOT is Codex's name for its first agent."""
         root = os.fsencode(self.root)
         data = (
             data.replace(b"ROOT_DIR", root)
@@ -59,11 +59,11 @@ class Machine:
         return data.replace(b"{slug}", slug(str(self.root)).encode())
 
     def clock(self) -> time_machine.travel:
-        """The time stands still, in UTC."""
+        """Return a clock that stands still, in UTC."""
         return time_machine.travel(datetime.fromtimestamp(self.now, ZoneInfo("UTC")), tick=False)
 
     def watch(self, workspace: str, *, checks: bool = False):
-        """Watch as a screen does until all was seen, so that the history holds it, or also checked."""
+        """Watch like a screen until the history holds everything; with `checks`, until all claims are checked, too."""
 
         async def until_seen():
             monitor = watched([self.root / workspace], load())
@@ -86,7 +86,7 @@ class Machine:
             asyncio.run(until_seen())
 
     def shown(self, *words: str) -> Any:
-        """The document that a command prints, or its lines, in short and without what is only so on this machine."""
+        """Return the document or the lines that a command prints, shortened, and without the paths of this machine."""
         with self.clock():
             ran = run(*(one.replace("ROOT_DIR", str(self.root)) for one in words))
         text = self.scrubbed(ran.out)
@@ -96,15 +96,15 @@ class Machine:
         return {"shown": result, **extra} if extra else result
 
     def scrubbed(self, text: str) -> str:
-        """A text without the places of this machine."""
+        """Return a text without the paths of this machine."""
         for place in {str(self.root), os.path.realpath(self.root)}:
             text = text.replace(place, "ROOT_DIR").replace(slug(place), "{slug}")
-        # Where it is not on the path, a command that is to be pasted names the interpreter.
+        # If agentwatch is not on the path, a command to be pasted names the interpreter instead.
         return re.sub(r"[^\s\"]*/python[\d.]* -I -S \S+/__main__\.py \S+", "agentwatch", text)
 
 
 def short(document: Any) -> Any:
-    """A document without what is empty: null, false, 0, "", [] and {}. `counted` is there only where it is false."""
+    """Return a document without empty values: null, false, 0, "", [] and {}; only `counted` stays if it is false."""
     if isinstance(document, Mapping):
         return {key: shortened for key, value in document.items() if (shortened := short(value)) or key == "counted"}
     return [short(one) for one in document] if isinstance(document, list) else document

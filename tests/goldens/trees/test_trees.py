@@ -1,9 +1,8 @@
-"""Lists of events, and the tree that is seen after them.
+"""Lists of steps, and the tree that agentwatch shows after them.
 
-`scenarios/<topic>.txt` holds lists of steps: each begins with `= name`, and its steps stand on lines, or are divided by
-`; `. `Play` says what they mean. Every step takes ten seconds. The golden holds all that commands printed; the tree is
-printed in the end.
-"""
+`scenarios/<topic>.txt` holds the lists: each begins with `= name`, and its steps stand on lines of their own, or are
+divided by `; `. `Play` does the steps; each takes ten seconds. The golden holds the output of all commands; `tree` is
+the last."""
 
 import json
 import os
@@ -21,7 +20,7 @@ from tests.goldens.trees.machine import Machine
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 BEGIN = 2_000_000_000.0
-"""In 2033. Later than any time that a file system gives to a file by itself."""
+"""A time in 2033, later than any time that the file system sets by itself."""
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 WORK = "ROOT_DIR/work"
 ARTIFACT = {"type": "plan", "path": "README.md", "summary": "Why."}
@@ -29,7 +28,7 @@ COMMANDS = {"tree": ["tree", "--json"], "log": ["log"], "pending": ["pending", "
 
 
 def topics() -> list[Any]:
-    """All scenarios, with their topic, name and steps."""
+    """Return all scenarios, with their topic, name and steps."""
     found = []
     for path in sorted(SCENARIOS.glob("*.txt")):
         for one in re.split(r"^= ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
@@ -103,7 +102,7 @@ class Play:
     def step(self, step: str):
         word, *rest = step.split(" | ") if step.startswith("write ") else shlex.split(step)
         if word.startswith("write "):
-            # The text stands as it is, but for its ends of lines.
+            # The text is written unchanged, except for its line ends.
             self.write(word.removeprefix("write "), rest[0].replace("\\n", "\n"))
         else:
             getattr(self, f"do_{word}", self.run_command)(word, *rest)
@@ -116,7 +115,7 @@ class Play:
         self.machine.write(self.place(path), text.encode())
 
     def document(self, usual: str, words: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-        """The path of a document, which a word with an @ names, and its keys from words with a =."""
+        """Return the path of a document, given as a word with an @, and its keys, given as words with a =."""
         path = next((word[1:] for word in words if word.startswith("@")), usual)
         pairs = (word.split("=", 1) for word in words if not word.startswith("@"))
         return path, {key: yaml.safe_load(value) for key, value in pairs}
@@ -171,7 +170,7 @@ class Play:
             self.step(shlex.join(words).replace("#", str(number)))
 
     def do_end(self, _: str, count: str, *words: str):
-        """The last lines that a command prints."""
+        """Show the last lines that a command prints."""
         self.run_command(*words)
         self.shown[-1] = {key: lines[-int(count) :] for key, lines in self.shown[-1].items()}
 
@@ -182,7 +181,7 @@ class Play:
         subprocess.run(words, cwd=self.machine.root / "work", env=environment, check=True, capture_output=True)
 
     def run_command(self, word: str, *rest: str):
-        """Any other word is a command of agentwatch, about the workspace where none is named."""
+        """Run the command of agentwatch that any other word names, in the workspace if no other path is given."""
         words = [*COMMANDS.get(word, [word]), *rest]
         if word != "keys" and not any("ROOT_DIR" in one for one in rest):
             words.append(WORK)
@@ -190,7 +189,7 @@ class Play:
 
 
 def anonymous(shown: Any) -> Any:
-    """The output of a command without the ids that are made of the place of the workspace or of a key."""
+    """Return the output of a command without ids that depend on the workspace's path or on a key."""
     text = re.sub(r"\b[0-9a-f]{32}\b|(?<=work-)[0-9a-f]{16}\b", "{id}", json.dumps(shown))
     return json.loads(re.sub(r"(?<=fingerprint  )[0-9a-f]{64}", "{key}", text))
 

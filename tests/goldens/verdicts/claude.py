@@ -1,4 +1,4 @@
-"""Writes sessions of Claude Code from lists of deeds, one agent after the other, and reads what is made of them."""
+"""Writes sessions of Claude Code from lists of deeds, one agent after the other, and reads the resulting tasks."""
 
 import json
 import time
@@ -20,13 +20,13 @@ Deed = Sequence[Any]
 
 
 def tasks_of(workspace: Path) -> dict[str, dict[str, Any]]:
-    """The tasks that `agentwatch tree PATH --json` prints, by their ids."""
+    """Return the tasks that `agentwatch tree PATH --json` prints, by their ids."""
     printed = json.loads(run("tree", str(workspace), "--json").out)
     return {task["task_id"]: task for task in printed["tasks"]}
 
 
 class Session(Store):
-    """One session in a workspace, whose agents work one after the other, a second a record."""
+    """A session in a workspace whose agents work one after the other; each record takes a second."""
 
     def __init__(self, home: Path, workspace: Path):
         super().__init__(workspace)
@@ -49,8 +49,8 @@ class Session(Store):
         meanwhile: Sequence[Deed] = (),
         by_parent: Sequence[Deed] = (),
     ):
-        """An agent that is handed a task, does the deeds and returns the text; `meanwhile` another one does others,
-        and the session itself those of `by_parent`."""
+        """Add an agent that gets a task, does the deeds and returns the text. Another agent does the deeds of
+        `meanwhile` at the same time, and the session itself those of `by_parent`."""
         wanted = {"success_criteria": list(criteria)} if criteria else {}
         prompts = [packet(task_id, **wanted), packet(f"{task_id}.other")][: 2 if meanwhile else 1]
         agents = {f"a{len(self.logs) + number}": prompt for number, prompt in enumerate(prompts)}

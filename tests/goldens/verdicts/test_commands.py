@@ -1,4 +1,4 @@
-"""Claims of returns about commands, against the log of what was run: the verdicts of `tree --json`."""
+"""Claims in returns about commands, checked against the log of the session: the verdicts of `tree --json`."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ HOSTILE = (
     *("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n"),
     *("git ", "< "),
 )
-"""Texts that keep a careless pattern busy, where they are repeated."""
+"""Texts that, repeated, keep a careless pattern busy for a long time."""
 
 
 def texts_of(case: Any, kind: str) -> list[str]:
@@ -28,8 +28,8 @@ def texts_of(case: Any, kind: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tasks():
-    """The tasks as they are printed, with the workspace as `$WS`."""
-    # A short path: what is quoted of a command is cut.
+    """Return the tasks as printed, with `$WS` for the workspace."""
+    # The path is short because details cut the commands that they quote.
     root = Path(tempfile.mkdtemp(prefix="w")).resolve()
     workspace, home = root / "ws", root / "home"
     workspace.mkdir()
@@ -56,7 +56,7 @@ def tasks():
 
 @pytest.fixture
 def found(tasks):
-    """The claims by task."""
+    """Return the claims of each task, by task id."""
     keys = {"kind": "kind", "text": "path", "verdict": "verdict", "detail": "detail"}
     return {
         task_id: [{key: claim[name] for key, name in keys.items()} for claim in task["claims"]]
@@ -70,7 +70,7 @@ def task_id(name: str, summary: int | None = None) -> str:
 
 
 def claims_of(name: str, found: dict[str, Claims]) -> dict[str, Claims]:
-    """The claims of a case by the text that makes them."""
+    """Return the claims of a case by the text that makes them."""
     case = CASES[name]
     texts = texts_of(case, "evidence") + texts_of(case, "criterion")
     by_text = {text: [one for one in found[task_id(name)] if one["text"] == text] for text in texts}
@@ -83,7 +83,7 @@ def test_claims_of_commands(found, golden):
 
 
 def test_no_doubtful_claim_is_verified(found):
-    """Whatever the golden file says: at least one of the claims that a doubtful text makes is not."""
+    """Independently of the golden file, at least one claim of each doubtful text is not verified."""
     for name, case in CASES.items():
         made = claims_of(name, found)
         for text in (claim["text"] for claim in case["claims"] if claim["never_verified"]):

@@ -1,4 +1,4 @@
-"""Claims of returns about files, against the disk and git: the verdicts of `tree --json`."""
+"""Claims in returns about files, checked against the disk and git: the verdicts of `tree --json`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SECTIONS = ("created", "modified", "deliverables", "evidence", "summary")
 
 
 class Workspace(Repository):
-    """A directory that steps are done in; `$OTHER` is one beside it."""
+    """A directory in which the steps of a case are done; `$OTHER` is a directory beside it."""
 
     def do(self, kind: str, *what: Any):
         if kind == "git":
@@ -62,7 +62,7 @@ class Workspace(Repository):
             file.truncate(size)
 
     def task(self, task_id: str, task: Any):
-        """The handoff of a task, unless there is none, and its return."""
+        """Write the return of a task, and its handoff if there is one."""
         place = f"{task.get('directory', '')}{task_id}"
         if (more := task.get("handoff", {})) is not None:
             packet = {"task_id": task_id, "objective": "o", "evidence": [], "success_criteria": [], "risks": []}
@@ -85,8 +85,8 @@ class Workspace(Repository):
 
 @pytest.fixture(scope="module")
 def found():
-    """By case and task, the claims as they are printed, with the workspace as `$WS`."""
-    # A short path: the socket's may not be longer.
+    """Return the claims as printed, by case and task, with `$WS` for the workspace."""
+    # The path is short because that of a socket is limited.
     base = Path(tempfile.mkdtemp(prefix="w")).resolve()
     found: dict[str, dict[str, Any]] = {}
     now = time.time
@@ -94,7 +94,7 @@ def found():
     home.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         live_in(home, patch)
-        # No file may have a time that is still to come.
+        # The clock is ahead so that no file has a time in the future.
         patch.setattr(time, "time", lambda: now() + 200_000)
         for number, (name, case) in enumerate(DATA.items()):
             made = Workspace(base / str(number) / "ws", home)
@@ -126,7 +126,7 @@ def test_claims_of_files(found, golden):
 
 @pytest.mark.parametrize("verdict", ["verified", "contradicted"])
 def test_no_doubtful_claim_of_a_file_is_decided(found, verdict):
-    """Whatever the golden file says."""
+    """This holds independently of the golden file."""
     wrong = [
         (name, task_id, claim)
         for name, case in DATA.items()

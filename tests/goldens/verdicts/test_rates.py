@@ -1,8 +1,7 @@
-"""How often claims of commands are decided, and that none is decided wrongly, by families of programs.
+"""How often claims of commands are decided, by families of programs, and that no decision is wrong.
 
 The table is data: logs as lists of deeds, as `claude.Session` does them, and claims with the verdict that the log
-shows. `also` lists verdicts that can be defended as well, and `miss` is the verdict that is found where it is another.
-"""
+shows. `also` lists verdicts that are defensible, too, and `miss` is the verdict that is found although it is wrong."""
 
 import json
 import re
@@ -21,24 +20,24 @@ C, U, V = "contradicted", "unverifiable", "verified"
 
 
 class Outcome(NamedTuple):
-    """A claim of the table with the verdict that was found."""
+    """A claim of the table, and the verdict that was found."""
 
     claim: dict[str, Any]
     found: str
 
     @property
     def wanted(self) -> str:
-        """The verdict of the table, or the one that can be defended as well."""
+        """Return the table's verdict, or the found one if the claim lists it as defensible in `also`."""
         return self.found if self.found in self.claim.get("also", ()) else str(self.claim["verdict"])
 
     @property
     def is_known(self) -> bool:
-        """It is as the table says, or as it is known to be wrong."""
+        """Whether the verdict is the table's, or the one that is known to be wrong (`miss`)."""
         return self.found == self.claim.get("miss", self.wanted)
 
 
 def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callable[[Any], Any] = list) -> list[Outcome]:
-    """Check each claim as the only one of a task that did what its log says, or what `change` makes of that."""
+    """Check each claim as the only one of a task that did what its log says, after `change` was applied to the log."""
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
         home, workspace = Path(made).resolve() / "home", Path(made).resolve() / "ws"
         home.mkdir()
@@ -56,7 +55,7 @@ def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callabl
 
 
 def _joint(rows: Sequence[dict[str, str]]) -> str:
-    """The verdict on a text as a whole."""
+    """Return the verdict on a text as a whole."""
     verdicts = {row["verdict"] for row in rows}
     return C if C in verdicts else V if verdicts == {V} else U
 
@@ -88,7 +87,7 @@ def test_hardly_a_claim_is_decided_wrongly(found):
 
 
 def undecided(some: list[Outcome]) -> float:
-    """The share of those that were not decided among those that can be."""
+    """Return the share of undecided claims among those that can be decided."""
     decidable = [one for one in some if one.claim["verdict"] != U]
     return sum(one.found == U != one.wanted for one in decidable) / len(decidable)
 
@@ -119,6 +118,6 @@ def test_no_claim_is_verified_with_another_number():
 
 
 def others(claim: dict[str, Any]) -> list[str]:
-    """The text of a claim with one of its numbers changed."""
+    """Return copies of a claim's text, in each of which one number is changed."""
     text, numbers = claim["text"], [match for match in NUMBER.finditer(claim["text"]) if match[1]]
     return [f"{text[: one.start()]}{int(one[1]) * 2 + 7}{text[one.end() :]}" for one in numbers]

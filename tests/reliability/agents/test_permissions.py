@@ -1,4 +1,4 @@
-"""Whatever befalls the hook that holds a request: it prints what was decided for that very input, or nothing."""
+"""The hook that holds a request prints the decision about that very input or nothing, whatever happens to it."""
 
 import io
 import json
@@ -53,7 +53,7 @@ def scene(tmp_path, monkeypatch):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.binary(max_size=60) | SPELLED | DAMAGED)
-def test_garbage_and_what_nobody_answers_gets_no_answer(scene, capfd, monkeypatch, data):
+def test_garbage_and_unanswered_requests_get_no_answer(scene, capfd, monkeypatch, data):
     bound(0.02)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -62,11 +62,11 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(scene, capfd, monkeypatc
     printed = capfd.readouterr().out
     assert (code, printed) in ((0, ""), (1, ""), (0, "{}\n"))
     assert not any(one.is_open for one in scene.store.read())
-    # Thousands of ended ones would be read again each time.
+    # Without this, each round would read thousands of ended requests again.
     shutil.rmtree(scene.store.directory, ignore_errors=True)
 
 
-def test_one_that_is_killed_prints_a_whole_answer_or_none(scene):
+def test_a_killed_hook_prints_a_whole_answer_or_none(scene):
     chance, known = random.Random(9), set[str]()
     for _ in range(KILLS):
         held = scene.process(payload())
@@ -87,7 +87,7 @@ def test_one_that_is_killed_prints_a_whole_answer_or_none(scene):
 
 
 @pytest.mark.parametrize("how", ["no space", "no home", "no directory", "settings", "no reader", "a file"])
-def test_our_faults_are_silence(scene, tmp_path, how):
+def test_an_error_in_the_hook_prints_nothing(scene, tmp_path, how):
     bound(0.5)
     given, options = payload(**child()), dict[str, Any]()
     if how == "no space":

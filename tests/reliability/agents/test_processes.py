@@ -23,12 +23,12 @@ from tests.unit.agents.claude import Claude
 from tests.unit.agents.documents import packet, returned
 
 SECONDS = 60
-"""The time that a process may take on a machine under load; nothing is measured by it."""
+"""Seconds that a process may take on a busy machine; this measures nothing."""
 
 
 @dataclass
 class Stage:
-    """Everything lies below `root`."""
+    """A workspace, its operator and their files, all below `root`."""
 
     root: Path
 
@@ -74,7 +74,7 @@ class Stage:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def decide(self, task_id: str, *words: str) -> str:
-        """Decide in another process, as the operator does. Returns the decision id."""
+        """Decide in another process, as the operator does, and return the decision id."""
         ran = self.run("decide", *words, "--yes", "--", task_id, self.workspace)
         assert ran.code == 0, ran.err
         found = re.search(r"decision ([0-9a-f]{32})$", ran.out, re.MULTILINE)
@@ -86,7 +86,7 @@ class Stage:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """The SDK's own client, talking to a server of this workspace over standard input and output."""
+        """Connect the SDK's own client to a server of this workspace over standard input and output."""
         server = StdioServerParameters(
             command=sys.executable, args=["-m", "agentwatch", "mcp", str(self.workspace)], env=self.environment
         )
@@ -95,7 +95,7 @@ class Stage:
 
 
 async def call(client: Client, name: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool that succeeds; its structured output."""
+    """Call a tool that succeeds, and return its structured output."""
     result = await client.call_tool(name, dict(arguments), read_timeout_seconds=SECONDS)
     assert not result.is_error, result.content
     found = result.structured_content
@@ -141,7 +141,7 @@ async def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage):
         needless = await call(client, "wait_for_decision", task_id=TASK)
         assert needless["do_now"].startswith("go on")
         assert (needless["pending"], needless["unasked"]) == (True, True)
-        # A false claim is for the operator, too.
+        # A false claim needs the operator, too.
         await call(client, "submit_handoff", packet=packet("false"))
         lie = returned("SUCCESS").replace("files_created:\n- (none)", "files_created:\n- docs/gone.md")
         told = (await call(client, "submit_return", task_id="false", text=lie))["do_now"]

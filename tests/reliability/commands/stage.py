@@ -28,7 +28,7 @@ def returned(summary: str = "The migration timed out.") -> str:
 
 @dataclass
 class Stage:
-    """Everything lies below `root`. `environment` holds what a process sees beside the usual."""
+    """A workspace, all of whose files lie below `root`. `environment` holds additional variables of its processes."""
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Stage:
         return Keys(self.root / "config" / "agentwatch")
 
     def give_back(self, text: str):
-        """Write the return as agents should: whole."""
+        """Write the return in one step, as agents should."""
         (self.root / "writing").write_text(text, "utf-8")
         (self.root / "writing").replace(self.workspace / "api.return.md")
 
@@ -70,7 +70,7 @@ class Stage:
         return sha256((self.workspace / "api.return.md").read_bytes()).hexdigest()
 
     def run(self, *words: str | Path, **environment: str) -> Ran:
-        """Run a command to its end, in this process: starting one takes longer than the command."""
+        """Run a command to its end, in this process, as starting another takes longer than the command."""
         out, err = StringIO(), StringIO()
         with (
             patch.dict(os.environ, self.environment | environment),
@@ -88,12 +88,12 @@ class Stage:
         return self.run("wait", TASK, self.workspace, "--timeout=0", "--json")
 
     def recorded(self) -> list[str]:
-        """The names of the ledger's files."""
+        """Return the names of the ledger's files."""
         return sorted(path.name for path in (self.state / "decisions").glob("*.json"))
 
 
 class Ran(NamedTuple):
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

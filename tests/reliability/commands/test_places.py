@@ -1,4 +1,4 @@
-"""Places as sandboxes and older versions leave them: each command says what is true of them, the doctor more."""
+"""Places as sandboxes and older versions leave them: each command says the truth about them, the doctor says more."""
 
 import json
 import re
@@ -19,7 +19,7 @@ COMMANDS = ("tree", "pending", "log", "sources", "verify", "doctor", "report", "
 
 @pytest.fixture(params=["closed", "impossible"])
 def nowhere(request, tmp_path, without_root_rights):
-    """A place below a directory that may not be entered, and one that no system can look for, for root as well."""
+    """Return a place in a directory that may not be entered, or one whose name is too long even for root."""
     if request.param == "impossible":
         yield tmp_path / ("x" * 300) / "inside"
         return
@@ -42,7 +42,7 @@ def words(command: str, workspace: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
-def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden):
+def test_every_command_reports_a_hidden_place(stage, nowhere, command, hidden):
     assert stage.decide("--retry").code == 0
     found = stage.run(*words(command, stage.workspace), **dict.fromkeys(hidden.split(), str(nowhere)))
     assert found.code in (0, 1, 2, 5, 6), found.err
@@ -52,20 +52,20 @@ def test_a_hidden_place_ends_no_command_unheard(stage, nowhere, command, hidden)
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
-def test_a_hidden_workspace_is_said_to_be_one(stage, nowhere, command):
+def test_a_hidden_workspace_is_reported(stage, nowhere, command):
     found = stage.run(*words(command, nowhere))
     assert found.code == 2
     assert "give a directory that you can read and enter" in found.err
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_who_is_in_a_directory_that_was_removed_is_told_so(stage, tmp_path, monkeypatch, capfd, command):
+def test_a_command_in_a_removed_directory_says_so(stage, tmp_path, monkeypatch, capfd, command):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
     code = run([word for word in words(command, Path()) if word])
-    # Before the next one asks where it is.
+    # Go back, as the next test asks for the current directory.
     monkeypatch.undo()
     assert code in (2, 74)
     assert capfd.readouterr().err.startswith("agentwatch: ")
@@ -112,7 +112,7 @@ def test_the_doctor_reads_the_settings(keyed):
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
-def test_what_lies_in_or_leads_through_the_workspace_is_bad(stage, variable, tmp_path):
+def test_the_doctor_warns_of_places_in_the_workspace(stage, variable, tmp_path):
     (stage.workspace / "link").symlink_to(tmp_path)
     for inside in (stage.workspace, stage.workspace / "link"):
         found = stage.run("doctor", stage.workspace, **{variable: str(inside)})
@@ -126,7 +126,7 @@ OURS = ("0a1b2c3d", "0a1b2c3d+", ".writing-0123456789abcdef")
 
 @pytest.fixture
 def state(stage):
-    """Where older versions kept a cache."""
+    """Return the directory where older versions kept a cache."""
     stage.state.parent.mkdir(parents=True)
     (stage.state.parent / "answers.key").write_bytes(b"k" * 32)
     return stage.state.parent
@@ -139,7 +139,7 @@ def filled(directory: Path, *names: str) -> Path:
     return directory
 
 
-# The cache that older versions kept is removed, and nothing else. Users have it: keep this.
+# Only the cache of older versions is removed. Users still have such caches: keep these tests.
 
 
 def test_the_old_cache_is_removed(stage, state):
@@ -169,7 +169,7 @@ def test_nothing_behind_a_linked_cache_is_removed(stage, state, tmp_path):
 
 @pytest.fixture
 def submitted(tmp_path, monkeypatch):
-    """A workspace with one task, which was handed off, of a user who has no programs."""
+    """Return a workspace with one task that was handed off; its user has no agent programs."""
     live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
     place.mkdir()

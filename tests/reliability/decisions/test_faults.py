@@ -1,4 +1,4 @@
-"""Every system call fails in turn, once and for good: what is said stays true, and doing it again is always right."""
+"""Each system call fails in turn, once or from then on: messages stay true, and a second try is always right."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ CALLS = "open close read write fsync link rename unlink mkdir stat fstat listdir
 
 
 class Failing(Quick):
-    """The `at`-th call fails with `number`, and with `for_good` every one behind it. 0 counts the calls only."""
+    """The `at`-th call fails with `number`, and with `for_good` all later calls, too. 0 only counts the calls."""
 
     def __init__(self, at: int = 0, number: int = errno.EIO, *, for_good: bool = False):
         self.count = 0
@@ -38,7 +38,7 @@ class Failing(Quick):
             self.count += 1
             if at and (self.count == at or (for_good and self.count > at)):
                 if name == "close":
-                    # The system gives the descriptor back also where it reports an error.
+                    # The system closes the descriptor even if it reports an error.
                     call(*arguments, **named)
                 raise OSError(number, os.strerror(number))
             return call(*arguments, **named)
@@ -50,7 +50,7 @@ Outcome = TypeVar("Outcome")
 
 
 def outcome_of(do: Callable[[], Outcome]) -> Outcome | DecisionError:
-    """The outcome, or the error in words."""
+    """Return the outcome, or the error."""
     try:
         return do()
     except DecisionError as error:
@@ -58,7 +58,7 @@ def outcome_of(do: Callable[[], Outcome]) -> Outcome | DecisionError:
 
 
 def cases(do: Callable[[Disk, int], object]) -> list[Failing]:
-    """The disks that fail at each call that `do` makes on a sound one, in each way. `do` gets a fresh number, too."""
+    """Return a disk for each call that `do` makes and each way to fail at it. `do` also gets a number of its own."""
     counting = Failing()
     do(counting, -1)
     assert counting.count
@@ -72,14 +72,14 @@ def cases(do: Callable[[Disk, int], object]) -> list[Failing]:
 
 @pytest.fixture
 def prepared(tmp_path):
-    """An operator with one decision, of long ago."""
+    """Return an operator with one decision from long ago."""
     operator = Operator(tmp_path / "prepared")
     operator.decide("before", created_at=datetime(2020, 1, 1, tzinfo=UTC))
     return operator
 
 
 def fresh(prepared: Operator, number: int, disk: Disk, *, with_ledger: bool = True) -> Operator:
-    """The same operator in another workspace, with one decision or none, on a disk that fails from now on."""
+    """Return the operator in another workspace, with one decision or none, on a disk that may fail from now on."""
     root = prepared.root.parent / f"case-{number}"
     shutil.copytree(prepared.configuration, root / "configuration")
     operator = Operator(root)
@@ -111,18 +111,18 @@ def test_a_decision(prepared, with_ledger):
             assert there == [*before, "now"]
         elif isinstance(outcome, NotRecordedError):
             assert there == before
-        # When the disk is well again, the same press counts once.
+        # On a sound disk the same action records the decision once.
         again = Operator(operator.root).decide("now")
         assert again.doubt is None
         assert again.fresh is (there == before)
         assert [entry.record.task_id for entry in operator.chain().entries] == [*before, "now"]
         outcomes.add((type(outcome), isinstance(outcome, DecisionMade) and outcome.doubt is not None))
         shutil.rmtree(operator.root)
-    # Each of them happens: recorded, recorded with a doubt, not recorded, and nobody can tell.
+    # Each of these happens: recorded, recorded with a doubt, not recorded, and uncertain.
     assert {(DecisionMade, False), (DecisionMade, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
 
 
-def test_delivery_fails_in_words_and_is_made_up_for(prepared):
+def test_a_failed_delivery_is_explained_and_made_later(prepared):
     chain, (decision_id, entry) = prepared.chain(), next(iter(prepared.chain().latest.items()))
 
     def do(disk: Disk, number: int) -> Mirror:
@@ -145,7 +145,7 @@ def test_delivery_fails_in_words_and_is_made_up_for(prepared):
 
 
 @pytest.mark.parametrize("stage", [CLAIM, "read.wait"])
-def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared, stage):
+def test_a_receipt_is_written_somewhere_or_refused_in_words(prepared, stage):
     record = prepared.chain().entries[0].record
 
     def mark(number: int, disk: Disk, by: str = "one") -> Claim | DecisionError:
@@ -163,7 +163,7 @@ def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared, stage):
             assert outcome.won
             told = ReceiptBook(root / "workspace", root / "state", QUICK).read([record])
             assert told[record.decision_id][-1].stage is Stage.READ
-            # Of two that claim one wins at most.
+            # At most one of two claims wins.
             again = mark(number, QUICK, "two")
             assert stage != CLAIM or (isinstance(again, Claim) and not again.won)
         shutil.rmtree(root)
@@ -184,7 +184,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared):
         keys = Keys(root, QUICK)
         assert keys.load().public == keys.trust().keys[-1].public == keys.show()
         assert old.keyid in keys.trust().signing
-        # The decisions of before stay valid.
+        # Earlier decisions stay valid.
         assert prepared.ledger.read(keys.trust()).problems == ()
         shutil.rmtree(root)
     for number, disk in enumerate(cases(lambda disk, number: Keys(new(number), disk).create())):
@@ -199,7 +199,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared):
 
 
 def took(place: Place, disk: Disk) -> Record | None:
-    """What a holder gets that works on this disk. The operator's disk is sound."""
+    """Return the record that a holder on this disk gets. The operator's disk is sound."""
     asked, holder = request(place.workspace), place.holder(disk=disk)
     try:
         with holder.store.offer(asked) as offer:
@@ -213,7 +213,7 @@ def took(place: Place, disk: Disk) -> Record | None:
                 assert holder.trouble or not offer.is_whole()
     except RequestError:
         record = None
-    # Whatever was left there is sound, and nobody holds it any more.
+    # The file that is left is valid, and nobody holds the request any more.
     left = place.store.find(asked.request_id)
     assert place.store.problems == []
     assert left is None or not left.is_open

@@ -1,4 +1,4 @@
-"""A power failure at any moment: what was said to be recorded is there, whole, and the ledger goes on."""
+"""After a power failure at any moment, each decision reported as recorded is there, whole, and the ledger goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_STEPS = 5
 
 @dataclass
 class Node:
-    """A file with its content, or a directory with its names: as it is now, and as it was synced last."""
+    """A file with its content or a directory with its names, both in the present state and in the last synced one."""
 
     is_directory: bool = False
     data: bytes = b""
@@ -29,7 +29,7 @@ class Node:
     synced_data: bytes = b""
     synced_names: dict[str, Node] = field(default_factory=dict)
     unsynced: list[dict[str, Node | None]] = field(default_factory=list)
-    """Changes of names since the last sync: each is one atomic step."""
+    """Changes of names since the last sync; each is one atomic step."""
 
     def sync(self):
         self.synced_data = self.data
@@ -46,10 +46,9 @@ def apply(names: dict[str, Node], step: dict[str, Node | None]):
 
 
 class Forgetful(Disk):
-    """Works on a real directory, and keeps a model beside it of what has to survive a power failure.
+    """Works on a real directory, and keeps a model beside it of the data that has to survive a power failure.
 
-    `after` is called behind each call that changes something. A mutant leaves out the syncs of files or directories.
-    """
+    `after` is called after each call that changes something. A mutant leaves out the syncs of files or directories."""
 
     def __init__(self, root: Path, *, syncs_files: bool = True, syncs_directories: bool = True):
         self.root = Node(is_directory=True)
@@ -64,7 +63,7 @@ class Forgetful(Disk):
         self.after()
 
     def _node(self, path: Any, dir_fd: int | None) -> tuple[Node, str]:
-        """The directory node that holds a path, and the name in it."""
+        """Return the directory node that holds a path, and the name in it."""
         if dir_fd is not None:
             return self._open[dir_fd], os.fspath(path)
         node, parts = self.root, Path(path).relative_to(self._path).parts
@@ -128,9 +127,9 @@ class Forgetful(Disk):
             yield from self._nodes(child)
 
     def states(self) -> list[State]:
-        """The states that a power failure could leave now: what was synced, and more or less of what was not."""
+        """Return the states that a power failure could leave now: synced changes, and none, some or all other ones."""
         longest = max(len(node.unsynced) for node in self._nodes(self.root))
-        # The system may write later names before earlier ones, and names before what is in the files.
+        # The system may write later names before earlier ones, and names before the content of their files.
         return [
             tuple(left(self.root, mask, kept)) for mask in range(2 ** min(longest, _MOST_STEPS)) for kept in (0, 0.5, 1)
         ]
@@ -141,7 +140,7 @@ State = tuple[tuple[str, bytes | None], ...]
 
 
 def left(node: Node, mask: int, kept: float, path: str = "") -> Iterator[tuple[str, bytes | None]]:
-    """What is left of a directory, with those unsynced steps whose bit is set, and this part of unsynced data."""
+    """Yield the rest of a directory: the unsynced steps whose bit is set, and the share `kept` of unsynced data."""
     names = dict(node.synced_names)
     for bit, step in enumerate(node.unsynced):
         if mask >> bit & 1:
@@ -156,10 +155,10 @@ def left(node: Node, mask: int, kept: float, path: str = "") -> Iterator[tuple[s
 
 
 def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[State, frozenset[str]]]:
-    """Every state that a power failure could leave while three decisions are made, and what had been said by then.
+    """Return each state that a power failure could leave while three decisions are made, with the tasks reported by
+    then.
 
-    Where one state can be left at several moments, the latest counts: most had been said.
-    """
+    If a state can be left at several moments, the last one counts, as most tasks had been reported then."""
     (root / "state").mkdir(parents=True)
     disk = Forgetful(root / "state", **mutation)
     operator = Operator(root, disk)
@@ -180,7 +179,7 @@ def remembered(root: Path, **mutation: bool) -> tuple[Operator, dict[State, froz
 
 
 def is_bad(operator: Operator, root: Path, state: State, said: frozenset[str]) -> bool:
-    """Whether something is lost, broken or doubled in the state that is found after the failure."""
+    """Whether a decision is lost, broken or doubled in the state after the failure."""
     root.mkdir(parents=True)
     for path, data in state:
         (root / path).mkdir(mode=0o700) if data is None else (root / path).write_bytes(data)
@@ -199,7 +198,7 @@ def is_bad(operator: Operator, root: Path, state: State, said: frozenset[str]) -
 
 
 def bad_states(root: Path, **mutation: bool) -> tuple[int, int]:
-    """(bad states, all states)."""
+    """Return the numbers of bad states and of all states."""
     operator, found = remembered(root / "made", **mutation)
     bad = sum(is_bad(operator, root / f"{number}", *state) for number, state in enumerate(found.items()))
     return bad, len(found)
@@ -212,6 +211,6 @@ def test_a_power_failure_loses_breaks_and_doubles_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("left_out", ["syncs_files", "syncs_directories"])
-def test_without_a_sync_it_would(tmp_path, left_out):
+def test_without_a_sync_a_power_failure_loses_decisions(tmp_path, left_out):
     bad, _ = bad_states(tmp_path, **{left_out: False})
     assert bad > 0

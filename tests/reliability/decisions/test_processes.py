@@ -1,8 +1,7 @@
-"""Writers that are killed at any moment lose and double nothing; `AGENTWATCH_KILLS=20000` searches for longer.
+"""Killed writers lose and double nothing, at whatever moment; `AGENTWATCH_KILLS=20000` searches for longer.
 
-Forking from a warm process takes a millisecond where starting one takes half a second; it is a program of its own
-because a test runner may have threads, and those do not survive a fork.
-"""
+Forking from a warm process takes a millisecond, and starting one half a second. The writers run in a program of their
+own because a test runner may have threads, which do not survive a fork."""
 
 import os
 import random
@@ -17,11 +16,11 @@ from tests.unit.decisions.made import Operator
 
 KILLS = int(os.environ.get("AGENTWATCH_KILLS", "400"))
 ROUNDS_EACH = 100
-"""Writers killed on one ledger: what a kill left is what the next one begins with."""
+"""Writers killed on one ledger; each begins with the files that the last kill left."""
 READY = b"."
 LONGEST = 0.01  # seconds that a decision takes on most disks
 MOST = 4
-"""Decisions that a writer may record before it is killed in the next one."""
+"""Decisions that a writer may record before it is killed during the next one."""
 
 
 def test_killed_writers_lose_and_double_nothing(tmp_path):
@@ -31,7 +30,7 @@ def test_killed_writers_lose_and_double_nothing(tmp_path):
 
 
 def write(operator: Operator, first: int, pipe: int):
-    """Decide without end, and say each on the pipe once it is recorded; before the first one, say that it begins."""
+    """Decide without end: first report READY on the pipe, then the number of each decision after it is recorded."""
     os.write(pipe, READY)
     number = first
     while True:
@@ -42,10 +41,9 @@ def write(operator: Operator, first: int, pipe: int):
 
 
 def killed(operator: Operator, first: int, decisions: int, seconds: float) -> int:
-    """Let a writer begin with a decision, and kill it some time after it has said so many of them.
+    """Start a writer at decision `first`, and kill it some time after it has reported so many decisions.
 
-    Returns the number that comes behind the last one it said.
-    """
+    Returns the number after the last reported one."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -55,7 +53,7 @@ def killed(operator: Operator, first: int, decisions: int, seconds: float) -> in
         finally:
             os._exit(1)
     os.close(writing)
-    # However busy the machine is: it gets that far before it is killed.
+    # Even on a busy machine the writer gets this far before it is killed.
     assert os.read(reading, 1) == READY
     said = b""
     while said.count(b"\n") < decisions:
@@ -73,9 +71,9 @@ def main(root: Path):
     dice = random.Random()
     for number in range(KILLS):
         if number % ROUNDS_EACH == 0:
-            # The real disk, syncs and all: they are where a writer spends its time.
+            # On the real disk with its syncs, a writer spends most of its time in them.
             operator, said = Operator(root / str(number), DISK), 0
-        # Beginning with the one that the last writer may have recorded and not said: it must not be there twice.
+        # Begin with a decision that the last writer may have recorded without a report: it must not be there twice.
         said = killed(operator, said, dice.randrange(MOST), dice.uniform(0, LONGEST))
         chain = operator.ledger.read(operator.trust)
         assert chain.problems == (), chain.problems

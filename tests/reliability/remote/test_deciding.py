@@ -1,5 +1,5 @@
-"""Decisions over a network that loses, doubles, delays, reorders, replays and forges, and over ssh, to relays and from
-screens that are killed: one is recorded or none, and what everybody is told is so."""
+"""Decisions over a network that loses, doubles, delays, reorders, replays and forges, and over ssh, with relays and
+screens that are killed: at most one is recorded, and every operator is told the truth."""
 
 import errno
 import os
@@ -31,12 +31,12 @@ from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "12"))
 PER_HOST = 50
-"""Tasks that one host has: it reads all of them at once."""
+"""Tasks on one host, which reads all of them at once."""
 HOUR = timedelta(hours=1)
 
 
 def decide_all(desks: list[RemoteDesk], subjects: list[Subject], dice: random.Random) -> tuple[list[Said], Any]:
-    """Each operator decides, at the same time; gives what they are told, and what waits for it."""
+    """Let each operator decide at the same time; return their answers, and a function that waits for them."""
     said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in desks]
     deciding = zip(said, desks, subjects, strict=True)
     threads = [threading.Thread(target=one.decide, args=given) for one, *given in deciding]
@@ -46,8 +46,8 @@ def decide_all(desks: list[RemoteDesk], subjects: list[Subject], dice: random.Ra
 
 
 class Network(Line):
-    """Carries each message never, once or several times, late, in any order; and now and then what it has seen before,
-    or has made up."""
+    """Carries each message never, once or several times, late, in any order; now and then also an old message or a
+    forged one."""
 
     def __init__(self, host: Host, dice: random.Random):
         super().__init__(host)
@@ -89,7 +89,7 @@ class Network(Line):
                 self._air[-1].start()
 
     def forged(self, text: str) -> str:
-        """As somebody who has no key would make it of what was seen."""
+        """Return a message as a forger without a key could make it from a message that was sent."""
         index = self.dice.randrange(len(text))
         strange = self.host.signed("t0", Action.ABORT, "stranger")
         stranger, kim = (self.host.keys[name].public.keyid for name in ("stranger", "kim"))
@@ -104,7 +104,7 @@ class Network(Line):
             to.put(result)
 
     def settle(self):
-        """All that is under way arrives."""
+        """Wait until all messages under way have arrived."""
         while self._air:
             with self._guard:
                 under_way, self._air = self._air, []
@@ -130,7 +130,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
         task = f"t{number}"
         host.now, network.skew = NOON + number * HOUR, timedelta()
         if dice.random() < 0.15:
-            # The operators' machines do not know the host's clock.
+            # The clocks of the operators' machines differ from the host's.
             network.skew = dice.choice((-HOUR, HOUR))
         said, join = decide_all(desks, [host.subject(task)] * 2, dice)
         if dice.random() < 0.2:
@@ -141,12 +141,12 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
         network.calm, network.skew = True, timedelta()
         for desk, one in zip(desks, said, strict=True):
             if one.word == "unknown":
-                # To decide the same again is safe.
+                # Making the same decision again is safe.
                 one.decide(desk, host.subject(task))
                 network.settle()
         network.calm = False
         told_the_truth(host, task, said)
-    # The network was restored from an old backup: everything comes once more, today and in an hour.
+    # The network is restored from an old backup: all messages come once more, at three different times.
     before = host.records()
     for moment in (host.now, host.now + HOUR, host.now - 3 * HOUR):
         host.now = moment
@@ -154,7 +154,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
             network.carry(text, 0.0, 1, Queue())
     assert host.records() == before
     assert host.chain().problems == ()
-    # Nothing is in the ledger that neither of them has signed.
+    # The ledger holds only requests that one of the operators has signed.
     assert {record.signed_request for record in before} <= set(network.sent)
 
 
@@ -162,7 +162,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random):
 
 
 class Dead(Quick):
-    """From call number `at` on, none changes anything any more: as if its process was killed with -9 there."""
+    """From call number `at` on, every call fails without a change, as if the process had been killed with -9 there."""
 
     def __init__(self, at: int):
         self.left = at
@@ -194,7 +194,7 @@ def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, outcome):
         assert [host.record(text).outcome for _ in range(2)] == [outcome] * 2, at
         (made,) = host.records()
         assert host.chain().problems == ()
-        # And it gets to the agents.
+        # The decision reaches the agents, too.
         desk = host.open_desk()
         desk.mirror()
         copy = host.workspace / ".agentwatch" / "decisions" / f"{made.decision_id}.json"
@@ -211,7 +211,7 @@ class Hurried(RemoteHost):
 
 
 class Screen(Seen):
-    """Of one operator, through an ssh of its own."""
+    """The screen of one operator, through an ssh of its own."""
 
     host_of = Hurried
 
@@ -222,7 +222,7 @@ class Screen(Seen):
         self.look()
 
     def end_of(self, subject: Subject, said: Said):
-        """To decide the same again is safe, until it is known."""
+        """Make the same decision again, which is safe, until its outcome is known."""
 
         def is_known() -> bool:
             if said.word == "unknown":
@@ -234,7 +234,7 @@ class Screen(Seen):
 
 
 @needs_sshd
-def test_whatever_is_killed_both_are_told_what_is_recorded(tmp_path):
+def test_both_operators_get_the_truth_whatever_is_killed(tmp_path):
     rounds, dice = max(2, ROUNDS // 6), random.Random(0)
     clock = WrongClock(tmp_path / "clock")
     sshd = Sshd(tmp_path / "there", path=f"{clock.install(tmp_path / 'bin')}:{BIN}:/usr/bin:/bin")
@@ -251,7 +251,7 @@ def test_whatever_is_killed_both_are_told_what_is_recorded(tmp_path):
             subjects = [screen.desk.subject(screen.tree.tasks[task]) for screen in screens]
             said, join = decide_all(desks, subjects, dice)
             if dice.random() < 0.4:
-                # Somebody sets the clock of the host, by an hour, while it is decided.
+                # The clock of the host is changed by an hour during the decision.
                 clock.set(dice.choice((-3600.0, 0.0, 3600.0)))
             time.sleep(dice.random() * 0.3)
             victims = sshd.relays() if dice.random() < 0.7 else sshd.clients()

@@ -1,5 +1,5 @@
-"""Two operators and a host over a real NATS server, while everything between them fails: decisions are recorded once or
-not at all, everybody is told what is so, and afterwards all see the same."""
+"""Two operators and a host over a real NATS server while the connections between them fail: decisions are recorded at
+most once, everybody is told the truth, and in the end all see the same."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
 PER_FLEET = 10
-"""Rounds in one fleet; several run beside each other with `-n`."""
+"""Rounds in one fleet; several fleets run at the same time with `-n`."""
 SECONDS = 90.0
 HOUR = 3600.0
 
@@ -55,7 +55,7 @@ class Machine(Host):
 
 
 class Operator:
-    """Somebody on another machine, and what their screen shows."""
+    """An operator on another machine, with a screen."""
 
     def __init__(self, url: str, machine: Machine, name: str):
         self.ahead, key = 0.0, machine.keys[name]
@@ -66,26 +66,26 @@ class Operator:
         self.seen.look()
 
     def has(self, task: str) -> bool:
-        """Whether the screen shows what came back of a task."""
+        """Whether the screen shows the return of a task."""
         return any(one["task_id"] == task and one["reported_state"] for one in self.seen.document()["tasks"])
 
     def decide(self, task: str, said: Said):
-        """Decide as a person does: again, while nobody knows whether it was recorded."""
+        """Decide as a person does: again, as long as it is unknown whether the decision was recorded."""
         subject, end = self.desk.subject(self.seen.tree.tasks[task]), time.monotonic() + SECONDS
         while time.monotonic() < end:
             said.decide(self.desk, subject)
-            # A clock was set while it was under way: then it is not recorded, and a person decides again.
+            # If a clock was changed during the decision, it is not recorded, and a person decides again.
             if said.word not in ("unknown", "not sent") and "set the clocks" not in said.word:
                 return
             time.sleep(0.2)
 
     def sees(self, there: list[dict[str, Any]]) -> bool:
-        """Whether the screen shows all as the host does."""
+        """Whether the screen shows the same tasks as the host."""
         return [task | {"host": None} for task in self.seen.document()["tasks"]] == there
 
 
 class Fleet:
-    """The machine, two operators, and a server between them with the accounts that are printed."""
+    """The machine, two operators, and a server between them with the accounts that `fleet config` prints."""
 
     def __init__(self, root: Path, ahead: float):
         self.machine = Machine(root / "build1", ahead)
@@ -106,7 +106,7 @@ class Fleet:
         self.there.stop()
         self.broker.stop()
 
-    # What can go wrong
+    # Faults
 
     def kill_broker(self):
         self.broker.kill()
@@ -124,7 +124,7 @@ class Fleet:
         self.machine.start()
 
     def cut(self):
-        """The connections break, in the middle of what they carry."""
+        """Break the connections, in the middle of their messages."""
         for wire in (self.wire, self.there):
             wire.cut()
             time.sleep(random.uniform(0, 0.3))
@@ -139,14 +139,14 @@ FAULTS = ("kill_broker", "wipe_broker", "kill_relay", "set_the_screens_clocks", 
 
 @pytest.fixture
 def fleet(tmp_path, start):
-    """Its host goes by a clock that is an hour ahead, or behind, or right."""
+    """Return a fleet whose host has a clock that is an hour ahead, an hour behind, or right."""
     fleet = Fleet(tmp_path, (HOUR, -HOUR, 0.0)[start // PER_FLEET % 3])
     yield fleet
     fleet.stop()
 
 
 @pytest.mark.parametrize("start", range(0, ROUNDS, PER_FLEET))
-def test_whatever_fails_each_decision_counts_once(fleet, start):
+def test_each_decision_counts_once_whatever_fails(fleet, start):
     machine, operators = fleet.machine, fleet.operators
     faults = FAULTS * min(PER_FLEET, ROUNDS - start)
     for number, fault in enumerate(faults):
@@ -163,10 +163,10 @@ def test_whatever_fails_each_decision_counts_once(fleet, start):
         for one in deciding:
             one.join()
         told_the_truth(machine, task, said)
-        # The decision of one may be in sight of the other before that one sends its own.
+        # An operator may see the other's decision before sending one.
         words = {"otherwise" if "already decided" in one.word else one.word for one in said}
         assert words == {"recorded", "otherwise"}, (fault, [one.word for one in said])
-    # Nothing was recorded besides, and all see what the host sees, once the clocks agree on what time it is.
+    # There are no other records, and once the clocks agree, all operators see the same as the host.
     assert len(machine.records()) == len(machine.tree()) == len(faults)
     for operator in operators:
         operator.ahead = machine.ahead

@@ -1,5 +1,5 @@
-"""Whatever lies in the box, in the ledger and among the receipts, and whatever Codex's server says: who holds a request
-gets what the operator decided about its very input, at most once, or nothing.
+"""For any content of the box, the ledger and the receipts, and any message of Codex's server: the holder of a request
+gets the operator's decision about its very input, at most once, or nothing.
 
 `AGENTWATCH_REQUESTS=100000` and `AGENTWATCH_CODEX` search longer than CI has time for."""
 
@@ -40,28 +40,28 @@ GARBAGE = (b"", b"{}", b"[" * 5_000, b"\xff\xfe", b'{"version":1}', os.urandom(3
 
 
 class Round:
-    """One request that is held, and all that somebody who may write into the state directory does about it."""
+    """One request that is held, and all attacks by somebody who may write into the state directory."""
 
     def __init__(self, random: Random, place: Place, stranger: SigningKey, old: list[bytes]):
         self.random, self.place, self.stranger, self.old = random, place, stranger, old
         make = random.choice((request, question))
         self.held: Request = make(place.workspace, nonce=f"n{random.randrange(10**12)}", asked_at=time.time())
         self.answered: list[Record] = []
-        """What the operator decided about the very request, and may be given."""
+        """The operator's decisions about this very request; only these may be given to its holder."""
         self.disturbed = False
-        """Somebody did something because of which an answer may get lost."""
+        """Whether an attack happened because of which an answer may get lost."""
 
     @property
     def offered(self) -> Path:
         return self.place.store.directory / f"{self.held.request_id}.json"
 
     def write_next(self, data: bytes, record: Record | None = None):
-        """As the next file of the ledger."""
+        """Write `data` as the next file of the ledger."""
         self.disturbed = True
         self.write(self.place.state / "decisions" / name_of(record or self.record()), data)
 
     def answer(self):
-        """The operator answers what is held."""
+        """Let the operator answer the request that is held."""
         action = self.random.choice(self.held.actions)
         params = ANSWERED if action is Action.ANSWER else Params()
         note = self.random.choice(("", "No.", "\u202e x")) if action is Action.DENY else ""
@@ -69,7 +69,7 @@ class Round:
             self.answered.append(self.place.answer(self.held, action, params, note=note).record)
 
     def answer_another(self):
-        """The operator answers something that is nearly the same."""
+        """Let the operator answer a request that is nearly the same."""
         change = self.random.choice(
             ({"nonce": "other"}, {"session_id": "other"}, {"source": "other"}, {"command": "x"})
         )
@@ -80,11 +80,11 @@ class Round:
             self.place.answer(request(self.place.workspace, **given))  # type: ignore[arg-type]
 
     def sign_as_stranger(self):
-        """Somebody signs a decision about the very request with another key."""
+        """Sign a decision about the very request with a stranger's key."""
         self.forge(self.record(), self.stranger)
 
     def sign_otherwise(self):
-        """The operator's key, and what a request does not take; or it has expired, or is of before."""
+        """Sign with the operator's key a record that does not fit: expired, older than the request, or expiring now."""
         key = self.place.key
         now = datetime.now(UTC)
         changes = self.random.choice(
@@ -114,7 +114,7 @@ class Round:
         self.write_next(seal(record.to_bytes(), key), record)
 
     def replay(self):
-        """A genuine decision of before under the name of the next."""
+        """Write a genuine older decision under the name of the next one."""
         if self.old:
             self.write_next(self.random.choice(self.old))
 
@@ -122,12 +122,12 @@ class Round:
         self.write_next(self.random.choice(GARBAGE))
 
     def spoil_box(self):
-        """Another file in the box: whoever holds something is not concerned."""
+        """Write another file into the box, which must not affect the request that is held."""
         name = self.random.choice((f"{self.random.getrandbits(128):032x}.json", "x", ".writing-x", "notes.txt"))
         self.write(self.place.store.directory / name, self.random.choice(GARBAGE))
 
     def spoil_offer(self):
-        """The file of the offer becomes another one: what the operator sees may be anything."""
+        """Replace the file of the offer; the operator may then see anything."""
         self.disturbed = True
         data = self.offered.read_bytes() if self.offered.is_file() else b""
         how = self.random.randrange(5)
@@ -148,14 +148,14 @@ class Round:
                 self.write(self.offered, data.replace(b"touch x", b"rm -rf /"))
 
     def claim(self):
-        """Somebody claims it first."""
+        """Claim the request before its holder does."""
         self.disturbed = True
         name = self.random.choice(("claim", "delivered", "acted"))
         content = self.random.choice((b"", b"{}", json.dumps({"by": "mallory", "at": "9999-01-01T00:00:00Z"}).encode()))
         self.write(self.place.state / "receipts" / f"{self.held.request_id}.{name}.json", content)
 
     def claim_in_workspace(self):
-        """An agent does what it can: nothing of that gets in the way."""
+        """Write claims and decisions into the workspace, as an agent can; they must have no effect."""
         own = self.place.workspace / ".agentwatch"
         self.write(own / "receipts" / f"{self.held.request_id}.claim.json", b"{}")
         if self.old:
@@ -192,7 +192,7 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
         got: list[Record] = []
         for step in [*one.steps(), lambda: None]:
             step()
-            # Two hold it, and either may come first.
+            # Two holders look, in either order.
             for which in random.sample((0, 1), 2):
                 record = holders[which].look(offers[which])
                 got += [] if record is None else [record]
@@ -207,7 +207,7 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
             with suppress(OSError):
                 offer.__exit__(None, None, None)
         old += [path.read_bytes() for path in list((place.state / "decisions").glob("*.json"))[-1:]]
-        # What is in the box is what was offered, or it is told.
+        # The box shows only requests that were really offered; for other files it has a problem.
         assert all(read.request_id for read in place.store.read())
         with suppress(DecisionError):
             place.desk().ledger.set_aside(place.trust)
@@ -236,7 +236,7 @@ FRAMES = [
 
 
 class Chaos(Wire):
-    """A server without a socket, which does something at random each time that somebody listens to it."""
+    """A server without a socket, which does something at random each time that a client listens to it."""
 
     def __init__(self, place: Place, chance: random.Random, decided: dict[str, Action]):
         self.place, self.chance, self.decided = place, chance, decided
@@ -299,7 +299,7 @@ class Chaos(Wire):
             case "again" if ids:
                 self.queue.append(self.pending[chance.choice(ids)])
             case "other" if ids:
-                # The same id for another input.
+                # This uses the same id for another input.
                 self.begin(chance.choice(ids), self.asked())
             case "status":
                 flags = chance.choice([[], ["waitingOnApproval"]])
@@ -309,13 +309,13 @@ class Chaos(Wire):
                 self.items.remove(item)
                 changed = {"path": "/x", "kind": {"type": "add"}, "diff": str(chance.random())}
                 self.items.append(item | {"changes": [changed]})
-                # What waits for the old one is asked anew under its id, once this is known.
+                # A request about the old patch is asked again under its id, once the new patch is known.
                 self.queue.append(told("item/fileChange/patchUpdated", itemId=item["id"]))
             case "garbage":
                 self.queue.append(chance.choice(FRAMES))
 
     def asked(self) -> tuple[str, dict[str, Any]]:
-        # Few items and few commands: many requests are equal in part.
+        # With few items and few commands, many requests are equal in part.
         item, words = f"call_{self.chance.randrange(3)}", f"touch {self.chance.randrange(3)}"
         match self.chance.randrange(4):
             case 0:
@@ -348,7 +348,7 @@ class Chaos(Wire):
 
 
 class ChaosHolder(Holder):
-    """While it looks for an answer, the server goes on."""
+    """A holder during whose look for an answer the server does another step."""
 
     wire: Chaos
 
@@ -359,7 +359,7 @@ class ChaosHolder(Holder):
         return record
 
 
-def test_codex_gets_what_was_decided_for_what_waits_alone(place, tmp_path):
+def test_codex_gets_only_decisions_about_waiting_requests(place, tmp_path):
     seed = random.randrange(2**32)
     chance, decided, given = random.Random(seed), dict[str, Action](), 0
     holder = place.holder("codex", kind=ChaosHolder)

@@ -1,7 +1,5 @@
-"""Several processes hold the same request, and some are killed while they do: one of those that live gets the answer.
-
-`AGENTWATCH_HOLDERS=5000` searches longer than CI has time for.
-"""
+"""Several processes hold the same request, and some are killed meanwhile: one of the survivors gets the answer.
+`AGENTWATCH_HOLDERS=5000` searches longer than CI has time for."""
 
 import json
 import os
@@ -18,11 +16,11 @@ from tests.unit.requests.asked import Place, request
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "12"))
 _UNTIL = 4.0
-"""Seconds after which a holder that got nothing gives up."""
+"""Seconds after which a holder without an answer gives up."""
 
 
 class Holding:
-    """A process that holds."""
+    """A process that holds requests."""
 
     def __init__(self, place: Place):
         words = [sys.executable, "-m", __spec__.name, str(place.root)]
@@ -41,14 +39,14 @@ class Holding:
         self.process.communicate()
 
 
-def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
+def test_one_of_the_holders_of_a_request_gets_the_answer(tmp_path):
     random, place = Random(), Place(tmp_path)
     with ExitStack() as stack:
         stack.enter_context(place.watched())
         holding = new = [Holding(place) for _ in range(3)]
         stack.callback(lambda: [one.end() for one in holding])
         for number in range(_ROUNDS):
-            # Before its time begins all have started.
+            # All processes have started before the time of the request begins.
             assert [one.line() for one in new] == ["ready"] * len(new)
             given = {"nonce": f"n{number}", "asked_at": time.time(), "until": time.time() + _UNTIL}
             asked = request(place.workspace, **given)
@@ -69,7 +67,7 @@ def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
             said = [json.loads(one.line()) for one in lived]
             won = [answer for _, answer, _ in said if answer is not None]
             assert len(won) <= 1, "given twice"
-            # One that is killed at that moment may have claimed it.
+            # A process that is killed at that moment may have claimed the answer.
             assert won or not lived or (killed and not early), "lost"
             assert all(
                 one in ([asked.request_id] * 2 + [f"no {number}"], [asked.request_id, None, None]) for one in said
@@ -81,14 +79,14 @@ def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path):
 
 
 def main(place: Place):
-    """Hold each request that is named on standard input, and say what became of it."""
+    """Hold each request that standard input names, and print its outcome."""
     print("ready", flush=True)
     for line in sys.stdin:
         asked, holder = request(place.workspace, **json.loads(line)), place.holder()
         with holder.store.offer(asked) as offer:
             print("offered", flush=True)
             record = holder.hold(offer, lambda: True)
-            # As an adapter would: what it says is of the input that it holds, and of nothing else.
+            # Like an adapter, print only an answer about the input that is held.
             print(json.dumps([asked.request_id, record and record.decision_id, record and record.note]), flush=True)
 
 

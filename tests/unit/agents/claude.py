@@ -1,4 +1,4 @@
-"""Claude Code as a hook sees it, with words of our own, and the operator of a workspace that a screen shows."""
+"""Claude Code as a hook sees it, with texts of our own, and the operator of a workspace that a screen shows."""
 
 import json
 import os
@@ -40,7 +40,7 @@ QUESTIONS: list[dict[str, Any]] = [
 
 
 class Claude(Store):
-    """One session in `workspace`, with one child; its files lie below `home`."""
+    """A session in `workspace` with one child; its files lie below `home`."""
 
     def __init__(self, home: Path, workspace: Path, prompt: str):
         super().__init__(workspace)
@@ -48,7 +48,7 @@ class Claude(Store):
         self.main, self.child = self.session(), self.agent(AGENT, meta("toolu_1"))
 
     def write_transcript(self):
-        """The child's transcript, as far as it is there when the child stops: its prompt."""
+        """Write the child's transcript as it is when the child stops: only its prompt."""
         self.child.lines.clear()
         self.child.asked(self.prompt)
         self.save()
@@ -63,7 +63,7 @@ class Claude(Store):
         self.save()
 
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
-        """The payload of SubagentStop; `again`: a hook blocked it before."""
+        """Return the payload of SubagentStop; `again` means that a hook has already blocked the stop."""
         return self._common() | {
             "hook_event_name": "SubagentStop",
             "agent_id": AGENT,
@@ -75,7 +75,7 @@ class Claude(Store):
         }
 
     def came_back(self, said: str) -> dict[str, Any]:
-        """The payload of PostToolUse of the tool that began the child."""
+        """Return the payload of PostToolUse for the tool that started the child."""
         texts = ["[Subagent hand-back] its report follows", f"{said.strip()}\n"]
         answer = {
             "status": "completed",
@@ -103,7 +103,7 @@ class Claude(Store):
 
 
 def payload(tool: str = "Bash", given: object = None, **keys: object) -> dict[str, Any]:
-    """The standard input of the hook; by default a command, with keys for a child if `agent_id` is."""
+    """Return the standard input of the hook, by default for a command; `keys` may make it a child's."""
     common: dict[str, Any] = {
         "session_id": SESSION,
         "transcript_path": f"/nowhere/{SESSION}.jsonl",
@@ -123,7 +123,7 @@ def call(tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
 
 
 def child(**keys: object) -> dict[str, object]:
-    """The keys in the payload of a child beside the rest."""
+    """Return the keys that only the payload of a child has."""
     return {"agent_id": AGENT, "agent_type": "general-purpose"} | keys
 
 
@@ -139,7 +139,7 @@ class Scene:
         self.workspace.mkdir()
         self.screen = ExitStack()
         self.screen.enter_context(shown(self.state))
-        # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
+        # They serve thousands of rounds: a new one would read all earlier decisions and requests again.
         self.store = RequestStore(self.workspace, disk=QUICK)
         self.desk = DecisionService(self.workspace, disk=QUICK)
 
@@ -148,7 +148,7 @@ class Scene:
         return state_directory(self.workspace)
 
     def opened(self, count: int, known: set[str]) -> list[Request]:
-        """So many requests that were not known before."""
+        """Wait for so many open requests that are not in `known`, and return them."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             found = [one for one in self.store.read() if one.request_id not in known and one.can_answer]
@@ -161,7 +161,7 @@ class Scene:
         return self.desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note)
 
     def process(self, given: dict[str, Any] | bytes, **how: Any) -> subprocess.Popen[bytes]:
-        """The hook as Claude Code starts it."""
+        """Start the hook as Claude Code does."""
         environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(self.workspace), **how.pop("environment", {})}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
         started = subprocess.Popen([sys.executable, "-m", "agentwatch", "hook"], env=environment, **pipes)
@@ -173,7 +173,7 @@ class Scene:
 
 
 def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch):
-    """Nothing of this user's plays a part."""
+    """Use empty directories and an environment without this user's own settings."""
     for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         (place / variable).mkdir()
         monkeypatch.setenv(variable, str(place / variable))
@@ -182,7 +182,7 @@ def live_apart(place: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def bound(seconds: float):
-    """Nobody waits longer."""
+    """Set the time that the hook waits for a decision about a prompt."""
     directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
     directory.mkdir(exist_ok=True)
     (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")

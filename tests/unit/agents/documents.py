@@ -35,7 +35,7 @@ def returned(
 
 
 def subagent(status: str, summary: str, *blockers: str, session: str = "sess_1735460684_a1b2c3") -> str:
-    """A subagent-return; it is blocked by what `blockers` say, and without any it has made `docs/api.md`."""
+    """Return a subagent-return with these `blockers`; without any it has made `docs/api.md`."""
     errors = [
         {"type": "input", "message": blocker, "recoverable": True, "recommendation": "Say so."} for blocker in blockers
     ]

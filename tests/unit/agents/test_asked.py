@@ -1,4 +1,4 @@
-"""How a permission or a question of Claude Code is shown, and what is printed for the answer to it."""
+"""How agentwatch shows a permission or a question of Claude Code, and what the hook prints for its answer."""
 
 import json
 import threading
@@ -37,7 +37,7 @@ def request(of: HookCall) -> Request:
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
-    """The output about the decision, None where that is nothing."""
+    """Return the decision that the hook prints, or None if it prints nothing."""
     answer = answer_of(of, action, params, note)
     if answer is None:
         return None
@@ -69,7 +69,7 @@ def test_a_request_is_known_by_its_input_and_by_nothing_else():
         ("mcp__x__y", {"a": {"c": "é"}}, '{\n  "a": {\n    "c": "é"\n  }\n}', []),
     ],
 )
-def test_what_a_call_would_do_is_shown_whole_and_the_rest_apart(tool, given, shown, others):
+def test_the_command_of_a_call_is_whole_and_the_rest_apart(tool, given, shown, others):
     asked = request(call(tool, given))
     assert (asked.shown, list(map(str, asked.beside))) == (shown, others)
 
@@ -152,7 +152,7 @@ def looked_up(claude: Claude, **keys: object) -> AskedCall:
     return AskedCall(call(transcript_path=str(claude.main.path), **keys), ASKED_AT.timestamp())
 
 
-def test_an_equal_call_of_before_is_not_the_one_asked_about(claude):
+def test_an_earlier_equal_call_is_not_the_one_asked_about(claude):
     claude.called(claude.main, "u1")
     claude.came("u1", BEFORE)
     found = looked_up(claude)
@@ -172,19 +172,19 @@ def test_a_child_has_a_transcript_of_its_own(claude, agent, call_id):
     assert (found.is_answered(), found.call_id) == (False, call_id)
 
 
-# A PermissionRequest from its payload to what is printed
+# A PermissionRequest from its payload to the output of the hook
 
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
 
 
 def ask(call: HookCall, workspace: Path):
-    """As `agentwatch hook` does."""
+    """Ask as `agentwatch hook` does."""
     if is_shown(state_directory(workspace)):
         requests.ask(call, workspace, load())
 
 
 class Asking(Scene):
-    """The same, with the hook in a thread."""
+    """A scene with the hook in a thread."""
 
     def __init__(self, root: Path, printed: Callable[[], str]):
         super().__init__(root)
@@ -197,7 +197,7 @@ class Asking(Scene):
 
     @contextmanager
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
-        """While the hook holds a request; at the end it has ended by itself."""
+        """Hold a request with the hook during the block, by whose end the hook must end by itself."""
         thread = threading.Thread(target=ask, args=(of or self.call(), self.workspace), daemon=True)
         known = {one.request_id for one in self.store.read()}
         thread.start()
@@ -210,14 +210,14 @@ class Asking(Scene):
         return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
     def await_call(self, request: Request, call_id: str):
-        """Until the hook has found the call."""
+        """Wait until the hook has found the call."""
         end = time.monotonic() + 30
         while (known := self.store.find(request.request_id)) is not None and known.call_id != call_id:
             assert time.monotonic() < end, known
             time.sleep(0.02)
 
     def told(self) -> Any:
-        """The output of the hooks since the last call, None where that is nothing."""
+        """Return the output of the hooks since the last call, or None if there is none."""
         out = self.printed()
         return json.loads(out) if out else None
 
@@ -230,7 +230,7 @@ def scene(tmp_path, capfd, monkeypatch):
         yield made
 
 
-def test_what_is_allowed_is_printed_once_and_noted(scene):
+def test_an_allowed_request_is_printed_once_and_noted(scene):
     scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
         assert (request.shown, request.call_id, request.stage) == ("make seeds", "toolu_1", RequestStage.OFFERED)
@@ -250,14 +250,14 @@ def test_a_call_that_is_written_late_delays_no_request(scene):
     assert (scene.told(), scene.stage(request)) == (ALLOWED, RequestStage.DELIVERED)
 
 
-def test_it_ends_at_once_when_the_screen_goes(scene):
+def test_the_hook_ends_at_once_when_the_screen_goes(scene):
     with scene.asked() as request:
         scene.screen.close()
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.GONE
 
 
-def test_it_ends_when_the_program_has_its_answer(scene):
+def test_the_hook_ends_when_the_program_has_its_answer(scene):
     scene.claude.called(scene.claude.main, "toolu_1")
     with scene.asked() as request:
         scene.claude.came("toolu_1", datetime(2999, 1, 1, tzinfo=UTC))
@@ -296,7 +296,7 @@ def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene):
 
 
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
-def test_what_cannot_be_offered_is_left_to_the_program(scene, given):
+def test_a_request_that_cannot_be_offered_is_left_to_the_program(scene, given):
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Documents that agents submit, what they are told about it, and the examples that they are given."""
+"""Documents that agents submit, the answers that agents get, and the examples that agents are given."""
 
 import pytest
 from hypothesis import given
@@ -70,14 +70,14 @@ def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path):
         assert len(list(tmp_path.glob("returns/*"))) == 1
 
 
-def test_nothing_is_written_where_the_operator_forbids_it(tmp_path):
+def test_nothing_is_written_if_the_operator_forbids_it(tmp_path):
     told = submit_handoff(tmp_path, packet(TASK), read_only=True)
     assert not told.accepted
     assert "read_only" in told.do_now
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path):
+def test_a_return_that_names_no_task_waits_for_the_handoff(tmp_path):
     text = EXAMPLES["subagent-return"]
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)

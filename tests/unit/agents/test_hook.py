@@ -1,4 +1,4 @@
-"""Answers of a hook: who is sent back, in what words, how often, and what is said when nobody decides."""
+"""Answers of a hook: which child is sent back, in what words, how often, and the answer if nobody decides."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ JSON_OF_ANOTHER_SESSION = subagent("completed", "It is done.", session="sess_173
 BROKEN = returned().replace("retry_recommended: yes\n", "")
 PROSE = "Looks fine to me."
 NOW = Settings(hook_wait=0.0)
-"""Nobody has to wait in a test for what is there already."""
+"""Settings without waiting: in these tests the answer is there already."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Scene:
         return self._answer(self.claude.came_back(said))
 
     def decide(self, action: Action, params: Params | None = None, said: str = FAILED, note: str = "") -> str:
-        """Decide about a return as the session store has it: with the end of line that the payload lacks."""
+        """Decide about a return as the session store has it: with a final line end, which the payload lacks."""
         digest, desk = sha256(f"{said.strip()}\n".encode()).hexdigest(), DecisionService(self.workspace)
         subject = Subject(desk.workspace_id, TASK, 1, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
@@ -85,7 +85,7 @@ def scene(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("action", "params"), [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))]
 )
-def test_what_is_for_the_parent_lets_the_child_go(scene, action, params):
+def test_a_decision_for_the_parent_lets_the_child_go(scene, action, params):
     decision_id = scene.decide(action, params)
     answer = scene.stop(FAILED)
     assert "decision" not in answer
@@ -168,7 +168,7 @@ def test_a_child_goes_on_with_all_that_was_decided(scene, params):
     assert words in scene.stop(FAILED)["reason"]
 
 
-def test_a_decision_counts_though_the_child_puts_it_otherwise(scene):
+def test_a_decision_counts_if_the_child_rewords_its_return(scene):
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["reason"] == HOLD
     decision_id = scene.decide(Action.RETRY)
@@ -185,7 +185,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
         answer = scene.stop(FAILED, again=True)
         assert answer["decision"] == "block"
         assert answer["reason"] == HOLD
-    # Nothing is asked any more, so a key that is none is in nobody's way.
+    # The hook asks for no decision any more, so an invalid key does no harm.
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
@@ -193,7 +193,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
     assert row_of(scene.workspace, SESSION, AGENT) == []
 
 
-def test_a_failed_child_is_held_where_nothing_can_be_believed(scene, monkeypatch):
+def test_a_failed_child_is_held_if_no_decision_can_be_read(scene, monkeypatch):
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     scene.settings = NOW._replace(hook_when="always")
     answer = scene.stop(FAILED)

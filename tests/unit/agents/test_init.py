@@ -1,4 +1,4 @@
-"""`agentwatch init`: what each program gets, that nothing of the user's is lost, and that it can be taken back."""
+"""`agentwatch init`: each program gets its files, no setting of the user is lost, and all of it can be taken back."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ BEFORE: dict[str, dict[str, str]] = {
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch, tmp_path_factory):
-    """This user's own files play no part."""
+    """Use an empty home instead of this user's own files."""
     made = tmp_path_factory.mktemp("home")
     live_in(made, monkeypatch)
     return made
@@ -64,7 +64,7 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path, agent):
+def test_changes_of_the_user_stay_when_ours_are_removed(tmp_path, agent):
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
     instructions = tmp_path / programs(Settings())[agent].instructions
@@ -75,7 +75,7 @@ def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path, agent):
     assert not any("agentwatch" in text for text in left.values())
 
 
-def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path):
+def test_the_users_own_settings_stay_and_keep_their_indent(tmp_path):
     put(tmp_path, OPENCODE)
     (tmp_path / "opencode.json").chmod(0o600)
     init(tmp_path, "opencode")
@@ -139,14 +139,14 @@ def test_hostile_files_are_shown_harmlessly(tmp_path, capsys):
 
 
 def old_setup(start: str) -> dict[str, str]:
-    """Every program's configuration as it was before, by `start`."""
+    """Return every program's configuration as older versions wrote it, with `start` as the command."""
     words = start.split()
     server = {"command": words[0], "args": [*words[1:], "mcp"]}
     entry = {"hooks": [{"type": "command", "command": f"{start} hook", "timeout": 60}]}
     local = json.dumps({"mcp": {"agentwatch": {"type": "local", "command": [*words, "mcp"], "enabled": True}}})
     return {
         ".mcp.json": json.dumps({"mcpServers": {"agentwatch": server, "files": {"command": "files-server"}}}),
-        # Twice, as somebody pasted it.
+        # The entry is there twice, as a user may have pasted it again.
         ".claude/settings.json": json.dumps({"hooks": {"SubagentStop": [entry, entry], "PostToolUse": [entry]}}),
         "opencode.json": local,
         "kilo.json": local,

@@ -1,4 +1,4 @@
-"""OpenCode's and Kilo's plugin, and its process for each request: answered by the operator alone, or not at all."""
+"""OpenCode's and Kilo's plugin, and its process for each request: only the operator answers, or nobody."""
 
 import io
 import json
@@ -76,7 +76,7 @@ class Held:
         return json.loads(self.process.stdout.readline())
 
     def close(self) -> tuple[int, str]:
-        """Ends the program; returns the exit code, and what was said since."""
+        """End the program, and return its exit code and its output since the last read."""
         said, _ = self.process.communicate(timeout=30)
         return self.process.returncode, said
 
@@ -91,7 +91,7 @@ def workspace(tmp_path, monkeypatch):
 
 @pytest.fixture
 def hold(workspace):
-    """Has a new process hold a request."""
+    """Return a function that lets a new process hold a request."""
     held = list[Held]()
 
     def hold(asked: dict[str, Any] = BASH) -> Held:
@@ -105,7 +105,7 @@ def hold(workspace):
 
 
 def sees(workspace: Path, stage: RequestStage = RequestStage.OFFERED, others: int = 0) -> Request:
-    """The request that is at a stage, once there is one."""
+    """Wait for a request at this stage, and return it."""
     end, store = time.monotonic() + 15, RequestStore(workspace)
     while time.monotonic() < end:
         found = [one for one in store.read() if (one.stage, one.ends_others) == (stage, others)]
@@ -137,7 +137,7 @@ def test_the_program_gets_the_answer_to_its_very_request(workspace, hold, asked,
     assert (request.shown, request.call_id) == about
     answer(workspace, request, *decided)
     assert held.reads() == {"id": asked["id"], **reply}
-    # The receipt waits for the program.
+    # The receipt is written only after the program has taken the answer.
     assert sees(workspace).stage is RequestStage.OFFERED
     held.say({"result": "delivered"})
     assert sees(workspace, RequestStage.DELIVERED).by == operator_name()
@@ -158,7 +158,7 @@ def test_a_denial_that_would_end_more_is_asked_anew(workspace, hold):
 @pytest.mark.parametrize(
     ("result", "stage"), [("elsewhere", RequestStage.ELSEWHERE), ("gone", RequestStage.GONE), ("", RequestStage.GONE)]
 )
-def test_what_the_program_ends_itself_is_no_longer_offered(workspace, hold, result, stage):
+def test_a_request_that_the_program_ends_is_no_longer_offered(workspace, hold, result, stage):
     held = hold()
     request = sees(workspace)
     if result:
@@ -208,14 +208,14 @@ def test_another_directory_is_shown_and_half_a_request_is_none():
             request_told(told(Path("/w"), **wrong), Path("/w"))
 
 
-def test_a_call_of_which_nothing_is_told_is_not_answered_here():
+def test_a_call_without_any_details_is_not_answered_here():
     asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
     request = request_told(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")
     assert "answer it there" in request.why_not
 
 
-def test_what_init_names_is_the_file_that_is_shipped():
+def test_init_names_the_plugin_file_that_is_shipped():
     (file,) = programs(Settings())["opencode"].files
     assert PLUGIN.as_uri() in str(file.ours)
     assert PLUGIN.is_file()
@@ -224,8 +224,8 @@ def test_what_init_names_is_the_file_that_is_shipped():
 @pytest.mark.skipif(NODE is None, reason="there is no node to run a plugin with")
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_a_request_gets_the_answer_that_was_given_to_it_or_none(seed):
-    """Requests come and go, ids come again, processes die or talk nonsense, lists fail, others answer first: the
-    program is told nothing else than was said for that very request, no process is left, and nothing is thrown."""
+    """Requests come and go, ids come again, processes die or print nonsense, lists fail, other answers come first: the
+    program only gets the answer to that very request, no process is left, and no error is raised."""
     assert NODE is not None
     call = [NODE, str(Path(__file__).with_name("opencode_plugin.mjs")), str(PLUGIN), ROUNDS, seed]
     done = subprocess.run(call, capture_output=True, text=True, timeout=600, check=True)
@@ -235,18 +235,18 @@ def test_a_request_gets_the_answer_that_was_given_to_it_or_none(seed):
 
 
 _CALM = 5
-"""Every so many rounds nobody disturbs one: what was decided is told."""
+"""Every fifth round is calm: nothing disturbs it, and the program gets its answer."""
 GARBAGE = (b"\n", b"null\n", b"[1]\n", b"\xff\x00\n", b'{"result":7}\n', b'{"others":"x"}\n', b'{"others":NaN}\n')
 REPLIES = {Action.ALLOW: "once", Action.DENY: "reject", Action.ANSWER: "answers"}
 
 
 class Round:
-    """One request, and the process that holds it, in a thread of its own. In a `calm` one nothing breaks."""
+    """A request, and a thread with the code that holds it. In a `calm` round nothing breaks."""
 
     def __init__(self, chance: random.Random, workspace: Path, number: int, *, calm: bool):
         self.chance, self.workspace = chance, workspace
         self.out = Pipe(breaks=not calm and chance.random() < 0.1)
-        # An id comes again now and then, as after a restart of the program.
+        # Sometimes an id comes again, as after a restart of the program.
         self.id = f"per_{number if calm else number - chance.randrange(2)}"
         self.said: list[tuple[str, str]] = []
         read, self._write = os.pipe()
@@ -269,7 +269,7 @@ class Round:
             os.write(self._write, line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
 
     def decide(self, requests: list[Request]):
-        """Answer what is offered, as its screen would."""
+        """Answer the requests that are offered, as a screen would."""
         for request in requests:
             action, params = self.chance.choice([Action.ALLOW, Action.DENY]), Params()
             if request.kind is RequestKind.QUESTION:
@@ -287,7 +287,7 @@ class Round:
 
 
 class Pipe(io.StringIO):
-    """Standard output, which is closed now and then."""
+    """A standard output that may be closed."""
 
     def __init__(self, *, breaks: bool):
         super().__init__()
@@ -307,7 +307,7 @@ def wait_for(comes: Callable[[], object]):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_the_program_is_told_what_was_decided_or_nothing(workspace, seed):
+def test_the_program_gets_the_decision_or_nothing(workspace, seed):
     chance = random.Random(seed)
     box = RequestStore(workspace)
     old: list[Request] = []

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code whose program waits for the person at its terminal, and whose clock was set back."""
+"""Sessions of Claude Code whose program waits for the person at its terminal, or whose clock was set back."""
 
 import os
 import time
@@ -17,13 +17,13 @@ def store(tmp_path):
 
 
 def wait(store: Store):
-    """The program, which runs in this very process, waits."""
+    """Register this very process as a program that waits."""
     times = {"statusUpdatedAt": BEGIN.timestamp() * 1000, "startedAt": BEGIN.timestamp() * 1000}
     register(store.home, os.getpid(), status="waiting", waitingFor="permission prompt", **times)
 
 
 def handed_out(store: Store, *agents: str):
-    """Agents in the background that use a tool; the session's own turn is over."""
+    """Write a session that has ended its turn, with agents in the background, each of which uses a tool."""
     main = store.session()
     main.asked("Go.")
     for agent in agents:
@@ -70,7 +70,7 @@ def test_the_only_agent_that_may_ask_does(store):
     assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
 
 
-def test_where_several_may_ask_the_session_does(store):
+def test_if_several_agents_may_ask_the_session_asks(store):
     handed_out(store, "a1", "a2")
     wait(store)
     run = store.runs()[SESSION]
@@ -87,7 +87,7 @@ def test_a_retry_is_the_later_attempt_whatever_its_clock_says(store):
     }
     main = store.session()
     main.asked("Build the shop.")
-    # Their names tell nothing of the order in which they are asked for.
+    # The names of the agents do not follow the order in which they start.
     for agent, (task, state) in tasks.items():
         if agent == "a7":
             store.time -= timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""Documents and statements about them: `check`, `schema`, `attest` and `verify`, what they print and how they end."""
+"""Documents and statements about them: `check`, `schema`, `attest` and `verify`, their output and exit codes."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_paths_are_those_of_the_git_repository(workspace, monkeypatch):
 
 @pytest.fixture
 def signed(tmp_path, monkeypatch):
-    """A workspace with three tasks, the first of which lies, and beside it a statement of each."""
+    """Return a workspace with three tasks, the first with a false claim, and a statement of each beside it."""
     live_in(tmp_path, monkeypatch)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made = tmp_path / "shop"

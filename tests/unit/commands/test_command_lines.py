@@ -1,4 +1,4 @@
-"""Command lines as shells take them: lines that are printed, words that are offered, and what cuts a command off."""
+"""Command lines as shells take them: lines that are printed, words that are completed, and interrupted commands."""
 
 import json
 import os
@@ -36,7 +36,7 @@ from tests.unit.requests.asked import ANSWERED, question, request
     ("module", "happens", "words", "code"),
     [
         ("cli.tree", "raise KeyboardInterrupt", ["tree"], 130),
-        # To look for tasks takes long: it ends in time, which is a hundredth here.
+        # The search for tasks takes too long, and is ended by a time limit, which is a hundredth of the usual one here.
         (
             "composition",
             "signal.setitimer(0, signal.getitimer(0)[0] / 100); time.sleep(60)",
@@ -45,7 +45,7 @@ from tests.unit.requests.asked import ANSWERED, question, request
         ),
     ],
 )
-def test_a_command_that_is_cut_off_ends_without_a_word(workspace, module, happens, words, code):
+def test_an_interrupted_command_ends_silently(workspace, module, happens, words, code):
     program = (
         "import signal, sys, time\n"
         "class Meanwhile:\n"
@@ -74,7 +74,7 @@ def test_an_id_that_no_shell_could_take_is_not_offered(workspace, capsys):
 
 
 LINES = 25
-"""Tasks of an example, with all commands of each: with the usual number of examples 10,000 lines for each shell."""
+"""Tasks of an example, with all of their commands; the usual number of examples gives 10,000 lines for each shell."""
 
 SHELLS = [path for path in map(shutil.which, ("bash", "zsh", "busybox")) if path is not None]
 PARTS = [
@@ -92,7 +92,7 @@ def name(random: Random, workspace: str) -> str:
 
 
 def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[str, object]]]:
-    """Lines that decide about tasks, each with what it means."""
+    """Return command lines that decide about tasks, each with the arguments that it must give."""
     seen, tree, desk = Workspace(), Tree(), DecisionService(workspace, read_only=True)
     for number in range(LINES):
         asked = packet(name(random, root), objective=name(random, root), success_criteria=[name(random, root)])
@@ -111,7 +111,7 @@ def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dic
 
 
 def answers(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[str, object]]]:
-    """Lines that answer requests, each with what it means."""
+    """Return command lines that answer requests, each with the arguments that it must give."""
     lines = []
     for _ in range(LINES):
         given = {one: name(random, root) for one in ("command", "session_id", "nonce", "tool", "said")}
@@ -123,7 +123,7 @@ def answers(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[
 
 
 def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
-    """The arguments that agentwatch gets from each line, pasted into a shell."""
+    """Return the arguments that agentwatch gets from each line, pasted into a shell."""
     script = 'agentwatch() { printf "%s\\0" "$#" "$@"; }\n' + "\n".join(lines)
     arguments = [shell, *(["sh"] if shell.endswith("busybox") else [])]
     done = subprocess.run(arguments, input=os.fsencode(script), cwd=directory, capture_output=True, check=True)
@@ -185,11 +185,11 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(workspace, capsys):
     said = capsys.readouterr().out
     assert "  │ rm " in said
     assert "\x1b" not in said
-    # Nothing that is foreign looks like a line of ours.
+    # No foreign text can look like a line of ours.
     assert "  │ It is harmless.\n  │ answer    allow" in said
 
 
-def test_what_is_allowed_is_printed_whole(workspace, capsys):
+def test_an_allowed_command_is_printed_whole(workspace, capsys):
     command = "ls\n" * 300 + "x" * 9_000 + "; rm -rf ~" + "\n" * 60 + "END"
     with offered(workspace, request(workspace, command, given={"command": command, "cwd": "/else"})) as asked:
         assert answer("--allow", asked.request_id) == ExitCode.DONE

@@ -23,7 +23,7 @@ def keys(tmp_path, monkeypatch):
 
 @pytest.fixture
 def trusting(keys, tmp_path):
-    """Those of an operator who trusts one host."""
+    """Return the keys of an operator who trusts one host."""
     keys.create()
     keys.trust_other(Role.HOST, Keys(tmp_path / "box").create().public, "box")
     return keys
@@ -31,7 +31,7 @@ def trusting(keys, tmp_path):
 
 @pytest.fixture
 def broker(tmp_path, trusting, capsys):
-    """A server with the accounts that are printed for these keys."""
+    """Run a server with the accounts that `fleet config` prints for these keys."""
     assert run(["fleet", "config"]) == 0
     text = capsys.readouterr().out
     broker = Broker(tmp_path / "server", text[text.index("accounts {") :]).start()
@@ -42,7 +42,7 @@ def broker(tmp_path, trusting, capsys):
 OWN = "      { nkey: UD3AH3KSJ2ZAN7SLQTEQEFA4QRQJKXZP5TSHIEL2F5W3NGF3GOZMGX57 }  # my laptop"
 
 
-def test_what_was_written_stays_and_a_fault_changes_nothing(trusting, tmp_path, capsys):
+def test_edits_of_the_file_stay_and_an_error_changes_nothing(trusting, tmp_path, capsys):
     needed()
     file, second = tmp_path / "fleet.conf", Keys(tmp_path / "second" / "agentwatch").create().public
 
@@ -57,11 +57,11 @@ def test_what_was_written_stays_and_a_fault_changes_nothing(trusting, tmp_path, 
     edited = edited.replace("accounts {", "# mine\naccounts {\n  SYS { users: [ { user: a, password: b } ] }")
     file.write_text(edited)
     assert (write(), file.read_text()) == (0, edited)
-    # Another machine of the same name is refused, by its own it comes to those that are there.
+    # Another machine with the same name is refused; with a name of its own it is added.
     assert (write("--trust", f"box={second.text}"), file.read_text()) == (2, edited)
     assert write("--trust", f"box2={second.text}") == 0
     assert all(words in file.read_text() for words in (host_of(second), OWN, "# mine", "kim's own", "SYS {"))
-    # A key that is trusted no more goes.
+    # A key that is no longer trusted is removed.
     assert run(["keys", "distrust", "box2", "--host"]) == 0
     assert (write(), file.read_text()) == (0, edited)
     broken = edited.replace(OWN, "{ {")
@@ -102,13 +102,13 @@ def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
     assert f"{address.target}: you may decide there, as kim o'hara\n" in said
     there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
     assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
-    # Once more changes nothing.
+    # Sending again changes nothing.
     assert send(keys, [address], "kim o'hara", sshd.program) == 0
     assert Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR) == there
 
 
 @needs_sshd
-def test_a_host_that_cannot_be_told_is_named(sshd, keys, tmp_path, capsys):
+def test_a_host_that_does_not_get_the_key_is_named(sshd, keys, tmp_path, capsys):
     bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
     try:
         program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")

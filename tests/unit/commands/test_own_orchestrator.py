@@ -1,4 +1,4 @@
-"""The orchestrator that the manual shows, as it stands there: it hands out, waits, and does what is decided."""
+"""The orchestrator of the manual, unchanged: it hands out work, waits, and carries out decisions."""
 
 import json
 import os
@@ -35,7 +35,7 @@ Start = Callable[[], "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Begins another process of the orchestrator in the workspace, which is the current directory."""
+    """Return a function that starts another process of the orchestrator in the workspace, the current directory."""
     place, programs = tmp_path / "shop", tmp_path / "bin"
     programs.mkdir()
     (place / "docs").mkdir(parents=True)
@@ -76,7 +76,7 @@ def attempts() -> list[dict[str, object]]:
 
 
 def until_asks(state: str, count: int) -> str:
-    """The ask of a task in this state, after so many attempts."""
+    """Wait until a task in this state asks after so many attempts, and return its ask."""
     deadline = time.monotonic() + DEADLINE
     while True:
         assert time.monotonic() < deadline
@@ -90,7 +90,7 @@ def test_the_orchestrator_of_the_manual_carries_out_each_once(start):
     assert "Which port?" in until_asks("blocked", 1)
     end(first)
     said("decide", "shop.api", "--respond", "8080", "--note", "As before.", "--yes")
-    # It died right after its claim, then after the next attempt.
+    # The orchestrator died right after its claim, and later after the next attempt.
     told = json.loads(said("wait", "shop.api"))
     said("claim", told["decision_id"], "--by", "shop")
     second = start()

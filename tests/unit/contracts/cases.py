@@ -1,4 +1,4 @@
-"""Every rule with one way to break it, alone, in a document that is valid otherwise."""
+"""Every rule with one way to break it, alone, in a document that is otherwise valid."""
 
 import json
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ from tests.unit.contracts.documents import (
 
 @dataclass(frozen=True)
 class Case:
-    """`rule` is what `change` breaks in `base`; its finding names the line that `at` is, or holds a part of, or else
-    the first that is changed. `embedded`: the text is what a subagent returned, and no file."""
+    """`change` breaks `rule` in `base`. The finding names line `at`, the line that holds the text `at`, or else the
+    first changed line. `embedded` means that the text was returned by a subagent, and is no file."""
 
     rule: str
     name: str
@@ -55,14 +55,14 @@ class Case:
 
 
 def _json(name: str, base: Any, *rows: tuple[Any, ...]) -> list[Case]:
-    """A row is a rule, the place and the value of what breaks it, `...` for none, or a change, and the line."""
+    """Return the cases of rows: a rule, a place and its new value (`...` removes it) or a change, and the line."""
     return [
         Case(rule, name, base, place if callable(place) else put(place, value), *at) for rule, place, value, *at in rows
     ]
 
 
 def _text(name: str, base: str, *rows: tuple[Any, ...]) -> list[Case]:
-    """A row is a rule, a part of the text and what takes its place, and the line."""
+    """Return the cases of rows: a rule, a part of the text, the text in its place, and the line."""
     return [Case(rule, name, base, swap(old, new), *at) for rule, old, new, *at in rows]
 
 

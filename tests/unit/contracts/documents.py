@@ -1,4 +1,4 @@
-"""One valid document of each contract, and short ways to break a copy of it."""
+"""A valid document of each contract, and short ways to break a copy of it."""
 
 import copy
 import json
@@ -182,7 +182,7 @@ def text_of(document: Any) -> str:
 
 
 def put(path: str, value: Any) -> Change:
-    """Set the value at a dotted path, or remove it where that is `...`; numbers are list indices."""
+    """Set the value at a dotted path, or remove it if `value` is `...`; numbers are list indices."""
 
     def change(document: Any) -> Any:
         document = copy.deepcopy(document)
@@ -200,7 +200,7 @@ def put(path: str, value: Any) -> Change:
 
 
 def swap(old: str, new: str) -> Change:
-    """Replace the first occurrence in a text."""
+    """Replace the first occurrence of `old` in a text."""
 
     def change(document: str) -> str:
         assert old in document, old

@@ -1,4 +1,4 @@
-"""Any text is read to its end, the same each time, and leaves findings that can be shown."""
+"""Any text is read to its end, always with the same result, and its findings can be shown."""
 
 import copy
 import itertools
@@ -44,7 +44,7 @@ anything = st.recursive(
 
 
 def check(text: str, name: str, **how: bool) -> OpenDocument | None:
-    """Read a text twice; what holds for every text."""
+    """Read a text twice, check what holds for every text, and return the document."""
     document = read_document(text, name, **how)
     if document is None:
         return None
@@ -113,7 +113,7 @@ def test_any_text_is_read_without_an_error(texts, data):
     st.text(alphabet='{}[]",:0123456789.eE+-tfnrualse \n\\', max_size=40)
     | st.builds(json.dumps, anything, indent=st.sampled_from([None, 2]))
 )
-def test_what_is_json_is_what_the_parser_says(text):
+def test_json_is_recognised_as_the_parser_does(text):
     is_json = False
     with suppress(ValueError):
         json.loads(text)
@@ -138,7 +138,7 @@ def test_a_document_cut_anywhere_is_unknown_or_broken(document):
     whole = document if isinstance(document, str) else text_of(document).rstrip()
     end = whole.index("files_modified:") if isinstance(document, str) else len(whole)
     found = [check(whole[:length], "odd.md" if isinstance(document, str) else "odd.json") for length in range(end)]
-    # Once enough of it is written to be recognised, it stays so.
+    # A text that was recognised at some length stays recognised when it grows.
     recognised = list(itertools.dropwhile(lambda file: file is None, found))
     assert recognised
     for cut in recognised:

@@ -1,4 +1,4 @@
-"""Each rule, broken alone, gives its finding alone, at its line; and rules hold every sentence of the documents."""
+"""Each rule, broken alone, gives only its own finding, at its line; and rules hold every sentence of the documents."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.unit.contracts.cases import CASES, TABLES
 
 RULES = {rule["id"]: rule for rule in adapter.rules()}
 SHOWN_ELSEWHERE = ("DOC010", "SRC", "LNK", "DEC")
-"""How rules begin that no document breaks by itself: tests of files, trees, runs and decisions show them."""
+"""Prefixes of rules that no single document breaks: the tests of files, trees, runs and decisions break them."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
@@ -68,7 +68,7 @@ GOLDENS = {
     *(f"{topic}#{name}".replace(" ", "_") for one in topics() for topic, name, _ in one.values),
     *(f"files#{name}".replace(" ", "_") for name in CLAIMS),
 }
-"""By suite: documents, trees, and claims against files."""
+"""The names of golden cases by suite: documents, trees, and claims against files."""
 
 
 class Row(NamedTuple):

@@ -1,4 +1,4 @@
-"""An operator with keys and a ledger, and decisions as that operator makes them."""
+"""An operator with keys and a ledger, and the decisions of that operator."""
 
 import hashlib
 import os
@@ -27,11 +27,11 @@ RETURN = hashlib.sha256(b"return").hexdigest()
 
 
 KIM = SigningKey(Ed25519PrivateKey.from_private_bytes(b"kim" + b"k" * 29))
-"""Of an operator on another machine."""
+"""The key of an operator on another machine."""
 
 
 def at(moment: datetime) -> time_machine.travel:
-    """The clock stands still, then."""
+    """Return a clock that stands still at this moment."""
     return time_machine.travel(moment, tick=False)
 
 
@@ -43,7 +43,7 @@ class Quick(Disk):
 
 
 class Closed(Quick):
-    """A disk on which nothing in a place can be opened."""
+    """A disk on which no file below `place` can be opened."""
 
     def __init__(self, place: Path, number: int):
         self._place, self._number = place, number
@@ -59,7 +59,7 @@ QUICK = Quick()
 
 @dataclass
 class Operator:
-    """Directories of one operator below `root`, and the workspace. `disk` is what the ledger writes through."""
+    """The directories of one operator and the workspace, all below `root`. The ledger writes through `disk`."""
 
     root: Path
     disk: Disk = QUICK
@@ -101,7 +101,7 @@ class Operator:
         return self.ledger.append(self.draft(task_id, action, **changes), self.key, self.trust, returned)
 
     def signed(self, task_id: str = "a.b", key: SigningKey = KIM, host: str = "", **changes: Any) -> str:
-        """The request that an operator elsewhere signs, at noon, for this host to record within five minutes."""
+        """Return a request that another operator signs at noon, for this host to record within five minutes."""
         record_by = changes.pop("record_by", NOON + timedelta(minutes=5))
         asked = self.draft(task_id, **changes)
         return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)
@@ -111,14 +111,14 @@ class Operator:
             self.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
 
     def decide_from_afar(self, task_id: str = "a.b", **changes: Any) -> DecisionMade:
-        """As this host records what kim has signed; where it is `later`, that much later."""
+        """Record a decision that kim has signed, as this host does; `later` is the time until then."""
         at = NOON + changes.pop("later", timedelta())
         signed = self.signed(task_id, **changes)
         changes.pop("record_by", None)
         return self.decide(task_id, **(changes | {"created_at": at, "operator": "kim", "signed_request": signed}))
 
     def chain(self) -> Chain:
-        """As somebody else sees it, who has read nothing yet."""
+        """Return the ledger as somebody else sees it who has read nothing of it before."""
         return Ledger(self.state, self.workspace_id).read(self.trust)
 
     def files(self) -> list[Path]:
@@ -126,7 +126,7 @@ class Operator:
 
 
 def record(**changes: Any) -> Record:
-    """A valid record, number two of its workspace, with some fields changed. Raises RecordError where it is none."""
+    """Return a valid record, the second of its workspace, with some fields changed. Raises RecordError if invalid."""
     values: dict[str, Any] = {
         "workspace_id": "shop-0123456789abcdef",
         "seq": 2,
@@ -153,6 +153,6 @@ ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)
 
 
 def answer(**changes: Any) -> Record:
-    """A valid record of an answer, of ten minutes."""
+    """Return a valid record of an answer that expires after ten minutes."""
     values = {"version": 2, "action": Action.ALLOW, "note": "", "expires_at": "2030-01-01T12:10:00Z", "request": ASKED}
     return record(**(values | {"handoff_sha256": None, "return_sha256": None} | changes))

@@ -1,4 +1,4 @@
-"""Keys: the own one private, whole, and replaced without losing the past; those of others trusted from a moment on."""
+"""Keys: the user's own is private, whole, and replaced without losing the past; others are trusted from a moment on."""
 
 import os
 import time
@@ -31,7 +31,7 @@ def signs_alike(one: SigningKey, other: SigningKey) -> bool:
 
 
 def trust_kim(keys: Keys) -> Path:
-    """Gives the file that says so."""
+    """Trust kim, and return the file that records it."""
     with at(NOON):
         keys.trust_other(Role.OPERATOR, KIMS, "kim")
     return keys.directory / "operators" / f"{KIMS.keyid}.pub"
@@ -50,7 +50,7 @@ def test_only_the_user_can_read_the_key_whatever_the_umask(keys):
 def test_a_passphrase_can_be_set_changed_and_taken_away(keys):
     made = keys.create("sésame")
     assert "is encrypted" in (keys.why_encrypted() or "")
-    # A signature can be verified without it.
+    # Verifying a signature needs no passphrase.
     assert keys.show() == made.public
     with pytest.raises(KeyProblemError, match="is encrypted"):
         keys.load()
@@ -101,7 +101,7 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys):
 
 def test_a_clock_that_was_set_back_keeps_their_order(keys):
     made = [keys.create().public]
-    # In one second, and in the one before: the order of the keys is that of their rotations.
+    # Keys keep the order of their rotations, even within one second or after a step back of the clock.
     for now in (NOON, NOON, NOON - HOUR):
         with at(now):
             made.append(keys.rotate().public)
@@ -109,14 +109,14 @@ def test_a_clock_that_was_set_back_keeps_their_order(keys):
     assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
-def test_a_writer_killed_between_the_two_files_is_made_up_for(keys):
+def test_a_key_file_missing_after_a_kill_is_written_again(keys):
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
     assert keys.show() == made.public == keys.trust().keys[-1].public
     (keys.directory / PUBLIC).write_text(Keys(keys.directory / "other").create().public.text)
     keys.load()
     assert keys.show() == made.public
-    # And in the middle of a rotation: the current key stands among the retired as well.
+    # A writer was killed during a rotation: the current key is among the retired keys, too.
     (keys.directory / RETIRED).mkdir(mode=0o700)
     retired = f"{made.public.text}\nretired 2020-01-01T00:00:00Z\n"
     (keys.directory / RETIRED / f"{made.public.keyid}.pub").write_text(retired)
@@ -135,7 +135,7 @@ def test_a_key_replaced_while_the_passphrase_is_typed_stays_so(keys):
     assert [keys.show()] == replaced
 
 
-def test_of_two_that_make_the_first_key_both_get_the_same(keys):
+def test_two_makers_of_the_first_key_get_the_same_one(keys):
     assert signs_alike(keys.create(), keys.create())
     assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
 
@@ -170,7 +170,7 @@ def test_a_damaged_key_or_one_of_another_kind_is_refused(keys):
             keys.load()
 
 
-def test_a_key_directory_that_cannot_be_used_is_told(keys, monkeypatch):
+def test_an_unusable_key_directory_is_reported(keys, monkeypatch):
     keys.create()
     broken = Keys(keys.directory / PRIVATE)
     for ask in (broken.create, broken.load, broken.trust):
@@ -200,14 +200,14 @@ def test_keys_are_given_for_signing_or_for_asking(keys):
         given(f"operator:operator:{other.public.text}")
 
 
-# Those of others
+# Keys of others
 
 
 def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
     place, kim = trust_kim(keys), TrustedKey(KIMS, None, "kim", "2030-01-01T12:00:00Z")
     assert (keys.others(Role.OPERATOR), keys.others(Role.HOST)) == ([kim], [])
     assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    # It signs no record: that is for own keys.
+    # A trusted key of another signs no record: only own keys do.
     assert keys.trust() == Trust((), (kim,))
     assert Keys(keys.directory / "none").others(Role.HOST) == []
 
@@ -224,14 +224,14 @@ def test_a_key_is_introduced_by_its_name():
         introduced("kim")
 
 
-def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys):
+def test_a_name_belongs_to_one_key_and_the_own_is_no_host(keys):
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")
     trust_kim(keys)
     with pytest.raises(KeyProblemError, match="“kim” is the name of another key"):
         keys.trust_other(Role.OPERATOR, other, "kim")
-    # A host may be called like a person, and who is not trusted any more has given the name back.
+    # A host may have the name of a person, and an operator who is no longer trusted frees the name.
     keys.trust_other(Role.HOST, other, "kim")
     keys.distrust_other(Role.OPERATOR, KIMS)
     keys.trust_other(Role.OPERATOR, other, "kim")
@@ -266,8 +266,8 @@ def test_trust_ends_once_and_can_begin_again(keys):
         (None, f"{KIMS.keyid}.old"),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
-    """Another text in it, or another name."""
+def test_a_changed_or_renamed_key_file_is_no_key(keys, old, new):
+    """The file has another text, or another name."""
     keys.create()
     place = trust_kim(keys)
     good = place.read_text()
@@ -279,7 +279,7 @@ def test_a_file_that_is_none_of_ours_is_no_key(keys, old, new):
     assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
 
 
-def test_the_key_of_another_is_none_that_was_replaced_here(keys):
+def test_another_operators_key_is_no_retired_key_of_ours(keys):
     keys.create()
     place = trust_kim(keys)
     retired = place.parent.rename(keys.directory / RETIRED)

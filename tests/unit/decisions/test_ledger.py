@@ -1,4 +1,4 @@
-"""The ledger: once, in order, on disk, delivered, and in words where it cannot be."""
+"""The ledger: each decision once, in order, on disk, delivered; and an error in words if this is impossible."""
 
 import errno
 import os
@@ -47,7 +47,7 @@ def test_decisions_are_numbered_and_private(operator):
     "changes",
     [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
 )
-def test_a_second_opinion_is_told_what_holds(operator, changes):
+def test_a_second_decision_gets_the_one_that_holds(operator, changes):
     first = operator.decide("a")
     with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
         operator.decide("a", **changes)
@@ -71,7 +71,7 @@ def test_the_return_is_hashed_while_nobody_else_can_decide(operator):
     assert tasks(operator.chain()) == ["a", "b"]
 
 
-def test_what_is_no_decision_is_told_and_stops_writing(operator):
+def test_an_invalid_ledger_file_is_reported_and_stops_writing(operator):
     (operator.state / "decisions").mkdir(0o700, parents=True)
     (operator.ledger.directory / "notes\x1b[31m.txt").write_text("x")
     (problem,) = operator.chain().problems
@@ -94,7 +94,7 @@ def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator):
     assert kinds == [ProblemKind.DAMAGED, ProblemKind.MISSING, ProblemKind.BEHIND, ProblemKind.BEHIND]
     with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
         operator.decide("e")
-    # A decision before the break holds, and is still known.
+    # A decision before the break is still valid, and is found again.
     assert (tasks(chain), operator.decide("a").fresh) == (["a"], False)
     aside.mkdir(mode=0o700)
     (aside / f"{files[1].name}.1").write_text("of an earlier repair")
@@ -120,18 +120,18 @@ def test_a_ledger_that_is_open_to_others_is_refused(operator, mode):
     assert tasks(operator.chain()) == ["a"]
 
 
-def test_a_lock_that_is_never_given_back_is_told(operator, monkeypatch):
+def test_a_lock_that_is_never_released_is_reported(operator, monkeypatch):
     operator.decide("a")
     monkeypatch.setattr(time, "monotonic", count(0, 60).__next__)
     with Directory.open(operator.ledger.directory) as directory, directory.locked():
         with pytest.raises(NotRecordedError, match=r"not recorded: .* another process holds the lock; end it"):
             operator.decide("b")
-        # Reading waits for nobody.
+        # Reading needs no lock.
         assert tasks(operator.chain()) == ["a"]
 
 
 def disk(**calls: Callable[..., Any]) -> Disk:
-    """One that does some calls in another way."""
+    """Return a disk that does these calls in another way."""
     made = Quick()
     for name, do in calls.items():
         setattr(made, name, do)
@@ -146,7 +146,7 @@ def error(number: int) -> Callable[..., Any]:
 
 
 def linked(*arguments: Any, **named: Any):
-    """The link is made and then reported as failed, as on a network file system whose answer was lost."""
+    """Make the link and then report a failure, as a network file system does whose answer was lost."""
     QUICK.link(*arguments, **named)
     raise OSError(errno.EIO, "Input/output error")
 
@@ -163,7 +163,7 @@ def linked(*arguments: Any, **named: Any):
         ("link", errno.EIO, "check the disk"),
     ],
 )
-def test_what_fails_is_told_with_what_to_do(tmp_path, call, number, words):
+def test_an_error_of_the_disk_says_what_to_do(tmp_path, call, number, words):
     operator = Operator(tmp_path, disk(**{call: error(number)}))
     with pytest.raises(NotRecordedError, match=f"not recorded: .*{words}, then decide again"):
         operator.decide("a")
@@ -171,8 +171,8 @@ def test_what_fails_is_told_with_what_to_do(tmp_path, call, number, words):
     assert Operator(tmp_path).decide("a").fresh
 
 
-def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
-    """The ledger is read again before anything is said."""
+def test_an_error_after_the_record_is_a_doubt_and_no_failure(tmp_path):
+    """The ledger is read again before the outcome is reported."""
     operator = Operator(tmp_path, disk(link=linked))
     recorded = operator.decide("a")
     assert recorded.fresh
@@ -180,7 +180,7 @@ def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path):
     assert tasks(operator.chain()) == ["a"]
 
 
-def test_what_nobody_can_tell_is_said_to_be_so(tmp_path):
+def test_an_unknown_outcome_is_reported_as_unknown(tmp_path):
     def blinded(*arguments: Any, **named: Any):
         blind.stat = error(errno.EIO)  # type: ignore[method-assign]
         linked(*arguments, **named)
@@ -204,7 +204,7 @@ def test_a_file_that_goes_while_it_is_opened_is_not_there(operator):
     assert Ledger(operator.state, operator.workspace_id, disk(open=opened)).read(operator.trust) == Chain()
 
 
-def test_a_ledger_that_cannot_be_read_is_told(operator):
+def test_an_unreadable_ledger_is_reported(operator):
     entry = operator.decide("a").entry
     blind = Ledger(operator.state, operator.workspace_id, disk(listdir=error(errno.EACCES)))
     for ask in (blind.read, blind.set_aside):
@@ -215,7 +215,7 @@ def test_a_ledger_that_cannot_be_read_is_told(operator):
         operator.ledger.bytes_of(entry)
 
 
-def test_what_is_refused_is_written_down_unless_it_is_recorded(operator):
+def test_a_refusal_is_written_down_unless_it_is_recorded(operator):
     written = list[str]()
     operator.trust_kim()
     text, trust = operator.signed(), operator.trust
@@ -235,7 +235,7 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(operator):
         (lambda one, copy: one.files()[0].unlink(), "cannot be used: No such file or directory"),
     ],
 )
-def test_what_cannot_be_delivered_waits_with_a_reason(operator, spoil, words):
+def test_an_undelivered_decision_waits_with_a_reason(operator, spoil, words):
     decision_id = operator.decide("a").record.decision_id
     chain = operator.chain()
     spoil(operator, operator.workspace / MIRROR / f"{decision_id}.json")

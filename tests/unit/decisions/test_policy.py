@@ -1,4 +1,4 @@
-"""Which decisions error-propagation allows, and why not."""
+"""The decisions that error-propagation allows, and the reasons why it refuses others."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ MITIGATION = Mitigation.CHANGED_INPUTS
 
 
 class Told:
-    """A tree that is told of one task `x`, attempt by attempt."""
+    """A tree that gets events about one task `x`, attempt by attempt."""
 
     def __init__(self):
         self.seen, self.tree = Workspace(), Tree()
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_allowed_and_every_refusal_has_a_reason(name):
+def test_allowed_decisions_and_a_reason_for_every_refusal(name):
     task, expected = CASES[name]
     assert allowed(task) == expected
     assert all(why_not(task, action) != "" for action in OF_ATTEMPTS)
@@ -107,7 +107,7 @@ def test_with_a_mitigation_there_is_a_second_retry_and_no_third():
 
 
 def called(told: Told, task: Task) -> Task:
-    """The fitter is called for the latest attempt, by the decision `d1`."""
+    """Call the fitter for the latest attempt, by the decision `d1`."""
     assert task.latest.returned is not None
     about = {"attempt": task.attempt, "return_sha256": task.latest.returned.digest, "mode": "fitter"}
     told.tell(decided("x", ESCALATE, 1.0, name="d1", **about))
@@ -166,7 +166,7 @@ def test_what_the_contracts_point_to():
     assert (suggested(review), ABORT in allowed(review)) == (ACCEPT, True)
 
 
-def test_what_waits_in_its_own_session_is_answered_there():
+def test_a_task_that_waits_in_its_session_is_answered_there():
     task = Told().tell(*ran(child("x", waiting="a permission")))
     assert task.state is State.BLOCKED
     assert why_not(task, RESPOND) == "it waits in its own session, which reads no decision: answer it there"
@@ -223,7 +223,7 @@ def test_notes_of_any_shape_get_the_new_ones(notes):
 
 
 @pytest.mark.parametrize("text", ["", "no packet", "[]", text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'])
-def test_without_a_sound_packet_it_is_said(text):
+def test_a_proposal_without_a_sound_packet_says_so(text):
     with pytest.raises(AmendError, match="write a new one"):
         amend(text)
 

@@ -1,4 +1,4 @@
-"""The agents' side: verified or not yet, from the ledger or from the mirror, and never a guess."""
+"""The agents' side: a decision is verified or not there yet, from the ledger or from the mirror, and never guessed."""
 
 import errno
 import json
@@ -36,21 +36,21 @@ def decide(operator: Operator, task: str, **changes: Any) -> Record:
 
 
 def outside(operator: Operator, **changes: Any) -> Reader:
-    """Of somebody who can see the ledger."""
+    """Return the reader of an agent that can see the ledger."""
     values: dict[str, Any] = {"state": operator.state, "configuration": operator.configuration, "environment": {}}
     return Reader(operator.workspace, "wait", **(values | {"disk": QUICK} | changes))
 
 
 def inside(operator: Operator, **changes: Any) -> Reader:
-    """Of somebody in a sandbox that shows the workspace and nothing else."""
+    """Return the reader of an agent in a sandbox that shows only the workspace."""
     nowhere = operator.root / "nowhere"
     values = {"environment": {PUBLIC: operator.key.public.text}, "state": nowhere, "configuration": nowhere}
     return outside(operator, **(values | changes))
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "never there"])
-def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
-    """The operator can decide the opposite by then: what lies in the workspace is what an agent kept of it."""
+def test_with_the_private_key_only_the_ledger_counts(operator, how):
+    """The operator may have decided the opposite since, and an agent may have kept an old copy in the workspace."""
     made, changes = decide(operator, "a"), dict[str, Any]()
     if how == "gone":
         operator.ledger.directory.rename(operator.root / "lost")
@@ -61,25 +61,25 @@ def test_beside_the_key_nothing_holds_without_the_ledger(operator, how):
     found = outside(operator, **changes).find(ABOUT_A)
     assert found.decided is None
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
-    # In a sandbox without the key it is hidden.
+    # In a sandbox that has the public key only, the ledger is hidden, and the mirror counts.
     found = inside(operator, **changes).find(ABOUT_A)
     assert (found.record, found.place) == (made, MIRROR)
 
 
-def test_what_was_carried_out_to_its_end_answers_no_more(operator):
+def test_a_decision_that_was_carried_out_answers_no_more(operator):
     called = decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter")).decision_id
     question = Question("a", 1, (RETURN,), over=frozenset({called}))
     readers = outside(operator), inside(operator)
     assert [one.find(question).decided for one in readers] == [None, None]
     after = decide(operator, "a", subject=operator.subject("a")._replace(after=called))
     assert after.after == called
-    # Only a call for the fitter ends with one: nobody takes another decision away by naming it in a handoff.
+    # Only a call for the fitter ends this way: naming another decision in a handoff does not remove it.
     again = question._replace(over=frozenset({called, after.decision_id}))
     assert [one.find(asked).record for one in readers for asked in (question, again)] == [after] * 4
     assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
 
 
-def test_a_program_is_told_of_its_own_task_of_a_shared_id(operator):
+def test_a_program_gets_only_its_own_task_of_a_shared_id(operator):
     made = decide(operator, "a#codex")
     found = [outside(operator).find(Question("a", program=name)).record for name in ("codex", "qwen-code", "")]
     assert found == [made, None, None]
@@ -93,7 +93,7 @@ def test_only_an_abort_answers_the_final_report(operator, task, is_final, holds)
     assert (found.record is not None) is holds
 
 
-def test_without_a_key_nothing_can_be_told(operator):
+def test_without_a_key_no_decision_can_be_verified(operator):
     decide(operator, "a")
     blind = inside(operator, environment={})
     assert blind.find(ABOUT_A).refused
@@ -122,7 +122,7 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
     assert Reader(mounted, state=nowhere, environment=environment).find(ABOUT_A).record == made
 
 
-def test_a_workspace_that_cannot_be_read_is_told(operator):
+def test_an_unreadable_workspace_is_reported(operator):
     decide(operator, "a")
     (operator.workspace / ".agentwatch").rename(operator.root / "elsewhere")
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
@@ -131,7 +131,7 @@ def test_a_workspace_that_cannot_be_read_is_told(operator):
 
 
 def waited(reader: Reader, limit: float, happens: dict[float, Callable[[], object]]) -> tuple[Found, float]:
-    """The outcome of a wait for the task `a`, and after how long, when these things happen meanwhile."""
+    """Return the outcome of a wait for the task `a` and its seconds, while these acts happen at their times."""
     now = 0.0
 
     def sleep(seconds: float):
@@ -156,7 +156,7 @@ def test_waiting_ends_with_the_decision_and_with_no_fake(operator, side):
     assert (found.record is not None, seconds) == (True, pytest.approx(4.2, abs=0.21))
 
 
-def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path):
+def test_an_agent_that_cannot_write_still_gets_the_decision(tmp_path):
     (tmp_path / ".agentwatch").touch()
     reader = Reader(tmp_path, "wait", state=tmp_path / ".agentwatch" / "state", configuration=tmp_path)
     made = record(params=Params(handoff="{}"))
@@ -165,7 +165,7 @@ def test_without_a_place_to_write_an_agent_is_told_all_the_same(tmp_path):
     reader.mark(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
 
 
-def test_what_is_not_seen_yet_is_asked_about_all_the_same(operator):
+def test_a_task_that_is_not_seen_yet_can_be_asked_about(operator):
     assert question_about(Tree(), "x", None) == Question("x")
     assert question_about(Tree(), "x", 3) == Question("x", 3)
     old = decide(operator, "a", expires_at=NOON - timedelta(days=3_650))
@@ -199,7 +199,7 @@ def book(workspace):
 
 
 def claims_of(workspace: Path, **files: str) -> Path:
-    """The directory that agents write in, with receipts of the decision."""
+    """Return the directory that agents write in, with these receipts of the decision."""
     place = workspace / ".agentwatch" / "receipts"
     place.mkdir(parents=True)
     for kind, text in files.items():
@@ -212,13 +212,13 @@ def told(book: ReceiptBook) -> tuple[Receipt, ...]:
 
 
 def sandboxed(workspace: Path) -> ReceiptBook:
-    """For an agent that may write into the workspace only."""
+    """Return the receipts as used by an agent that may write into the workspace only."""
     state = workspace.parent / "state"
     return ReceiptBook(workspace, state, Closed(state, errno.EROFS))
 
 
 def claim(book: ReceiptBook, by: str, decision_id: str = ID) -> tuple[bool, str]:
-    """Whether it won, and who did."""
+    """Return whether the claim won, and the name of the winner."""
     claimed = book.mark(decision_id, CLAIM, by, since=NOW)
     assert isinstance(claimed, Claim)
     return claimed.won, claimed.by
@@ -234,7 +234,7 @@ def test_the_first_to_tell_a_stage_is_believed(book):
     receipts = told(book)
     assert [one.stage for one in receipts] == list(Stage)
     assert [one.by for one in receipts] == ["ada", "agentwatch", "orchestrator", "agentwatch"]
-    # Only what comes after an action shows it.
+    # `acted` stays a claim until a later event shows that the decision was carried out.
     assert [one.claimed for one in receipts] == [False, False, False, True]
     assert {one.at for one in receipts} == {NOON.timestamp()}
 
@@ -246,14 +246,14 @@ def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
     with at(NOON + timedelta(seconds=1)):
         book.mark(ID, "read.hook", "hook", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp() + 1, "hook")
-    # Nothing private gets there.
+    # A private receipt cannot be written there.
     with pytest.raises(ReceiptError, match="can be written"):
         inside.mark(ID, Stage.DELIVERED, "x", since=NOW, private=True)
     assert len(list((workspace / ".agentwatch" / "receipts").iterdir())) == 1
 
 
 @pytest.mark.parametrize(("kind", "by"), [("acted", ""), ("claim", "agent")])
-def test_what_agents_write_is_that_they_have_read(book, workspace, kind, by):
+def test_receipts_of_agents_only_show_that_they_have_read(book, workspace, kind, by):
     claims_of(workspace, **{kind: json.dumps({"by": "agent", "at": NOW})})
     assert (told(book)[-1].stage, told(book)[-1].taken_by) == (Stage.READ, by)
 
@@ -267,13 +267,13 @@ def test_what_agents_write_is_that_they_have_read(book, workspace, kind, by):
         ("read", "x" * 10_000),
     ],
 )
-def test_what_agents_write_and_is_no_receipt_is_none(book, workspace, kind, content):
+def test_invalid_receipts_of_agents_do_not_count(book, workspace, kind, content):
     claims_of(workspace, **{kind: json.dumps(content)})
     assert told(book)[-1].stage is Stage.RECORDED
 
 
-def test_what_is_decided_anew_has_its_own_receipts(book):
-    """The id is the same: whoever read, acted on or claimed the decision that has expired did so with that one."""
+def test_a_new_decision_has_its_own_receipts(book):
+    """The id is the same, but receipts and claims of the expired decision do not count for the new one."""
     later = NOON + timedelta(days=8)
     anew = record(created_at=written(later))
     assert anew.decision_id == ID
@@ -309,7 +309,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(book, workspace):
     assert len(list(outside.iterdir())) == 1
 
 
-def test_where_nothing_can_be_written_it_is_said(workspace):
+def test_a_receipt_that_cannot_be_written_is_an_error(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", disk(mkdir=error(errno.EROFS)))
     for stage in (Stage.READ, CLAIM):
         with pytest.raises(ReceiptError, match=r"the decision holds.*make it writable"):
@@ -321,7 +321,7 @@ def test_exactly_one_claims(book):
         claims = list(pool.map(lambda number: claim(book, f"agent {number}"), range(64)))
     (winner,) = [by for won, by in claims if won]
     assert {by for _, by in claims} == {winner}
-    # It is known to be read, not yet to be done.
+    # The decision is known to be read, and not yet to be carried out.
     assert told(book)[-1].stage is Stage.READ
 
 
@@ -332,7 +332,7 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(book, workspace):
     assert claim(inside, "inside", other)[0] is False
 
 
-def test_nobody_wins_where_an_agent_has_taken_both_names(book, workspace):
+def test_nobody_wins_if_an_agent_has_taken_both_names(book, workspace):
     old = json.dumps({"by": "x", "at": "2030-01-01T11:00:00Z"})
     claims_of(workspace, **{"claim": old, "claim.20300101t120000z": old})
     assert claim(book, "one")[0] is False

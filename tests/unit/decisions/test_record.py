@@ -1,4 +1,4 @@
-"""Records of decisions, of answers and of what was signed elsewhere: one spelling, and nothing else is read or told."""
+"""Records of decisions, of answers and of requests signed elsewhere: one spelling, and no other text is accepted."""
 
 import base64
 import hashlib
@@ -51,7 +51,7 @@ KEYS = [
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_the_id_is_that_of_the_design():
+def test_the_id_is_a_hash_of_the_subject():
     spelled = f'["w","größe",2,null,"{RETURN}"]'
     assert Subject("w", "größe", 2, None, RETURN).decision_id == hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
@@ -68,7 +68,7 @@ def test_a_decision_after_the_fitter_says_after_which():
 
 
 @given(TEXTS, TEXTS, st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1))
-def test_what_was_written_is_read_again(note, task_id, answers):
+def test_a_record_is_read_as_it_was_written(note, task_id, answers):
     made = record(
         task_id=task_id or "a",
         note=note,
@@ -130,7 +130,7 @@ def compact(document: object) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def test_a_later_version_is_told_from_a_broken_record():
+def test_a_later_version_is_no_broken_record():
     with pytest.raises(RecordError, match=r"version .* update agentwatch"):
         parse(b'{"version":7,"something":"new"}')
 
@@ -169,8 +169,8 @@ STORED = {
 
 
 @pytest.mark.parametrize("digest", STORED)
-def test_a_record_of_before_is_the_same_to_the_byte(digest):
-    """And so is the signed file around it."""
+def test_an_earlier_record_is_the_same_to_the_byte(digest):
+    """The signed file around the record is the same, too."""
     text = STORED[digest]
     made = parse(text.encode())
     assert made.to_bytes() == text.encode()
@@ -181,7 +181,7 @@ def test_a_record_of_before_is_the_same_to_the_byte(digest):
     assert verified(file, trust, "shop-0123456789abcdef") == (made, key.public.keyid)
     with pytest.raises(EnvelopeError, match="none is known here"):
         verified(file, Trust(), None)
-    # Ed25519 signatures could be spelled twice, were S not checked to be below the group's order.
+    # Without a check that S is below the group's order, an Ed25519 signature would have a second spelling.
     document = json.loads(file)
     signature = base64.b64decode(document["signatures"][0]["sig"])
     again = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
@@ -198,20 +198,20 @@ OTHER, SECOND = ProblemKind.MALFORMED, timedelta(seconds=1)
 
 @pytest.fixture
 def host(tmp_path):
-    """Where the agents run. It trusts kim."""
+    """Return the host of the agents, which trusts kim."""
     host = Operator(tmp_path)
     host.trust_kim()
     return host
 
 
 def kept(host: Operator, **changes: Any) -> Record:
-    """The record of the host about what kim has signed, with some fields changed that kim has not."""
+    """Return the host's record of a request that kim has signed, with some fields changed that kim has not signed."""
     made = host.draft(operator="kim", signed_request=host.signed())
     return record(**{one.name: getattr(made, one.name) for one in fields(made)} | changes)
 
 
 def judged(host: Operator, made: Record) -> ChainEntry | ChainProblem:
-    """As the next file of the ledger of the host."""
+    """Read the record as the next file of the host's ledger, and return the entry or the problem."""
     return read(host, name_of(made), seal(made.to_bytes(), host.key), host.trust)
 
 
@@ -248,7 +248,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_what_is_signed_and_no_request_is_refused(host, name):
+def test_a_signed_text_that_is_no_request_is_refused(host, name):
     before = read_request(host.signed(), host.trust)[0].to_bytes()
     after = SPOILED[name](before)
     assert after != before
@@ -282,14 +282,14 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
-    """Even the key of the host cannot say in the name of an operator what that operator did not."""
+def test_the_host_can_only_record_what_the_operator_signed(host, name):
+    """Even the host's key cannot sign a decision in an operator's name that the operator has not signed."""
     change, kind, words = INSIDE[name]
     made = kept(host, **change(host))
     found = judged(host, made)
     assert isinstance(found, ChainProblem)
     assert (found.kind, words in found.message) == (kind, True)
-    # And nobody takes it from the copy in the workspace.
+    # Agents do not accept it from the copy in the workspace either.
     place, nowhere = host.workspace / ".agentwatch" / "decisions", host.root / "nowhere"
     place.mkdir(parents=True)
     (place / f"{made.decision_id}.json").write_bytes(seal(made.to_bytes(), host.key))
@@ -299,8 +299,8 @@ def test_what_the_host_signs_counts_only_as_the_operator_said(host, name):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_was_signed_cannot_be_left_out(host, version):
-    """A record of version 3 is none of an earlier one with a key more or less."""
+def test_the_signed_request_cannot_be_left_out(host, version):
+    """Adding or removing a key does not turn a record of version 3 into one of an earlier version."""
     spelled = kept(host).to_bytes()
     with pytest.raises(RecordError):
         parse(spelled.replace(b'"version":3', b'"version":%d' % version))
@@ -377,7 +377,7 @@ def test_agents_are_not_told_of_answers(place):
     reader = Reader(place.workspace, state=place.state, configuration=place.configuration, environment={})
     for wanted in (Question("a.b"), Question(None, decision_id=asked.request_id)):
         assert reader.find(wanted)[1:4] == (None, None, ())
-    # Nor where somebody put a copy among the decisions, and the ledger is out of sight.
+    # Agents are told nothing either if a copy lies among the decisions, and the ledger is hidden.
     mirror, nowhere = place.workspace / ".agentwatch" / "decisions", place.root / "nowhere"
     mirror.mkdir(parents=True)
     (file,) = (place.state / "decisions").glob("*.json")
@@ -389,7 +389,7 @@ def test_agents_are_not_told_of_answers(place):
     assert len(place.desk().mirror().foreign) == 1
 
 
-def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
+def test_a_monitor_sees_an_answer_and_how_far_it_got(place):
     asked = request(place.workspace)
     clerk = DecisionWatcher(place.desk())
 
@@ -403,7 +403,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
     with holder.store.offer(asked) as offer:
         taken = holder.look(offer)
         assert taken is not None
-        # Claimed, and no agent has read it.
+        # The answer is claimed, and no agent has read it.
         assert told() == []
         holder.delivered(taken)
     assert [one.receipt.stage for one in told()] == [Stage.DELIVERED]
@@ -412,7 +412,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place):
     assert list(place.workspace.iterdir()) == []
 
 
-def test_nobody_answers_what_nobody_waits_for(place):
+def test_a_request_that_nobody_waits_for_is_not_answered(place):
     with pytest.raises(RequestGoneError, match="its holder has ended"):
         place.answer(request(place.workspace), gone="its holder has ended")
     with pytest.raises(RequestGoneError, match="its time is over"):
@@ -457,7 +457,7 @@ def test_each_question_is_answered_as_it_was_asked(place, answers, words):
     assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")
 
 
-def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
+def test_a_forged_decision_is_reported_while_it_is_there(place):
     clerk, mirror = DecisionWatcher(place.desk()), place.workspace / ".agentwatch" / "decisions"
     clerk.look()
     mirror.mkdir(parents=True)
@@ -468,6 +468,6 @@ def test_a_forged_decision_is_told_as_long_as_it_is_there(place):
     assert [type(one) for one in (*told, *clerk.look(), *clerk.look())] == [Unreadable, Gone]
 
 
-def test_half_a_character_in_a_task_id_is_refused_in_words():
+def test_half_a_character_in_a_task_id_is_refused():
     with pytest.raises(RecordError, match="half a character"):
         record(task_id="\ud800")

@@ -30,7 +30,7 @@ NOW = datetime(2030, 1, 2, tzinfo=UTC)
 
 
 def tree() -> Tree:
-    """A task that was tried twice: the first attempt failed."""
+    """Return a tree with a task that was tried twice; the first attempt failed."""
     record = Recorder()
     seen = [
         record.seen("a.handoff.json", handoff("a")),
@@ -73,7 +73,7 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto():
     read = json_format.Parse(envelope.payload, StatementModel())
     ForeignStatement.copy_from_pb(read).validate()
     assert (envelope.payload_type, read.type, read.predicate_type) == (STATEMENT_TYPE, TYPE, PREDICATE_TYPE)
-    # It is about the documents of the latest attempt.
+    # The subjects are the documents of the latest attempt.
     assert {one.name: one.digest["sha256"] for one in read.subject} == {
         version.path: version.digest
         for attempt in tree().tasks["a"].attempts[-1:]
@@ -92,7 +92,7 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto():
 
 
 def respelled(data: bytes) -> bytes:
-    """The same signature in other letters: the last of its base64 has bits that mean nothing."""
+    """Return the same signature in other letters: some bits of its last base64 letter have no meaning."""
     at = data.index(b'=="}]') - 1
     return data[:at] + bytes([data[at] + 1]) + data[at + 1 :]
 
@@ -114,6 +114,6 @@ def respelled(data: bytes) -> bytes:
     ],
     ids=count(),
 )  # fmt: skip
-def test_what_is_refused_says_why(data, words):
+def test_a_refused_statement_has_a_reason(data, words):
     with pytest.raises(DecisionError, match=re.escape(words)):
         verified(data, TRUST)

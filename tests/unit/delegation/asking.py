@@ -14,7 +14,7 @@ def digest(command: str) -> str:
 
 
 def request(number: int = 1, command: str = "npm test", **more: object) -> Request:
-    """A permission for a call of Bash in session `s1`, asked 100 seconds after 1,000."""
+    """Return a permission for a call of Bash in session `s1`, asked 100 seconds after 1,000."""
     made = Request(
         request_id=f"{number:032x}",
         source="claude-code",

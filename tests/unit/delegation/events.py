@@ -1,4 +1,4 @@
-"""Short ways to write observations down."""
+"""Short ways to write events."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -38,7 +38,7 @@ BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
 
 
 class Recorder:
-    """Gives out observations with rising `seq`, one second apart."""
+    """Returns events with rising `seq`, one second apart."""
 
     def __init__(self):
         self.seq = 0
@@ -82,14 +82,14 @@ def tree_of(events: Iterable[Event], **rules: object) -> Tree:
 
 
 def outline(tree: Tree) -> list[str]:
-    """The tree as indented lines, `id state`."""
+    """Return the tree as indented lines, `id state`."""
     return [f"{'  ' * depth}{task.task_id} {task.state}" for task, depth in tree.preorder()]
 
 
 def decided(
     task_id: str, action: Action, at: float, stages: int = 1, *, seq: int = 50, name: str = "", **more: object
 ) -> Decided:
-    """A decision that has reached so many of its stages."""
+    """Return a decision that has reached so many of its stages."""
     made = Decision(
         decision_id=name or f"d-{task_id}",
         task_id=task_id,

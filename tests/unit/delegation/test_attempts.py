@@ -1,4 +1,4 @@
-"""Attempts: what decisions bind, what returns and rounds of sessions begin the next one, and what ends it."""
+"""Attempts: what a decision binds, which returns and rounds of sessions begin the next attempt, and what ends it."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ READ = (Receipt(Stage.RECORDED, 1_010.0), Receipt(Stage.READ, 1_011.0))
 
 
 class Failed(Recorder):
-    """A task that was handed off and returned."""
+    """A task that was handed off and has returned."""
 
     def __init__(self, outcome: str = "failed", **more: object):
         super().__init__()
@@ -30,7 +30,7 @@ class Failed(Recorder):
         return decided("a", action, 1_010.0, return_sha256=self.result.digest, **more)
 
     def read(self, action: Action = Action.RETRY) -> Decided:
-        """A decision that an agent knows."""
+        """Return a decision that an agent has read."""
         return self.decided(action, handoff_sha256=self.handed.digest, receipts=READ)
 
     def again(self, outcome: str, at: float = 1_020.0, **more: object) -> Seen:
@@ -48,7 +48,7 @@ def test_a_decision_whose_time_is_over_binds_nobody(receipts, action):
     decision = made.decided(action, expires_at=2_000.0, receipts=receipts)
     tree = tree_of([made.handed, made.result._replace(findings=(BROKEN,)), decision])
     task = tree.tasks["a"]
-    # The clock is set back in the end.
+    # In the end the clock is set back.
     for now in (1_999.0, 2_000.0, 1_999.0):
         tree.apply(Tick(60, now))
         assert (task.binding is not None, task.needs_operator) == (now < 2_000.0, now >= 2_000.0)
@@ -143,7 +143,7 @@ PARENT, HOOK, PROGRAM = StartedBy.PARENT, StartedBy.HOOK, StartedBy.PROGRAM
 
 
 def child(*rounds: tuple[StartedBy, Message | None], state: RunState = RunState.ENDED, session: str = "s1") -> Run:
-    """A child of the root: round n begins at 100 + 10 n and ends five seconds later."""
+    """Return a child of the root: round n begins at 100 + 10 n and ends five seconds later."""
     told = [
         Turn(100.0 + 10 * n, PACKET if n == 1 else message(None), asker, RunState.ENDED, said, 105.0 + 10 * n)
         for n, (asker, said) in enumerate(rounds, 1)
@@ -207,7 +207,7 @@ def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew():
 @pytest.mark.parametrize(
     ("rounds", "decided", "expected"),
     [
-        # A hook that holds without a decision of this round begins none.
+        # A hook that holds the child without a decision about this round begins no attempt.
         *(
             ([(PARENT, FAILED), (HOOK, DONE)], decided, [(1, State.COMPLETED)])
             for decided in (
@@ -219,12 +219,12 @@ def test_a_retry_that_ends_in_the_same_bytes_can_be_decided_anew():
                 decision(FAILED, 117.0, attempt=2),
             )
         ),
-        # It was held, and the decision came later.
+        # The hook held the child, and the decision came later.
         ([(PARENT, FAILED), (HOOK, FAILED), (HOOK, DONE)], decision(FAILED, 127.0), [ONE, TWO]),
-        # No return, or no word.
+        # The child gave no return, or no word at all.
         ([(PARENT, PROSE), (HOOK, DONE)], decision(None, 117.0), [(1, State.COMPLETED), TWO]),
         ([(PARENT, None), (HOOK, DONE)], decision(None, 117.0), [(1, State.INVALID), TWO]),
-        # A form that is corrected.
+        # The child only corrected the form of its return.
         *(
             ([(PARENT, said), (asker, DONE)], None, [(1, State.COMPLETED)])
             for said in (PROSE, message(returned("failed"), BROKEN), None)
@@ -263,7 +263,7 @@ def test_a_round_that_is_handed_a_number_is_that_attempt():
     assert not task.attempts[1].again
 
 
-def test_attempts_of_several_sessions_stand_as_they_began():
+def test_attempts_of_several_sessions_are_in_order_of_begin():
     first = child((PARENT, FAILED), (HOOK, FAILED), (PARENT, DONE))
     beside = replace(child((PARENT, FAILED), session="s2"), started_at=125.0, rounds=())
     for runs in ((first, beside), (beside, first)):
@@ -275,7 +275,7 @@ def test_attempts_of_several_sessions_stand_as_they_began():
 @pytest.mark.parametrize("session", [None, "command"])
 @pytest.mark.parametrize("amended", [False, True])
 def test_a_child_that_writes_its_return_into_a_file_is_retried(session, *, amended):
-    """The session that a return names covers a whole command; its store knows the child by another."""
+    """The session in a return is that of a whole command; in its store the child has another."""
     record = Recorder()
     failed, completed = (returned(outcome, session_id=session) for outcome in ("failed", "completed"))
     files = [

@@ -92,7 +92,7 @@ def test_a_closed_session_asks_for_what_is_open_below_it_too():
     assert asks(tree)["root"] == "process gone: resume the session in its own program, or abort?"
     tree.apply(again("one", process_gone=True), again("two", process_gone=True))
     assert asks(tree) == {"root": LEFT.format("2 tasks")}
-    # The session goes on in another process: what the first one ran is asked about for itself.
+    # The session goes on in another process: each child of the first process asks for itself.
     tree.apply(*ran(replace(ROOT, process_gone=False, updated_at=200.0)))
     assert asks(tree) == {"one": GONE, "two": GONE}
     tree.apply(*ran(CLOSED))
@@ -104,7 +104,7 @@ def test_a_closed_session_asks_for_what_is_open_below_it_too():
     assert asks(tree) == {"one": GONE}
 
 
-def test_what_can_be_decided_about_a_process_that_is_gone():
+def test_decisions_that_are_possible_if_the_process_is_gone():
     tree = watched(*ran(CLOSED, child("one", process_gone=True)))
     root, one = tree.tasks["root"], tree.tasks["one"]
 
@@ -133,7 +133,7 @@ LOST = Lost(0, 1_030.0)
 
 
 def shop() -> list[Event]:
-    """A parent with a child at work, one handed off, one done and one that failed."""
+    """Return a parent with four children: one at work, one handed off, one done and one failed."""
     see = Recorder().seen
     return [
         see("a.json", handoff("a")),
@@ -146,7 +146,7 @@ def shop() -> list[Event]:
     ]
 
 
-def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
+def test_lost_tasks_at_work_are_unknown_and_ended_ones_stay():
     tree = tree_of(shop())
     before, known = outline(tree), {task.task_id: task.state for task in tree.tasks.values()}
     assert tree.apply(LOST) >= {"a", "a.b", "a.c", "a.e"}
@@ -158,7 +158,7 @@ def test_what_was_at_work_is_unknown_and_what_has_ended_stays():
     assert outline(tree) == before
 
 
-def test_it_says_since_when_and_what_it_was():
+def test_a_lost_task_says_since_when_and_its_last_state():
     tree = tree_of([*shop(), LOST, Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
     assert a.since == LOST.at, "a second loss is no news"
@@ -186,7 +186,7 @@ def test_nothing_turns_silent_or_gone_while_it_is_lost():
     assert (one.ask, one.state) == (asked, State.UNKNOWN), "what was gone before goes on asking"
 
 
-def test_what_asks_goes_on_asking_behind_those_in_reach():
+def test_lost_tasks_go_on_asking_after_those_in_reach():
     joined = JoinedTree("/")
     joined.show(tree_of([*shop(), LOST]))
     joined.show(tree_of(shop()), name="other")

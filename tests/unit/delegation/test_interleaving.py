@@ -1,4 +1,4 @@
-"""The tree is a function of what was observed, however the observations of different files are interleaved."""
+"""The tree depends on the events of each file alone, however the events of different files are interleaved."""
 
 from collections import Counter
 from dataclasses import replace
@@ -37,7 +37,7 @@ from tests.unit.delegation.events import BROKEN, Recorder, child, decided, hando
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
 LINE = 1_005.0
-"""What was alive last in the first four seconds is past."""
+"""The line of history: a task without a sign of life after the first four seconds is past."""
 HANDOFF = "a.handoff.json"
 PATHS = [
     HANDOFF,
@@ -101,11 +101,11 @@ decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(OF_ATTEMPT
 
 
 class Again(NamedTuple):
-    """The file is written anew with the return that it holds, or held last."""
+    """The file is written anew with the return that it holds or held last."""
 
 
 class Requesting(NamedTuple):
-    """The program of a session asks for a call; one of few, so that some ask the same. None: it is forgotten."""
+    """A request of a session's program for one of a few calls, so that some are equal. No `stage` removes it."""
 
     number: int
     session: str
@@ -116,7 +116,7 @@ class Requesting(NamedTuple):
 
 
 class Answering(NamedTuple):
-    """A decision about a request, that may expire."""
+    """A decision about a request, which may expire."""
 
     number: int
     action: Action
@@ -125,7 +125,7 @@ class Answering(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A session goes on, is asked for a task or not, and its program writes down what became of a call."""
+    """A session goes on; it may have been asked for a task, and its program may record the outcome of a call."""
 
     session: str
     state: RunState
@@ -163,8 +163,8 @@ histories = st.one_of(
 
 
 def record(steps: list[Step]) -> list[Event]:
-    """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set). A
-    decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
+    """Return the events of the steps. None deletes the file; verdicts check its last content, or with `flag` another
+    one. A decision is about the last content, whatever it is; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
     permits: dict[str, list[Permit]] = {}
@@ -190,7 +190,7 @@ def record(steps: list[Step]) -> list[Event]:
             digest = "another" if flag else digests.get(path, "none")
             events.append(recorder.checked(path, digest, *step))
         elif "handoff" not in path or not isinstance(step, Return) or step.recognised:
-            # Only a name that is no handoff's makes a return of any words.
+            # Any text is read as a return only in a file that is not named as a handoff.
             seen = recorder.seen(path, step, *([BROKEN] if flag else []))
             digests[path], held[path] = seen.digest, seen
             events.append(seen)
@@ -243,7 +243,7 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
 
 
 def interleaved(events: list[Event], order: list[int]) -> list[Event]:
-    """Another order in which each file keeps its own: `order` says whose turn it is."""
+    """Return the events in another order that keeps the order of each file; `order` says which file is next."""
     queues: dict[str, list[Event]] = {}
     for event in events:
         queues.setdefault(getattr(event, "path", ""), []).append(event)
@@ -327,7 +327,7 @@ def test_a_tree_that_remembers_keeps_what_every_file_said(steps):
     recorder.seq = len(events)
     tree = applied([*events, *(recorder.gone(path) for path in PATHS)])
     alive = applied(events)
-    # A file without an id may find its handoff only when a rival is gone; what states its task stays there.
+    # A file without an id may find its handoff only after a rival is gone; a file with an id keeps its task.
     assert {task_id for task_id in alive.tasks if task_id in IDS} <= tree.tasks.keys()
     assert bool(tree.tasks) == bool(alive.tasks)
     assert all(task.deleted for task in tree.tasks.values() if not task.inferred)

@@ -17,7 +17,7 @@ MARK, ASKED = "\0mark.", request().request_id
 
 
 def shop(*more: str) -> Tree:
-    """A parent with a child that failed, and others that only were handed out."""
+    """Return a tree with a parent, a failed child, and `more` tasks that are only handed out."""
     see = Recorder().seen
     handed = [see(f"{name}.json", handoff(name)) for name in ("a", "a.b", *more)]
     return tree_of([*handed, see("b.md", returned("failed", task_id="a.b"))])
@@ -53,12 +53,12 @@ def test_a_copy_in_another_worktree_is_one_open_question():
 
 
 def answers(tree: Tree) -> list[object]:
-    """Whatever faces ask of a tree."""
+    """Return all that a face may ask of a tree."""
     told = tree.roots, tree.queue, tree.unseen, tree.now, tree.totals, tree.rules, list(tree.preorder())
     return [*told, tree.asking(), tree.past_questions(), tree.put_aside(), tree.ancestors("a.b"), tree.request(ASKED)]
 
 
-def test_one_tree_alone_shows_what_it_shows_by_itself():
+def test_a_single_tree_shows_the_same_as_unjoined():
     tree, joined = shop("c", "d"), JoinedTree(MARK)
     tree.apply(requested(request()), decided(request()))
     joined.show(tree)
@@ -72,14 +72,14 @@ def test_one_tree_alone_shows_what_it_shows_by_itself():
 
 @pytest.mark.parametrize("task_id", [f"{MARK}1/a", f"{MARK}", "\0", "/"])
 def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id):
-    """The mark is made of chance: here it is known, and still only a scope that there is names a tree."""
+    """The mark is random; even if it is known, only the key of an existing tree leads to that tree."""
     joined = JoinedTree("\0other.")
     joined.show(shop(), name="one")
     joined.show(tree_of([Recorder().seen("a.json", handoff(task_id))]))
     assert (joined.place(task_id) or ())[1:] == (task_id,)
 
 
-def test_a_top_row_heeds_only_what_is_not_past():
+def test_a_top_row_counts_only_tasks_that_are_not_past():
     see, joined = Recorder(), JoinedTree(MARK)
     failed = see.seen("old.md", returned("failed", task_id="old"))
     tree = tree_of([failed, see.seen("new.json", handoff("new"))], history_before=1_001.5)
@@ -116,11 +116,11 @@ def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps):
         task_id = f"a.{name}" if name > "d" else name
         document = handoff(task_id) if what == "handoff" else returned(what.replace("gone", "failed"), task_id=task_id)
         update(tree, tree.apply(see.gone(path) if what == "gone" else see.seen(path, document)))
-    # Another tree takes its place under the same keys.
+    # Another tree replaces this one under the same keys.
     update(shop("d"), {*tree.tasks, *shop("d").tasks})
 
 
-def test_what_is_silent_and_used_is_counted_together():
+def test_silent_tasks_and_tokens_are_counted_together():
     joined = JoinedTree(MARK)
     for _ in range(2):
         joined.show(tree_of([*ran(ROOT, child("one", tokens=7)), Tick(9, 9_999.0)]), name="one")

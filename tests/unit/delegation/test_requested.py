@@ -1,4 +1,4 @@
-"""Requests of programs: their ids, on which task they stand, how far they have got, and what that does to the task."""
+"""Requests of programs: their ids, their tasks, how far they have got, and their effects on the task."""
 
 import hashlib
 
@@ -44,10 +44,10 @@ def stages(task: Task) -> dict[str, RequestStage]:
     [
         ([ASKED], OFFERED, State.BLOCKED, "allow? Bash  npm test", "its program asks for a permission"),
         ([WAITS, ASKED, decided(request())], DECIDED, State.BLOCKED, None, "its program has not got your answer yet"),
-        # Its store still says that it waits: it has written nothing since.
+        # The store still says that the program waits, as nothing has been written since.
         ([WAITS, ASKED, decided(request(), stage=GIVEN)], DELIVERED, State.WORKING, None, ""),
         ([requested(GONE)], GONE.stage, State.WORKING, None, ""),
-        # Its own prompt stands.
+        # The program's own prompt is still open.
         (
             [WAITS, requested(GONE)],
             GONE.stage,
@@ -85,7 +85,7 @@ def test_a_session_that_is_not_known_is_a_task_named_by_program():
     assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
     assert tree.apply(requested(GONE, 2)) == {"s1"}
     assert (tree.tasks, tree.request(GONE.request_id)) == ({}, None)
-    # Then its run is seen, and is the execution of a task that was handed over.
+    # After that its run is seen; it executes a task that was handed over.
     tree.apply(ASKED, ran(session(parent_session="root", prompt=message(handoff("a")))))
     assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
 
@@ -124,7 +124,7 @@ def test_an_answer_that_expired_undelivered_can_be_given_anew():
         (ALLOW, GIVEN, permit(input_sha256="0"), DELIVERED),
         (ALLOW, GIVEN, permit(tool="Edit"), DELIVERED),
         (None, None, permit(), ELSEWHERE),
-        # Its holder broke before it was heard of.
+        # The holder broke before the outcome was known.
         (ALLOW, None, permit(at=1_000.0), UNKNOWN),
         (ALLOW, None, permit(by=Permitter.UNKNOWN), UNKNOWN),
         (ALLOW, None, permit(False, Permitter.UNKNOWN), ELSEWHERE),
@@ -152,8 +152,8 @@ def test_each_record_is_of_one_request(requests, expected):
     assert stages(task_of(ran(session(permit())), *map(requested, requests))) == expected
 
 
-def test_of_two_requests_of_one_call_the_record_is_of_the_last():
-    # OpenCode asks for a directory outside, then for the command, both with the id of the call.
+def test_a_record_belongs_to_the_last_request_of_its_call():
+    # OpenCode asks for a directory outside and then for the command, both with the id of the call.
     first = request(1, stage=DELIVERED, ended_at=1_111.0, call_id="toolu_1")
     second = request(2, asked_at=1_112.0, stage=DELIVERED, ended_at=1_114.0, call_id="toolu_1")
     answers = decided(first, stage=GIVEN), decided(second, DENY, GIVEN, at=1_113.0)
@@ -163,7 +163,7 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last():
     assert found == {"n1": (DELIVERED, True), "n2": (ACTED, False)}
 
 
-def test_what_ends_soon_comes_first_and_then_the_newest():
+def test_requests_that_end_soon_come_first_then_the_newest():
     asked = {1: 1_100.0, 5: 1_200.0, 2: 1_105.0}
     offered = [request(number, asked_at=at) for number, at in asked.items()]
     offered += [request(4, asked_at=1_080.0, until=4_680.0), request(3, asked_at=1_090.0, until=1_110.0)]
@@ -180,7 +180,7 @@ def test_a_new_request_asks_again_after_one_was_put_aside():
     tree = tree_of([ran(session()), ASKED])
     tree.apply(Noted(4, 1_150.0, "s1", Aside(Put(mark_of(tree.tasks["s1"]), 1_150.0))))
     assert tree.tasks["s1"].acknowledged
-    # The very same command once more.
+    # The same command is asked for again.
     tree.apply(requested(GONE, 5), requested(request(2, asked_at=1_170.0), 6))
     assert (tree.tasks["s1"].acknowledged, tree.tasks["s1"].ask) == (False, "allow? Bash  npm test")
 

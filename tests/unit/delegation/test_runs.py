@@ -1,4 +1,4 @@
-"""Runs of session stores become tasks and attempts, beside what files say of them."""
+"""Runs of session stores become tasks and attempts, together with the files about the same tasks."""
 
 import itertools
 from dataclasses import replace
@@ -149,7 +149,7 @@ def test_two_programs_that_use_one_task_id_have_two_tasks():
             "t#agents": "root#agents",
         }
         assert (tree.tasks["t"].state, tree.tasks["t#agents"].state) == (State.WORKING, State.CANCELED)
-    # Only one program has it now.
+    # Now only one program has the task.
     tree.apply(Ran(9, 0.0, "others:s1", None))
     assert [one.session_id for one in tree.tasks["t"].attempts] == ["s1"]
     assert "t#agents" not in tree.tasks
@@ -189,7 +189,7 @@ def test_a_child_that_ends_on_an_early_marker_has_no_result():
 
 
 @pytest.mark.parametrize("state", [RunState.CANCELED, RunState.FAILED])
-def test_what_an_aborted_or_failed_child_had_said_is_no_return(state):
+def test_words_of_an_aborted_or_failed_child_are_no_return(state):
     task = below(child("one", state, said=message(returned("completed")), reason="Task cancelled")).tasks["one"]
     assert (task.state, task.result, task.why) == (state, None, "Task cancelled")
     assert task.needs_operator == (state is RunState.FAILED)
@@ -202,7 +202,7 @@ def test_the_session_of_a_human_asks_and_returns_nothing():
 
 
 FRIDAY = 120.0
-"""When `child` was last alive."""
+"""The last sign of life of `child`."""
 
 
 def test_history_asks_nothing_until_its_next_sign_of_life():

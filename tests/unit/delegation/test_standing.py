@@ -1,4 +1,4 @@
-"""How a task and the one above it stand, since when, and in which words, as sessions and their requests tell."""
+"""The state of a task and of its parent, since when it holds, and its words, by their sessions and requests."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (HANDS_ON, [FAILED, child("c", updated_at=990.0)], [], ("working", 100), ""),
         (TYPES, [FAILED], [], ("working", 100), ""),
         (HANDS_ON, [child("b", RunState.SUBMITTED)], [], ("waiting", 110), "waits for title of b, not started for 14m"),
-        # Another handed out meanwhile: it waits on.
+        # Another child was handed out meanwhile, and the parent goes on waiting.
         (
             HANDS_ON,
             [KILLED, child("c", RunState.SUBMITTED, started_at=900.0)],
@@ -82,7 +82,7 @@ def asking(asked_at: float, ended_at: float | None = None, **more: object) -> Re
         (ENDED, [DONE], [], ("idle", 900), ""),
     ],
 )
-def test_how_a_session_stands_and_since_when(top, below, requests, stands, words):
+def test_the_shown_state_of_a_session_and_its_time(top, below, requests, stands, words):
     tree = tree_of([*ran(top, *below), *requests, Tick(20, NOW)])
     task = tree.tasks["root"]
     assert (str(task.shown), task.since) == stands
@@ -104,7 +104,7 @@ def task_of(run: Run) -> Task:
     return tree_of([*ran(run), Tick(20, NOW)]).tasks["root"]
 
 
-def test_what_was_killed_took_as_long_as_it_lived():
+def test_a_killed_session_took_as_long_as_it_lived():
     task = task_of(replace(ROOT, process_gone=True, updated_at=103.0))
     lasted = took(task, task.latest, 90_000.0)
     assert lasted is not None
@@ -122,13 +122,13 @@ UNREADABLE = Unreadable(9, 2_000.0, "a.return.md", Finding("SRC001", Severity.ER
 
 
 def note(tree: Tree, task_id: str = "a", **snooze: object) -> Noted:
-    """Acknowledge a task as it is, or snooze it `until` a time."""
+    """Acknowledge a task in its present state, or snooze it `until` a time."""
     put = Put(mark_of(tree.tasks[task_id]), 2_000.0)._replace(snoozed=bool(snooze), **snooze)
     return Noted(0, 2_000.0, task_id, Aside(put))
 
 
 def failure(record: Recorder) -> list[Event]:
-    """A task `a` that has failed and asks, below `lead`."""
+    """Return the events of a task `a` below `lead` that has failed and asks."""
     return [
         record.seen("lead.handoff.json", handoff("lead")),
         record.seen("a.handoff.json", handoff("a", parent_task_id="lead")),
@@ -148,7 +148,7 @@ def stands(tree: Tree, task_id: str = "a") -> tuple[bool, bool, bool]:
     return task.needs_operator, task.acknowledged, task.snoozed
 
 
-def test_what_is_acknowledged_asks_nothing_until_that_is_undone():
+def test_an_acknowledged_task_asks_nothing_until_it_is_undone():
     _, tree = failing()
     acknowledged, since = note(tree), tree.tasks["a"].since
     for event, expected, below in ((acknowledged, ACKNOWLEDGED, 0), (Noted(0, 2_001.0, "a", Aside()), ASKS, 1)):
@@ -175,7 +175,7 @@ def test_a_change_of_the_question_or_its_return_asks_again(change, asks, snooze)
     assert stands(tree) == (ASKS if asks else SNOOZED if snooze else ACKNOWLEDGED)
 
 
-def test_that_a_claim_is_false_is_a_change_and_which_one_is_none():
+def test_a_false_claim_asks_again_and_another_one_does_not():
     record = Recorder()
     done = record.seen("a.return.md", replace(returned("completed", task_id="a"), review_reason="look"))
     tree = tree_of([record.seen("a.handoff.json", handoff("a")), done])
@@ -187,7 +187,7 @@ def test_that_a_claim_is_false_is_a_change_and_which_one_is_none():
     again = record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted")
     tree.apply(again._replace(at=tree.checked_at(done, again.claims, again.at)))
     assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
-    # That it is true again is a change, too: it is new, and as old as that.
+    # When the claim is true again, that is a change, too: it is new, and `since` is its time.
     last = record.checked("a.return.md", done.digest, "verified")
     tree.apply(Looked(0, 0.0), last)
     assert (stands(tree), tree.tasks["a"].since, tree.tasks["a"].seen) == (ASKS, last.at, False)
@@ -205,7 +205,7 @@ def test_a_snooze_goes_on_when_the_clock_goes_back():
 
 
 def decide(record: Recorder, action: Action, **more: object) -> Decided:
-    """A decision about the return of `a`, seen last."""
+    """Return a decision about the return of `a`, which was the last event."""
     return decided("a", action, 1_900.0, return_sha256=f"{record.seq:064x}", **more)
 
 
@@ -235,10 +235,10 @@ def test_a_session_that_asks_the_same_once_more_asks_again(first, then):
     assert stands(tree, "s1") == ASKS
 
 
-# What is new
+# New tasks
 
 
-def test_what_was_there_at_the_first_look_is_not_new():
+def test_tasks_that_were_there_at_the_first_look_are_not_new():
     record, tree = failing()
     assert (tree.tasks["a"].seen, tree.unseen) == (True, []), "where nobody looks, nothing is new"
     assert tree.apply(Looked(0, 1_003.0)) == {"lead", "a"}
@@ -248,7 +248,7 @@ def test_what_was_there_at_the_first_look_is_not_new():
     assert tree.unseen == ["c", "b"]
 
 
-def test_what_was_looked_at_is_new_again_when_it_changes():
+def test_a_task_that_was_looked_at_is_new_again_when_it_changes():
     record, tree = failing(Looked(0, 1_000.0))
     assert tree.unseen == ["a"]
     tree.apply(Noted(0, 2_000.0, "a", Aside(seen=mark_of(tree.tasks["a"]))))
@@ -258,7 +258,7 @@ def test_what_was_looked_at_is_new_again_when_it_changes():
         assert tree.unseen == unseen
 
 
-def test_what_was_put_aside_or_decided_is_not_new():
+def test_a_task_put_aside_or_decided_is_not_new():
     for put in ({}, {"until": 1.0}, None):
         record, tree = failing(Looked(0, 1_000.0))
         tree.apply(decide(record, Action.ABORT) if put is None else note(tree, **put))

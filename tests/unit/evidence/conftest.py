@@ -7,13 +7,13 @@ from tests.unit.evidence.repository import Repository
 
 @pytest.fixture
 def plain(tmp_path):
-    """A workspace that is in no git repository."""
+    """Return a workspace that is in no git repository."""
     return Repository(tmp_path / "workspace", tmp_path / "home")
 
 
 @pytest.fixture
 def repository(plain):
-    """A git repository with one commit from before the handoff that holds `tracked.md`."""
+    """Return a git repository with one commit from before the handoff, which holds `tracked.md`."""
     plain.init()
     plain.write("tracked.md", "one\n", at=-1_000)
     plain.commit(at=-1_000)

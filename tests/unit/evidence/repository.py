@@ -14,7 +14,7 @@ from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.inspector import Target
 
 HANDED_OFF = float(int(time.time()) + 100_000)
-"""When the handoff was written: every other time is given from here. Later than any inode of a test."""
+"""The time of the handoff, from which all other times count. It is later than any inode of a test."""
 
 BEFORE = -1_000.0
 AFTER = 1_000.0
@@ -57,7 +57,7 @@ class Repository:
 
 
 def program(path: Path, text: str) -> Path:
-    """A shell script that can be run."""
+    """Write an executable shell script, and return its path."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -65,7 +65,7 @@ def program(path: Path, text: str) -> Path:
 
 
 def packet(**more: object) -> str:
-    """A handoff."""
+    """Return a handoff."""
     return json.dumps({"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []} | more)
 
 
@@ -78,7 +78,7 @@ def request(
 
 
 def moved(asked: Request, at: float | None, returned_at: float = math.inf, handoff_at: float | None = None) -> Request:
-    """The same at other times, the handoff seen at its own or a later one."""
+    """Return the request with other times; `handoff_at` is when the handoff was seen, by default its own time."""
     target = asked.target
     returned, handoff = target.returned._replace(at=returned_at), target.handoff
     handoff = handoff and handoff._replace(at=handoff_at or at or 0.0)

@@ -1,4 +1,4 @@
-"""How old the work of a workspace is: what was there before anybody watched, and what came while somebody did."""
+"""The age of the work in a workspace: work from before anybody watched, and work that came during a watch."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from agentwatch.sources.files.source import FilesSource
 from tests.unit.evidence.repository import Repository
 
 HANDED_OFF = 1_700_000_000.0
-"""Long ago: what is still at work is told by the clock."""
+"""A time long ago, so that the clock shows whether a task counts as still at work."""
 
 NAME = "specs/1_shop/.return-meta.json"
 
@@ -47,7 +47,7 @@ def planner(root: Path) -> Task:
 
 
 def checked_out(repository: Repository) -> Path:
-    """The file was removed, and comes back."""
+    """Remove the file, and let git bring it back."""
     (repository.root / NAME).unlink()
     repository.git("checkout", "-q", "--", ".")
     return repository.root
@@ -79,7 +79,7 @@ def test_archived_work_is_as_old_as_its_content(repository, tmp_path):
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_what_git_does_not_keep_is_as_old_as_its_file(repository, *, ignored):
+def test_a_file_that_git_does_not_track_has_its_own_age(repository, *, ignored):
     repository.write(NAME, meta("implemented"), at=20)
     repository.commit(at=30)
     repository.git("rm", "-q", "--cached", NAME)
@@ -108,7 +108,7 @@ def test_a_plausible_time_that_a_return_states_comes_before_git(repository, tmp_
 
 
 def watched(root: Path):
-    """Somebody watched the workspace, and has ended."""
+    """Watch the workspace to the end of one look."""
     source = FilesSource(root)
     recorder = Recorder(root, source.content)
     recorder.recall()

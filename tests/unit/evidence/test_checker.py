@@ -1,4 +1,4 @@
-"""Claims about files: which words are paths, what real repositories tell of them, also when they moved, and shown."""
+"""Claims about files: which words are paths, what real repositories tell of them, also if they moved, and shown."""
 
 import asyncio
 import json
@@ -52,19 +52,19 @@ def test_a_workspace_below_the_top_of_the_repository(repository):
         repository.write(path, at=AFTER)
     result = check(repository.root / "sub", returned(created=["new.md", "old.md", "x.md"]))
     assert [claim.verdict for claim in result.claims] == [V, C, U]
-    # A branch is looked at in the own directory.
+    # A branch is only searched in the directory of the workspace.
     (repository.root / "other").mkdir()
     assert only(check(repository.root / "other", returned(created=["x.md"]))).verdict is C
 
 
-def test_too_many_claims_are_cut_and_said_to_be(repository):
+def test_too_many_claims_are_cut_with_a_notice(repository):
     many = [f"{number}.md" for number in range(900)]
     claims = check(repository.root, returned(created=many, modified=many)).claims
     assert (len(claims), claims[-1].verdict) == (MAX_CLAIMS + 1, U)
     assert "more than 1000" in claims[-1].detail
 
 
-def test_a_workspace_that_is_gone_is_said_to_be(plain):
+def test_claims_in_a_workspace_that_is_gone_are_unverifiable(plain):
     plain.root.rmdir()
     claim = only(check(plain.root, returned(created=["x.md"])))
     assert (claim.verdict, "cannot be looked at" in claim.detail) == (U, True)
@@ -73,7 +73,7 @@ def test_a_workspace_that_is_gone_is_said_to_be(plain):
 @pytest.mark.parametrize("git", [True, False])
 @pytest.mark.parametrize("kind", ["created", "modified"])
 def test_a_file_put_there_with_an_older_time_is_not_called_older(repository, plain, kind, *, git):
-    """By `cp -p` or `mv`: its inode tells, where nobody can set the time back."""
+    """`cp -p` and `mv` keep the time of a file, but its inode shows when it came, and nobody can set that back."""
     where, now = repository if git else plain, time.time()
     where.write("x.md", at=now - 5_000 - HANDED_OFF)
     claim = only(check(where.root, returned(**{kind: ["x.md"]}), at=now - 1_000))
@@ -129,7 +129,7 @@ def test_the_paths_of_a_bullet(text, paths):
 
 
 @pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile", "my file.md"])
-def test_the_absence_of_what_may_be_no_path_is_no_lie(text):
+def test_a_missing_word_that_may_be_no_path_is_no_lie(text):
     (stated,) = claims_of(returned(evidence=[text]), "a.return.md")
     assert (stated.is_file, bool(stated.excuse)) == (True, True)
 
@@ -176,7 +176,7 @@ async def until(updates: AsyncIterator[object], holds: Callable[[], bool]):
 
 
 def stands(monitor: Monitor) -> tuple[list[Verdict], bool]:
-    """The verdicts of the claims of files, and whether one was found where it lies now."""
+    """Return the verdicts of the claims of files, and whether a file was found in its new place."""
     task = monitor.tree.tasks.get("api")
     claims = [claim for claim in task.claims if claim.kind != "criterion"] if task is not None else []
     return [one.verdict for one in claims], any(one.file == "done/notes/x.md" for one in claims)
@@ -184,7 +184,7 @@ def stands(monitor: Monitor) -> tuple[list[Verdict], bool]:
 
 async def test_archiving_while_it_is_watched_accuses_nobody(plain):
     work(plain)
-    # The same name everywhere, so that the task stays the same when its directory moves.
+    # The task id is given, so that it stays the same when its directory moves.
     (plain.root / "specs/7_api/a.handoff.json").write_text(packet(task_id="api"))
     for path in (CLAIMED, "specs/7_api/a.return.md"):
         os.utime(plain.root / path, (time.time() + 2,) * 2)
@@ -207,7 +207,7 @@ async def test_work_that_was_cleared_away_is_no_lie_at_the_next_start(plain):
     assert (task.deleted, task.contradicted, {claim.verdict for claim in task.claims}) == (True, False, {U})
 
 
-def test_a_long_text_is_cut_and_said_to_be(plain):
+def test_a_long_text_is_cut_with_a_notice(plain):
     plain.write("x.md", "x" * (MAX_SHOWN + 1))
     shown = file_text(plain.root, "x.md")
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)

@@ -1,4 +1,4 @@
-"""A session of Claude Code: what its agents claim of commands, held against what they and those they asked ran."""
+"""A session of Claude Code: claims of its agents about commands, checked against the commands of all its agents."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ CLAIMED = returned(evidence=["`pytest -q` \u2014 412 passed"])
 
 
 def store_of(root: Path) -> tuple[Store, Log]:
-    """A store with a session that hands out `shop.cart` to an agent."""
+    """Return a store with a session that hands out `shop.cart` to an agent."""
     store = Store(root)
     store.workspace.mkdir()
     main = store.session()
@@ -44,7 +44,7 @@ def monitor_of(store: Store) -> Monitor:
 
 
 def verdict_of(store: Store, task: str = "shop.cart") -> tuple[str, str]:
-    """That of the only claim, and the end of the reason."""
+    """Return the verdict on the only claim, and the end of the reason."""
     (claim,) = monitor_of(store).tree.tasks[task].claims
     return claim.verdict, claim.detail.rpartition("; ")[2].rpartition(", but ")[2]
 
@@ -89,7 +89,7 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     assert verdict_of(store, "shop.pay") == ("contradicted", "never run")
 
 
-def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
+def test_commands_of_the_round_before_are_another_attempts(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
@@ -109,7 +109,7 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path):
 
 def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path):
     store, main = store_of(tmp_path)
-    # git knows nothing of what was before its repository was made.
+    # git knows nothing from before its repository was made.
     store.time = datetime.fromtimestamp(HANDED_OFF, UTC)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)

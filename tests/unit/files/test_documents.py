@@ -19,7 +19,7 @@ LARGE = "x" * 10_001
 
 
 class Clock:
-    """Stands in for the module `time`; it moves only when it is told to."""
+    """Replaces the module `time`; it moves only when the test moves it."""
 
     def __init__(self):
         self.passed = 0.0
@@ -116,7 +116,7 @@ def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, docu
     assert not documents.may_differ("a.json", documents.status("a.json"))
 
 
-def test_a_file_that_changes_all_the_time_is_told_of_later(tmp_path, clock, documents):
+def test_a_file_that_changes_all_the_time_is_shown_later(tmp_path, clock, documents):
     write(tmp_path / "return.json", A)
 
     class Growing(Disk):

@@ -1,4 +1,4 @@
-"""Which files of a workspace are found, and how those are read that may be anything."""
+"""Which files of a workspace are found, and how files with any content are read."""
 
 import errno
 import hashlib
@@ -35,7 +35,7 @@ from tests.unit.files.watching import candidates, descriptors, write
 
 
 class Acting(Disk):
-    """Does something whenever a file is about to be opened, and before each piece that is read of it."""
+    """Does something before each file is opened, and before each piece of it is read."""
 
     def __init__(self, *, opens: Callable[[], object] = lambda: None, reads: Callable[[int], object] = lambda _: None):
         self.opens, self.reads, self.pieces, self.most = opens, reads, 0, 1 << 20
@@ -52,7 +52,7 @@ class Acting(Disk):
 
 
 def refused(rule: str, match: str | None = None, *, lasting: bool = True) -> pytest.RaisesExc[FileRefusedError]:
-    """The file is refused, for this rule."""
+    """Expect that the file is refused, for this rule."""
     return pytest.raises(
         FileRefusedError, match=match, check=lambda error: (error.rule, error.lasting) == (rule, lasting)
     )
@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_is_no_refusal(tmp_path):
     (tmp_path / "file").touch()
     write(tmp_path / "real" / "x.json", "{}")
     (tmp_path / "link").symlink_to("real")
-    # Nor where the root is a link; behind another one lies what its path does not say.
+    # A linked root is no refusal either; a path through a link inside the workspace is an error.
     for root, name in (
         (tmp_path, "x.json"),
         (tmp_path, "a/x.json"),
@@ -281,7 +281,7 @@ def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path):
         (tmp_path / "above").rename(tmp_path / "d")
     assert [found.count("d/") for found in candidates(tmp_path)] == [depth]
     assert descriptors() == before
-    # Whoever cleans up after the tests cannot recurse so deep either.
+    # Python's own cleaning up after the tests cannot recurse so deep either.
     for _ in range(depth - 1):
         (tmp_path / "d" / "d").rename(tmp_path / "above")
         (tmp_path / "d").rmdir()

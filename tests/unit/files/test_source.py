@@ -1,4 +1,4 @@
-"""A source at work on real files: what it emits, how it is, how it ends; and the events of the system behind it."""
+"""A source at work on real files: its events, its health, its end; and the system's events behind it."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ def until(holds: Callable[[], object]):
 
 
 def moved_in(path: Path, *texts: str):
-    """A directory with these files, made elsewhere, takes the place of another."""
+    """Replace a directory by another one with these files, made elsewhere."""
     for text in texts:
         write(path.parent.parent / "made" / f"{text}.json", packet(text))
     if path.exists():
@@ -86,7 +86,7 @@ CHANGES = [
 
 
 @EVERY_WAY
-def test_after_each_change_it_tells_what_is_there(root, settings):
+def test_after_each_change_the_events_agree_with_the_disk(root, settings):
     with watching(root, settings) as receiver:
         for change in CHANGES:
             change(root)
@@ -118,7 +118,7 @@ def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root, settings):
         for come_back in (lambda: away.rename(root), lambda: write(root / "a" / "x.json", packet("x"))):
             receiver.until_present("a/x.json")
             root.rename(away)
-            # Neither a link nor a file is it.
+            # A link or a file in its place is not the workspace.
             for take_its_place in (lambda: root.symlink_to("away"), root.touch):
                 take_its_place()
                 receiver.until(lambda it: not it.present and (it.mode, it.detail) == ("degraded", GONE))
@@ -131,7 +131,7 @@ def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root, settings):
             shutil.rmtree(away, ignore_errors=True)
         root.rename(away)
         other.rename(root)
-        # No event tells of it in the directory below, to which nothing happened.
+        # Nothing happened to the directory `a` itself, so a watch there gets no event about it.
         for seen, place in ((receiver, "a/"), (below, "")):
             seen.until_present(f"{place}y.json")
         write(root / "a" / "w.json", packet("w"))
@@ -153,7 +153,7 @@ def test_observations_are_numbered_as_they_were_written(root):
     assert [item.seq for item in receiver.events] == list(range(1, 32))
 
 
-def test_of_many_changes_the_first_written_is_read_first(root):
+def test_the_file_that_was_written_first_is_read_first(root):
     is_held, free = threading.Event(), threading.Event()
 
     def holding(text, path):
@@ -222,7 +222,7 @@ def test_a_watch_of_the_root_that_died_is_renewed(root, inotify, monkeypatch):
 
     def refusing(self, path, mask):
         if is_refused.is_set():
-            # As if the directory was made anew in this moment, with the inode of the one before.
+            # This is as if the directory had been made anew at this moment, with the old inode.
             is_refused.clear()
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
         watch = real(self, path, mask)
@@ -308,11 +308,11 @@ def test_stopping_interrupts_a_first_look(root, monkeypatch, during):
 
 
 def threads() -> set[threading.Thread]:
-    """The threads of sources that run now: another test's may still be about to end."""
+    """Return the threads of sources that run now, as another test's threads may still be about to end."""
     return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}
 
 
-def test_looking_again_tells_what_has_changed(root):
+def test_a_second_look_emits_only_changes(root):
     def brief(events):
         return [f"{type(one).__name__} {one.path}" for one in events if isinstance(one, Seen | Gone | Unreadable)]
 
@@ -324,7 +324,7 @@ def test_looking_again_tells_what_has_changed(root):
     source = FilesSource(root, read_document=read_document)
     batch = source.scan()
     assert brief(batch.events) == ["Seen a/x.json", "Seen c/y.json", "Seen d/z.json", "Unreadable return.json"]
-    # What has the name of a return and cannot be read is a problem.
+    # A file that is named as a return and cannot be read is a problem.
     assert batch.health.mode == "degraded"
     shutil.rmtree(root / "a")
     (root / "c" / "y.json").unlink()
@@ -332,7 +332,7 @@ def test_looking_again_tells_what_has_changed(root):
     write(root / "e" / "half.json", HALF)
     os.utime(root / "e" / "half.json", (4_000_000_000, 4_000_000_000))
     batch = source.scan()
-    # From the future is observed now.
+    # A file with a time in the future counts as observed now.
     assert all(abs(one.at - time.time()) < PATIENCE for one in batch.events if isinstance(one, Seen))
     assert brief(batch.events) == ["Gone a/x.json", "Gone c/y.json", "Gone return.json", "Seen e/half.json"]
     assert batch.health.mode == "live"
@@ -360,7 +360,7 @@ def test_looking_once_waits_for_a_file_being_written(root):
     assert not seen.incomplete
 
 
-def test_what_is_no_directory_is_a_workspace_error(tmp_path):
+def test_a_workspace_that_is_no_directory_is_an_error(tmp_path):
     with pytest.raises(WorkspaceError, match="is no directory"):
         FilesSource(tmp_path / "missing").scan()
 
@@ -377,7 +377,7 @@ def watcher(tmp_path, inotify):
 
 
 def told(watcher: Watcher) -> set[str]:
-    """The paths that are told until no more are."""
+    """Return the paths of all changes, until none comes any more."""
     paths: set[str] = set()
     while (changes := watcher.wait(0.05)) != Changes():
         paths |= changes.paths
@@ -396,7 +396,7 @@ ACTS = [
 ]
 
 
-def test_each_change_right_in_a_directory_is_told(watcher, tmp_path):
+def test_each_change_in_a_watched_directory_is_reported(watcher, tmp_path):
     for act, expected in ACTS:
         act(tmp_path)
         assert told(watcher) == expected

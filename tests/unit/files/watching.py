@@ -20,14 +20,14 @@ from agentwatch.sources.files.read import join, pruning, walk
 from agentwatch.sources.files.source import FilesSource, Reader
 
 PATIENCE = 20.0
-"""Seconds a test waits for what must happen; far more than it takes."""
+"""Seconds that a test waits for an expected event; far more than it takes."""
 
 POLLING = Settings(poll=True)
 EVERY_WAY = pytest.mark.parametrize("settings", [Settings(), POLLING], ids=["events", "polling"])
 
 
 def read_document(text: str, path: str) -> Document | None:
-    """A JSON object with a `task_id` is a handoff, text from `## Status` to `END` a return; less is incomplete."""
+    """Read a JSON object with a `task_id` as a handoff, and `## Status` to `END` as a return; a part is incomplete."""
     if "BREAK" in text:
         raise RecursionError
     if text.startswith("## Status"):
@@ -43,7 +43,7 @@ def read_document(text: str, path: str) -> Document | None:
 
 
 def candidates(root: Path) -> Iterator[str]:
-    """The files of a workspace worth reading, as paths relative to it, in no order."""
+    """Yield the files of a workspace worth reading, as paths relative to it, in no order."""
     for path, listing in walk(os.path.realpath(root), pruning(None)):
         if not isinstance(listing, OSError):
             yield from (join(path, name) for name in listing[1])
@@ -58,13 +58,13 @@ OTHER = '{"name": "not ours"}'
 
 
 class Receiver:
-    """Takes batches, in any thread, and folds them into what is there now."""
+    """Takes batches in any thread, and keeps the files that are present now."""
 
     def __init__(self):
         self.batches: list[Batch] = []
         self.events: list[Event] = []
         self.present: dict[str, str] = {}
-        """Path to digest."""
+        """The digest of each present file by its path."""
         self._changed = threading.Condition()
 
     def __call__(self, batch: Batch):
@@ -96,12 +96,12 @@ class Receiver:
 
 
 def descriptors() -> int:
-    """How many file descriptors this process has open."""
+    """Return the number of open file descriptors of this process."""
     return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
 def on_disk(root: Path) -> dict[str, str]:
-    """All that a receiver must have in the end: path to digest of every `.json`, links not followed."""
+    """Return the digest of every `.json` by its path, without links, as a receiver must have it in the end."""
     found = {}
     for path in root.rglob("*.json"):
         if path.is_file() and not path.is_symlink():
@@ -111,7 +111,7 @@ def on_disk(root: Path) -> dict[str, str]:
 
 @contextmanager
 def watching(root: Path, settings: Settings | None = None, reader: Reader = read_document) -> Iterator[Receiver]:
-    """A source at work. It is live, or polls, when the block begins."""
+    """Run a source that is live, or polls, when the block begins."""
     receiver, source = Receiver(), FilesSource(root, settings, read_document=reader)
     source.settle_seconds = 0.2
     source.start(receiver)

@@ -1,4 +1,4 @@
-"""Observations with texts behind them, as a source makes them."""
+"""Events with texts behind them, as a source makes them."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ META = "specs/7_api/.return-meta.json"
 
 
 class Workspace:
-    """Gives out observations with rising `seq`, one second apart, and keeps their texts."""
+    """Returns events with rising `seq`, one second apart, and keeps their texts."""
 
     def __init__(self):
         self.seq = 0
@@ -43,7 +43,7 @@ def digest_of(text: str) -> str:
 
 
 def meta(status: str, session: str = "sess_1", summary: str = "the work", agent: str = "coder") -> str:
-    """A return as it is found on disk."""
+    """Return a `.return-meta.json` as found on disk."""
     fields = {
         "status": status,
         "summary": summary,
@@ -54,7 +54,7 @@ def meta(status: str, session: str = "sess_1", summary: str = "the work", agent:
 
 
 def packet(task_id: str, objective: str = "build it", attempt: int | None = None) -> str:
-    """A handoff."""
+    """Return a handoff."""
     lists = ("evidence", "success_criteria", "risks", "constraints", "deliverables", "dependencies", "notes")
     fields = {"handoff_schema": "composability.handoff_packet.v1", "task_id": task_id, "objective": objective}
     numbered = {} if attempt is None else {"attempt": attempt}
@@ -62,19 +62,19 @@ def packet(task_id: str, objective: str = "build it", attempt: int | None = None
 
 
 def opened(state: Path, **more: int) -> History:
-    """A history for writing."""
+    """Return a history for writing."""
     history = History(state, **more)
     history.begin()
     return history
 
 
 def seen_in(history: History) -> list[Seen]:
-    """The versions that a history holds, in the order recorded."""
+    """Return the versions in a history, in the order recorded."""
     return [one for one in history.recall().events if isinstance(one, Seen)]
 
 
 def facts(versions: list[Seen]) -> list[tuple[str, str]]:
-    """All that was recorded, without times."""
+    """Return the paths and digests of versions, without times."""
     return [(version.path, version.digest) for version in versions]
 
 

@@ -1,4 +1,4 @@
-"""Tasks that were put aside and looked at: many writers, undo, an older file, and what cannot be written."""
+"""Tasks that were put aside or looked at: many writers, undo, an older file, and failed writing."""
 
 import json
 import sqlite3
@@ -18,7 +18,7 @@ from agentwatch.state import HISTORY
 
 
 class Screen:
-    """Acknowledgements, and what they come to by what they emit; each is a second later."""
+    """Acknowledgements, and the state that follows from their events; each is a second later than the one before."""
 
     def __init__(self, state: Path):
         self.all = Acknowledgements(state, clock=count(1_000_000.0).__next__)
@@ -39,12 +39,12 @@ class Screen:
         return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
 
     def poll(self):
-        """Write what is to be written."""
+        """Write the pending acknowledgements."""
         self.apply(self.all.poll())
 
 
 def known(state: Path) -> dict[str, Aside]:
-    """As a command reads it."""
+    """Return the tasks that are put aside, as a command reads them."""
     all_ = Acknowledgements(state)
     return {one.path: one.aside for one in all_.read_changes() if isinstance(one, Noted) and one.aside != Aside()}
 
@@ -53,7 +53,7 @@ def puts(state: Path) -> dict[str, Put]:
     return {task_id: aside.put for task_id, aside in known(state).items() if aside.put is not None}
 
 
-def test_what_is_put_aside_is_known_everywhere(tmp_path):
+def test_tasks_put_aside_are_known_everywhere(tmp_path):
     state = tmp_path / "state" / "shop"
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
@@ -97,9 +97,9 @@ def test_two_screens_agree_and_an_undo_restores_exactly(history):
         assert screens[0].known == screens[1].known == known(state)
 
 
-def test_what_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
+def test_a_failed_write_is_tried_again(tmp_path, monkeypatch):
     screen, connect = Screen(tmp_path), sqlite3.connect
-    # It waits for others no longer than a moment.
+    # The time-out is short, so that the test does not wait long for the lock.
     monkeypatch.setattr(sqlite3, "connect", lambda *words, **more: connect(*words, **{**more, "timeout": 0.001}))
     with closing(connect(tmp_path / HISTORY, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
@@ -112,7 +112,7 @@ def test_what_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
     assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
 
 
-def test_a_damaged_history_is_told_and_begun_anew(tmp_path):
+def test_a_damaged_history_is_reported_and_begun_anew(tmp_path):
     (tmp_path / HISTORY).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
     assert all_.read_changes() == []

@@ -1,4 +1,4 @@
-"""`.agentwatch/errors.json`: once each, bounded, always JSON, and nothing in its place leads anywhere."""
+"""`.agentwatch/errors.json`: each error once, bounded, always JSON, and no link in its place is followed."""
 
 import json
 import os

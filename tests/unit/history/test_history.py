@@ -1,4 +1,4 @@
-"""All that is recorded comes back in order, whatever happens to the files of the workspace and to the history."""
+"""All recorded versions come back in order, whatever happens to the files of the workspace and to the history."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def run_sql(state: Path, *statements: str):
 
 
 def is_usable(history: History) -> bool:
-    """It records a version and gives it back."""
+    """Return whether the history records a version and returns it."""
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
     return history.record([last], workspace.text_of) and facts(seen_in(history))[-1] == ("after.json", last.digest)
@@ -86,7 +86,7 @@ def test_attempts_survive_a_restart_without_texts(state):
     assert stored == lived
 
 
-def test_what_comes_back_is_a_version_and_seen_again_is_none(state):
+def test_a_returned_file_is_a_version_and_a_repeat_is_none(state):
     workspace = Workspace()
     seen = [workspace.seen(META, meta(status)) for status in ("partial", "blocked", "partial")]
     again = [workspace.gone("never.json"), *seen, workspace.gone(META), workspace.seen(META, meta("partial"))]
@@ -108,7 +108,7 @@ def test_two_processes_on_one_workspace_record_each_version_once(state):
         workspace.seen("a.handoff.json", packet("a")),
     ]
     one, other = opened(state), opened(state)
-    # The other one lags behind, then is ahead.
+    # The other history first lags behind, and is then ahead.
     for history, some in ((one, seen[:4]), (other, seen), (one, seen[4:])):
         assert history.record(some, workspace.text_of)
     assert [type(event) for event in one.recall().events] == [type(event) for event in seen]
@@ -152,7 +152,7 @@ def test_only_the_user_may_read_what_is_kept(state):
     assert [stat.S_IMODE(file.stat().st_mode) for file in (state, *state.iterdir())] == [0o700, 0o600, 0o600]
 
 
-def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
+def test_a_history_that_cannot_be_written_says_so_and_goes_on(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("no directory")
     history, workspace = opened(blocked / "state"), Workspace()
@@ -171,7 +171,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"not a database", b"\x00" * 8192])
-def test_a_file_that_is_no_history_is_set_aside_and_said(state, content):
+def test_a_file_that_is_no_history_is_set_aside_with_a_notice(state, content):
     state.mkdir()
     (state / HISTORY).write_bytes(content)
     assert seen_in(History(state)) == []
@@ -264,7 +264,7 @@ def test_a_reader_leaves_nothing_while_it_is_recorded(state):
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(10)]
     assert history.record(seen, workspace.text_of)
     before = listing()
-    # In one process SQLite would share what it knows of the file.
+    # A process of its own is needed, as SQLite shares its knowledge of the file within one process.
     printed = subprocess.check_output([sys.executable, "-c", READER, str(state)], text=True)
     assert printed.split() == [one.digest for one in seen]
     assert listing() == before

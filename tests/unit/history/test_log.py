@@ -1,4 +1,4 @@
-"""The story of a workspace in the order in which it happened, and every change of a state in it, one line each."""
+"""The story of a workspace in the order of its events, and every change of a state in it, one line each."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_files_that_are_deleted_or_renamed_make_no_other_task(order):
     assert told(events) == told([*events, workspace.gone("one/other.return.md")]) == before
 
 
-def test_what_was_gone_at_a_start_delays_nothing():
+def test_a_file_that_was_gone_at_a_start_delays_nothing():
     workspace = Workspace()
     events = [
         workspace.seen("a.handoff.json", packet("a")),
@@ -69,7 +69,7 @@ def test_what_was_gone_at_a_start_delays_nothing():
 # Lines
 
 
-def test_the_doings_of_a_task_are_told_once_where_asked_for():
+def test_the_acts_of_a_task_are_listed_once_if_asked_for():
     make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
     todo = Activity(30.0, ActivityKind.TODO, about="Test")
     again = make._replace(at=20.0, repeats=2)
@@ -115,7 +115,7 @@ def message(document: Fields | None, at: float) -> Message:
 
 
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
-    """A run that was handed a packet, and returned at `ended`."""
+    """Return a run that was handed a packet, and returned at `ended`."""
     over = {"updated_at": 290.0}
     if ended is not None:
         said = message(returned("completed"), ended)
@@ -175,7 +175,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
 @pytest.mark.parametrize(
     ("events", "lines"),
     [
-        # Readers give the newest first.
+        # Readers give the newest run first.
         (
             ran(child("late", 200.0, None), child("early", 110.0, 150.0), ROOT),
             [
@@ -185,7 +185,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "200 late: None → working 1",
             ],
         ),
-        # A retry in another session.
+        # A retry runs in another session.
         (
             ran(child("a", 160.0, 170.0), FIRST, ROOT),
             [
@@ -196,7 +196,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
                 "170 a: working → completed 2",
             ],
         ),
-        # The rounds of a child are told, and of a human the last turn: that one waits for the child.
+        # Each round of a child has its lines; a human's session only has its last turn, which waits for the child.
         (
             ran(TALK, child("a", 110.0, 150.0, rounds=(round_of(110.0, 130.0, "partial"), Turn(140.0)))),
             [
@@ -225,7 +225,7 @@ FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
         ),
     ],
 )
-def test_a_session_is_told_as_it_happened(events, lines):
+def test_a_session_is_listed_in_the_order_of_its_events(events, lines):
     assert told(events) == lines
 
 
@@ -233,11 +233,11 @@ def test_a_session_is_told_as_it_happened(events, lines):
     ("now", "lines"),
     [
         (157.0, ["155 a: failed → retrying 1", "160 a: retrying → working 2"]),
-        # Nobody had read it when its time was over.
+        # The decision expired before an agent had read it.
         (200.0, ["155 a: failed → retrying 1", "158 a: retrying → failed 1", "160 a: failed → working 2"]),
     ],
 )
-def test_a_decision_stands_before_what_came_of_it(now, lines):
+def test_a_decision_comes_before_its_effects(now, lines):
     decision = retry(155.0, 150, expires_at=158.0)
     assert told([decision, *ran(child("a", 160.0, None), FIRST, ROOT)], now)[3:] == lines
 
@@ -251,7 +251,7 @@ def test_a_decision_in_the_second_of_its_return_comes_behind_it():
     assert told([handed, failed, made])[-1] == "10.4 x: invalid → retrying 1"
 
 
-def test_nothing_is_told_later_than_the_last_sign_of_life():
+def test_no_line_is_later_than_the_last_sign_of_life():
     odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(round_of(9e11, 9e11, "partial"), Turn(9e11)))
     assert [line.split()[0] for line in told(ran(ROOT, odd))] == ["100", *["150"] * 4]
 

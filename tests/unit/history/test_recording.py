@@ -1,4 +1,4 @@
-"""A recording holds what the history holds, is read as far as it goes, and shows the tree of each moment of it."""
+"""A recording holds the same as the history, is read as far as possible, and shows the tree at each of its moments."""
 
 import json
 import stat
@@ -65,7 +65,7 @@ def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None)
 
 
 @pytest.mark.parametrize("has_texts", [True, False])
-def test_what_is_read_is_what_was_written(tmp_path, *, has_texts):
+def test_a_recording_is_read_as_it_was_written(tmp_path, *, has_texts):
     workspace, events = session()
     path = exported(tmp_path, None if has_texts else lambda _: None)
     read = read_recording(path)
@@ -82,7 +82,7 @@ def test_what_is_read_is_what_was_written(tmp_path, *, has_texts):
 
 
 def run_of(workspace: Workspace) -> Ran:
-    """A session's child that was handed a packet, and answered twice."""
+    """Return the run of a session's child that was handed a packet, and answered twice."""
     first, second = meta("partial"), meta("implemented", "sess_1", HOSTILE)
     workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
     said, earlier, prompt = message(second, 30.0), message(first, 20.0), message(packet("x"), 9.0)
@@ -141,7 +141,7 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
         (json.dumps({**SEEN, "text": None, "outline": "--------h{"}), "neither `text` nor `outline`"),
     ],
 )
-def test_a_bad_line_is_told_with_its_place(tmp_path, line, words):
+def test_an_error_in_a_recording_names_its_line(tmp_path, line, words):
     path = exported(tmp_path)
     first, second, _, *others = path.read_text("ascii").splitlines()
     path.write_text("\n".join([first, second, line, *others]))
@@ -158,7 +158,7 @@ def test_a_bad_line_is_told_with_its_place(tmp_path, line, words):
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
     ],
 )
-def test_what_is_no_recording_is_refused(tmp_path, content, words):
+def test_a_file_that_is_no_recording_is_refused(tmp_path, content, words):
     (tmp_path / "r").write_text(content)
     with pytest.raises(UsageError, match=words):
         read_recording(tmp_path / "r")
@@ -184,7 +184,7 @@ def test_a_version_of_other_contracts_is_read_anew():
 
 
 class Clock:
-    """One that goes on when it is told to."""
+    """A clock that moves only when the test moves it."""
 
     now = 100.0
 
@@ -198,13 +198,13 @@ def playback_of(events: Sequence[Event]) -> tuple[Playback, Clock]:
 
 
 def played_at(*times: float) -> tuple[Playback, Clock]:
-    """Observations of one file each, made at these times, are played at double speed."""
+    """Return a playback at double speed of events made at these times, each of a file of its own."""
     return playback_of(
         [Seen(seq, at, f"{seq}.json", f"{seq:064x}", Handoff(f"t{seq}", "")) for seq, at in enumerate(times)]
     )
 
 
-def test_it_plays_at_its_speed_and_stops_at_the_end():
+def test_a_playback_has_its_speed_and_stops_at_the_end():
     playback, clock = played_at(1_000, 1_001, 1_002)
     for seconds, number, at in (
         (0, 1, 1_000),
@@ -224,7 +224,7 @@ def test_it_plays_at_its_speed_and_stops_at_the_end():
     playback.step(1)
     clock.now += 60
     assert (playback.position.number, playback.position.at, playback.position.playing) == (2, 1_001, False)
-    # Found later, and written before.
+    # The second event was found later than the first, and written before it.
     playback, _ = played_at(1_000, 990, 1_002)
     assert (playback.position.number, playback.position.at) == (2, 1_000)
 
@@ -237,7 +237,7 @@ def tree_at(events: Sequence[Event], at: float) -> Tree:
 
 
 @given(st.lists(drawn_steps, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
-def test_wherever_one_goes_the_tree_is_the_one_of_then(steps, moves):
+def test_at_each_position_the_tree_is_that_of_its_moment(steps, moves):
     events = [one for one in record(steps) if isinstance(one, Seen | Gone)]
     assume(events)
     playback, batches, taken = playback_of(events)[0], SimpleQueue[Batch](), list[Event]()

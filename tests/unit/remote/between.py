@@ -1,4 +1,4 @@
-"""Both ends of a link in the hand of a test: what each hears, and a host and a screen with nothing between them."""
+"""Both ends of a link in the hands of a test: the messages of each, and a host and a screen with nothing between."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ NOON = 1_700_000_000.0
 
 
 def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None):
-    """Wait until something is so, and say `what` there is instead."""
+    """Wait until `is_so` holds; a failure shows the result of `what`."""
     end = time.monotonic() + 90.0
     while not is_so():
         assert time.monotonic() < end, what()
@@ -33,13 +33,13 @@ def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None):
 
 
 def document_of(tree: Tree, now: float) -> dict[str, Any]:
-    """The document of `tree --json`, as it is printed then."""
+    """Return the document of `tree --json`, as printed at the time `now`."""
     tree.apply(Tick(0, now))
     return json.loads(json.dumps(tree_document(tree, "/w")))  # type: ignore[no-any-return]
 
 
 class Heard:
-    """The messages that one end has heard, and the states of its link."""
+    """The messages that one end has received, and the states of its link."""
 
     def __init__(self):
         self.messages: list[bytes] = []
@@ -59,7 +59,7 @@ Start = Callable[[Link], Heard]
 
 
 def starting() -> Iterator[Start]:
-    """Starts ends, and stops them when the test is over."""
+    """Yield a function that starts ends, and stop them when the test is over."""
     ends: list[Link] = []
 
     def start(end: Link) -> Heard:
@@ -74,7 +74,7 @@ def starting() -> Iterator[Start]:
 
 
 class Seen:
-    """The view that a screen has of one workspace, whatever the link to it is."""
+    """The view that a screen has of one workspace, over any link."""
 
     host_of: ClassVar = RemoteHost
 
@@ -82,11 +82,11 @@ class Seen:
         self.tree = Tree()
         self.health = Health("starting", "")
         self.told: list[str] = []
-        """The news of the way to the host."""
+        """The events about losing and reaching the host."""
         self.lock = threading.Lock()
         self.clock = clock
         self.host: RemoteHost = self.host_of(link, "build1", key=key, clock=clock, **more)
-        # Whoever decides on the host itself is the operator here, so that both sides say the same.
+        # Decisions made on the host itself count as the operator's own, so that both sides show the same.
         self.source = RemoteSource(self.host, own_keys=lambda: [""])
 
     def look(self):
@@ -130,7 +130,7 @@ class MemoryEnd(Link):
 
 
 class MemoryLink(Link):
-    """The end of a screen. `waiting` is what it will be told, `said` what it has said."""
+    """The end of a screen. `waiting` are the messages to it, `said` those from it."""
 
     def __init__(self, end: MemoryEnd):
         self.is_up = False
@@ -151,7 +151,7 @@ class MemoryLink(Link):
             self.change(LinkState(up=True))
 
     def cut(self):
-        """All that is on its way is lost."""
+        """Lose all messages on their way."""
         if self.is_up:
             self.is_up = False
             self.waiting.clear()
@@ -159,7 +159,7 @@ class MemoryLink(Link):
             self.change(LinkState(up=False, words="the cable was cut"))
 
     def reach(self, end: MemoryEnd):
-        """From now on it leads to another relay."""
+        """Lead to another relay from now on."""
         self.cut()
         self._end.links.remove(self)
         self._end = end
@@ -170,16 +170,16 @@ class MemoryLink(Link):
             self.said.append(message)
 
     def hear(self, index: int = 0):
-        """The relay hears what was said."""
+        """Let the relay receive a message."""
         self._end.receive(self.said.pop(index))
 
     def deliver(self):
-        """The screen hears what it was told."""
+        """Let the screen receive a message."""
         self.receive(self.waiting.pop(0))
 
 
 class Time:
-    """A clock that goes on when it is told to."""
+    """A clock that moves only when the test moves it."""
 
     def __init__(self, at: float = NOON):
         self.at = at
@@ -189,7 +189,7 @@ class Time:
 
 
 class Host(Relay):
-    """A relay that does at once what it is asked, of a monitor that is told what it sees."""
+    """A relay that acts at once, on a monitor whose events come from the test."""
 
     def __init__(self, time: Time, key: SigningKey = KEY):
         self.monitor = Monitor(Path("/w/shop"), Settings(), CombinedSource([]), time)
@@ -202,7 +202,7 @@ class Host(Relay):
         call(*arguments)
 
     def see(self, events: Iterable[Event], *, settled: bool = True):
-        """These are observed."""
+        """Let the host observe these events."""
         self.monitor.load(Batch(tuple(events), Health("live", "")))
         if settled:
             self.part.look()
@@ -213,7 +213,7 @@ class Host(Relay):
         self._tell(self.part)
 
     def beat(self, *deciders: str):
-        """These keys may decide here."""
+        """Send a beat; these keys may decide here."""
         self._deciders = deciders
         self._beat()
 
@@ -221,7 +221,7 @@ class Host(Relay):
         return self._hello()
 
     def drop(self):
-        """Nothing is relayed any more."""
+        """Stop relaying the workspace."""
         self._parts.clear()
 
     def document(self) -> dict[str, Any]:
@@ -229,14 +229,14 @@ class Host(Relay):
 
 
 class Ticked(RemoteHost):
-    """Time passes when the test says so."""
+    """A host for which time passes only when the test says so."""
 
     def _run(self):
         pass
 
 
 class Screen(Seen):
-    """The view of a host that hears what a test delivers."""
+    """The view of a host; the test delivers its messages."""
 
     host_of = Ticked
 
@@ -251,7 +251,7 @@ class Screen(Seen):
         super().receive(batch)
 
     def exchange(self):
-        """Let everything pass, in order, until nobody says anything any more."""
+        """Deliver all messages in order, until no more are sent."""
         for _ in range(50):
             while self.link.said:
                 self.link.hear()
@@ -259,13 +259,13 @@ class Screen(Seen):
                 self.link.deliver()
 
     def move(self, host: Host):
-        """Reach another relay in the place of the one before."""
+        """Reach another relay in place of the one before."""
         self.link.reach(host.end)
         self.link.connect()
 
 
 def pair(**more: Any) -> tuple[Host, Screen]:
-    """A host and a screen that has just reached it."""
+    """Return a host, and a screen that has just reached it."""
     host = Host(Time())
     screen = Screen(MemoryLink(host.end), host.time, **more)
     screen.link.connect()

@@ -42,17 +42,17 @@ LIFETIME = timedelta(days=7)
 
 
 class Host:
-    """Everything lies below `root`, the machines of operators, too. It trusts kim and alice, and not the stranger. The
-    clock stands at `now` until a test moves it."""
+    """A host that trusts kim and alice, and not the stranger; its files and those of the operators' machines lie below
+    `root`. The clock stands at `now` until a test moves it."""
 
     ahead = 0.0
-    """Seconds by which the clock of its files is."""
+    """Seconds by which the times of its files are ahead."""
 
     def __init__(self, root: Path, home: Path | None = None):
         self.root, self.workspace = root, root / "shop"
         self.state, self.configuration = root / "state", root / "configuration"
         if home is not None:
-            # Where processes of a user with this home have it.
+            # These are the directories of processes that a user with this home starts.
             self.state = home / "state" / "agentwatch" / workspace_id(self.workspace)
             self.configuration = home / "config" / "agentwatch"
         self.workspace.mkdir(parents=True, exist_ok=True)
@@ -77,12 +77,12 @@ class Host:
         return Holder(self.workspace, name="test", disk=QUICK, **self.place)
 
     def operator(self, line: Any, workspace_id: Callable[[], str], name: str = "kim") -> RemoteDesk:
-        """The desk of an operator, to whom this line leads."""
+        """Return the desk of an operator who uses this line."""
         own = {"state": self.root / name / "state", "configuration": self.root / name, "disk": QUICK}
         return RemoteDesk(line, workspace_id, Path("/ssh:build1:/shop"), **own)
 
     def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke."):
-        """An attempt that was handed out, and came back with an error."""
+        """Write an attempt that was handed out and has failed."""
         packet = handoff(task_id, attempt=attempt)
         text = returned(task_id=f"{task_id}\nattempt: {attempt}", summary=summary)
         for name, content in (("handoff.json", packet), ("return.md", text)):
@@ -93,7 +93,7 @@ class Host:
         self.forget()
 
     def monitor(self) -> Monitor:
-        """One that has looked at what is there now."""
+        """Return a monitor that has looked at the present state."""
         if self._monitor is None:
             given = {
                 "open_desk": self.open_desk,
@@ -107,14 +107,14 @@ class Host:
         return self._monitor
 
     def forget(self):
-        """The relay begins anew."""
+        """Begin with a new relay."""
         self._monitor = None
 
     def subject(self, task_id: str = "a") -> Subject:
         return self.desk.subject(self.monitor().tree.tasks[task_id])
 
     def signed(self, task_id: str = "a", action: Action = Action.RETRY, by: str = "kim", **changes: Any) -> str:
-        """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
+        """Return a request about the task as it is now, signed by an operator at the host's present time."""
         at: datetime = changes.pop("at", self.now)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
         values = {
@@ -130,7 +130,7 @@ class Host:
         return sign(request, self.keys[by])
 
     def record(self, text: str) -> Result:
-        """As the relay does it."""
+        """Record a request as the relay does."""
         return asyncio.run(record_signed(self.monitor(), text, self.now))
 
     def chain(self) -> Chain:
@@ -140,13 +140,13 @@ class Host:
         return [entry.record for entry in self.chain().entries]
 
     def wait(self) -> Found:
-        """The answer that an agent there gets."""
+        """Return the answer that an agent on the host gets."""
         with at(self.now):
             return Reader(self.workspace, environment={}, **self.place).find(Question("a", 1))
 
 
 class Line:
-    """The line between a desk and a host; a deaf one hears no answer, and what it hears may be `bent`."""
+    """The line between a desk and a host. If it is deaf, no answer comes back; `bent` may change answers."""
 
     label, refusal = "build1", ""
     why = "cannot be reached: the connection is refused"
@@ -197,7 +197,7 @@ class Said:
 
 
 def told_the_truth(host: Host, task_id: str, said: list[Said]):
-    """Kim and alice were told of a task's one attempt as the ledger has it."""
+    """Check that kim and alice got answers about a task's only attempt that agree with the ledger."""
     records = [one for one in host.records() if one.task_id == task_id]
     assert len(records) <= 1, "doubled"
     held = records[0] if records else None

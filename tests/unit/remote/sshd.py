@@ -1,4 +1,4 @@
-"""A real sshd on the loopback, with keys and a configuration of its own, run as whoever runs the tests."""
+"""A real sshd on the loopback, with keys and a configuration of its own, run by the user who runs the tests."""
 
 import getpass
 import os
@@ -47,7 +47,7 @@ User {user}
 
 
 class Sshd:
-    """It runs until `stop`. What runs there has a home below `place`, and finds the agentwatch of these tests."""
+    """An sshd that runs until `stop`. Its commands have a home below `place`, and use the agentwatch of these tests."""
 
     def __init__(self, place: Path, *, path: str | None = None):
         self.place = place
@@ -80,7 +80,7 @@ class Sshd:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of who is logged in there."""
+        """Return the environment of a user who is logged in there."""
         return {
             "PATH": f"{BIN}:/usr/bin:/bin",
             "HOME": str(self.home),
@@ -89,7 +89,7 @@ class Sshd:
         }
 
     def relays(self) -> list[int]:
-        """The relays that run there, by their process ids."""
+        """Return the process ids of the relays that run there."""
         return [
             pid
             for pid, words in _processes(f"HOME={self.home}".encode()).items()
@@ -97,7 +97,7 @@ class Sshd:
         ]
 
     def clients(self) -> list[int]:
-        """Each `ssh` that is connected, by its process id."""
+        """Return the process id of each connected `ssh`."""
         config = os.fsencode(self.program[2])
         return [pid for pid, words in _processes().items() if words[0].endswith(b"ssh") and config in words]
 
@@ -107,7 +107,7 @@ class Sshd:
 
 
 def _processes(variable: bytes = b"") -> dict[int, list[bytes]]:
-    """The words of all processes that have this in their environment, by their ids."""
+    """Return the words of all processes with `variable` in their environment, by their ids."""
     found = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Addresses are read strictly, and what is wrong in one is said with an example."""
+"""Addresses are read strictly, and an error about one comes with an example."""
 
 import pytest
 from hypothesis import given
@@ -53,13 +53,13 @@ def test_an_address_of_nats(text, parts):
         "nats://broker/build1/shop/x", "nats://broker/-x", "nats://", f"ssh://build1/{'x' * 5_000}",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_said_with_an_example(text):
+def test_an_invalid_address_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match=r"ssh://kim@build1/srv/shop|nats://broker"):
         parse(text)
 
 
 @given(st.text(max_size=40))
-def test_whatever_is_written_nothing_in_it_is_an_option_of_ssh(text):
+def test_no_address_can_hold_an_option_of_ssh(text):
     try:
         address = parse(f"ssh://{text}")
     except UsageError:

@@ -1,5 +1,5 @@
-"""Both desks: the host records what its operators signed, once, and says of everything else why it does not; operators
-are told what is so."""
+"""Both desks: the host records its operators' signed decisions, once, and gives the reason for each refusal; operators
+are told the truth."""
 
 import asyncio
 import errno
@@ -66,7 +66,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
     assert host.records() == [made.record]
     assert made.record.operator == "kim"
     assert made.entry == host.chain().entries[0]
-    # Once is enough, and the very same is the same, whoever says it.
+    # Sending it once is enough: the same decision by another operator is the same record.
     host.now += MINUTE
     again = decide(line.desk("alice"), host)
     assert (again.fresh, again.record) == (False, made.record)
@@ -75,7 +75,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
     assert error.value.existing == made.record
 
 
-def test_to_decide_the_same_again_is_safe_where_nobody_answers(host, line, kim):
+def test_deciding_again_without_an_answer_is_safe(host, line, kim):
     line.is_deaf = True
     with pytest.raises(
         UncertainError, match="nobody knows yet whether retry of “a” is recorded: “build1” has not said"
@@ -91,7 +91,7 @@ def test_to_decide_the_same_again_is_safe_where_nobody_answers(host, line, kim):
     assert (made.fresh, host.records()) == (False, [made.record])
 
 
-def test_where_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
+def test_if_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
     line.lost_since = time.time() - 180
     words = "“build1” cannot be reached: the connection is refused; nothing can be decided there"
     assert kim.unreachable == words
@@ -100,7 +100,7 @@ def test_where_the_host_cannot_be_reached_nothing_is_decided(host, line, kim):
     assert line.sent == []
 
 
-def test_what_the_host_refuses_is_an_error_in_its_words(host, line, kim):
+def test_a_refusal_of_the_host_is_an_error_in_its_words(host, line, kim):
     with pytest.raises(NotAllowedError, match="there is no result to accept"):
         decide(kim, host, Action.ACCEPT)
     with pytest.raises(NotRecordedError) as error:
@@ -158,16 +158,16 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     host.now += MINUTE
     again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
     assert (again.fresh, again.record) == (False, made.record)
-    # Agents are told nothing of it.
+    # Agents get no decision from this answer.
     assert host.wait().record is None
     assert not (host.workspace / ".agentwatch" / "decisions").exists()
 
 
-# What the host says
+# Answers of the host
 
 
 def refused(host: Host, text: str, outcome: Outcome, words: str) -> Result:
-    """A request that the host refuses, each time in the same words."""
+    """Check that the host refuses a request, each time in the same words."""
     result = host.record(text)
     assert (result.outcome, words in result.words) == (outcome, True), result
     assert host.record(text) == result
@@ -184,14 +184,14 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     record, keyid = verified(result.record.encode(), host.desk.keys.trust(), host.desk.workspace_id)
     assert keyid == host.key.public.keyid
     assert (record.version, record.operator, record.signed_request) == (3, "kim", text)
-    # The host says when; the operator, until when it holds.
+    # The host sets the time of the record, and the operator when it expires.
     assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
     assert (result.decision_id, host.records()) == (record.decision_id, [record])
     assert host.wait().record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
     assert copy.read_bytes() == result.record.encode()
     assert host.desk.receipts([record])[record.decision_id][-1].stage is Stage.DELIVERED
-    # The same again is the same record. The attempt is over, the time, the decision itself: that is said all the same.
+    # The same request gives the same record, even after another attempt or after the record has expired.
     assert host.record(text) == result
     host.fail(attempt=2)
     assert host.record(text) == result
@@ -200,7 +200,7 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     assert len(host.records()) == 1
 
 
-def test_of_two_operators_the_second_is_told_what_holds(host):
+def test_the_second_operator_gets_the_decision_that_holds(host):
     one, other = host.signed(), host.signed(action=Action.ABORT, by="alice")
     assert host.record(one).outcome is Outcome.RECORDED
     (host.state / "refused").write_text("")
@@ -210,7 +210,7 @@ def test_of_two_operators_the_second_is_told_what_holds(host):
     assert result.outcome is Outcome.DECIDED_OTHERWISE
     assert "already decided: kim said retry at 2030-01-01T12:00:00Z; that holds" in result.words
     assert result.record == host.record(one).record
-    # Refused once, it stays so; the words are the same, and the record is not needed again.
+    # A refusal is final: it has the same words again, and needs no record.
     again = host.record(other)
     assert (again.outcome, again.words) == (result.outcome, result.words)
     assert [record.operator for record in host.records()] == ["kim"]
@@ -221,18 +221,18 @@ def test_a_refusal_of_a_changed_return_stays_for_good(host, data):
     text, path = host.signed(), host.workspace / "a-1.return.md"
     before = path.read_text()
     path.write_text("as an agent made it meanwhile")
-    # The tree has not seen it yet; the disk has it.
+    # The tree has not seen the change yet, but the disk has it.
     result = refused(host, text, Outcome.RETURN_CHANGED, "the return has changed since you looked at it")
     (file,) = (host.state / "refused").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    # Nor when the very return comes back, and somebody delivers it again, whatever became of the words.
+    # It stays refused when the same return comes back, even if the file with the words is broken.
     path.write_text(before)
     if data is not None:
         file.write_bytes(data)
         refused(host, text, Outcome.REFUSED, "not recorded: it was refused before")
     host.forget()
     refused(host, text, Outcome.REFUSED if data is not None else result.outcome, "not recorded")
-    # What is decided anew is another thing.
+    # A new decision is independent of the refusal.
     assert host.record(host.signed(at=NOON + SECOND)).outcome is Outcome.RECORDED
 
 
@@ -245,7 +245,7 @@ CHANGES: dict[str, Callable[[Host], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_the_tree_sees_otherwise_is_not_decided_about(host, change):
+def test_a_task_that_has_changed_is_not_decided_about(host, change):
     text = host.signed()
     CHANGES[change](host)
     host.forget()
@@ -260,7 +260,7 @@ def test_what_the_tree_sees_otherwise_is_not_decided_about(host, change):
         (NOON + 60 * MINUTE, NOON + 120 * MINUTE, "set the clocks"),
     ],
 )
-def test_what_is_not_of_now_is_refused_for_good(host, at, record_by, words):
+def test_a_request_signed_too_early_or_late_is_refused_for_good(host, at, record_by, words):
     text = host.signed(at=at, record_by=record_by)
     result = refused(host, text, Outcome.EXPIRED, words)
     host.now = at
@@ -276,7 +276,7 @@ def test_a_key_that_is_not_trusted_decides_nothing(host):
         host.desk.keys.distrust_other(Role.OPERATOR, key)
     text = host.signed(by="alice")
     refused(host, text, Outcome.NOT_TRUSTED, "any more, since 2030-01-01T12:00:00Z")
-    # Trusted again, what was signed before does not count: who knows who had the key.
+    # A request signed before the key was trusted again does not count, as somebody else may have had the key.
     with at(NOON + MINUTE):
         host.desk.keys.trust_other(Role.OPERATOR, key, "alice")
     host.now = NOON + MINUTE
@@ -284,7 +284,7 @@ def test_a_key_that_is_not_trusted_decides_nothing(host):
     assert host.record(host.signed(by="alice")).outcome is Outcome.RECORDED
 
 
-def test_what_is_for_another_host_or_workspace_is_refused(host):
+def test_a_request_for_another_host_or_workspace_is_refused(host):
     text, elsewhere = host.signed(), host.signed(subject=host.subject()._replace(workspace_id="w"))
     refused(host, elsewhere, Outcome.REFUSED, "for another workspace")
     host.desk.keys.rotate()
@@ -292,14 +292,14 @@ def test_what_is_for_another_host_or_workspace_is_refused(host):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x" * 100_000, "größe", "\ud800", "[" * 100_000])
-def test_what_is_nothing_is_refused_in_a_sentence(host, text):
+def test_a_text_that_is_no_request_is_refused_in_a_sentence(host, text):
     refused(host, text, Outcome.REFUSED, "not recorded: ")
-    # Anybody could fill the disk with those.
+    # Such refusals are not stored, as anybody could fill the disk with them.
     assert not (host.state / "refused").exists()
 
 
 class Broken(Quick):
-    """Fails where a decision is given its name."""
+    """A disk that fails when a decision is given its name."""
 
     def link(self, *given: Any, **more: Any):  # type: ignore[override]
         raise OSError(errno.ENOSPC, "no space")
@@ -316,7 +316,7 @@ def test_a_disk_that_is_full_is_no_answer_for_good(host):
 
 
 class Late(Quick):
-    """Comes to a lock only after somebody else, once."""
+    """A disk that lets others act before it gets a lock, once."""
 
     def __init__(self):
         self.others: list[Callable[[], object]] = []
@@ -327,10 +327,10 @@ class Late(Quick):
         fcntl.flock(descriptor, how)
 
 
-def test_what_another_relay_records_meanwhile_is_recorded(host):
+def test_a_record_of_another_relay_meanwhile_counts(host):
     host.disk = late = Late()
     host.forget()
-    # It sees another return than the operator, and refuses.
+    # This relay sees another return than the operator, and would refuse.
     relay = host.monitor()
     host.disk = QUICK
     host.fail(summary="It broke otherwise.")

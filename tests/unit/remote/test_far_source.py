@@ -1,4 +1,4 @@
-"""A screen shows of a host what the host shows, whatever happens on the way."""
+"""A screen shows the same of a host as the host itself, whatever happens on the way."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ files = st.lists(
     ),
     max_size=16,
 )
-"""Few contents in few files, so that files are renamed, come back and become something else."""
+"""A few contents in a few files, so that files are renamed, come back and change."""
 
 
 def filed(steps: list[tuple[str, int | str | None]]) -> list[Event]:
@@ -74,7 +74,7 @@ def log_of(events: Iterable[Any]) -> Log:
 
 
 @given(pasts, st.integers(0, 16))
-def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
+def test_a_late_copy_of_the_log_shows_the_same(events, at):
     log = log_of(events[:at])
     assert shown(log.events()) == shown(events[:at])
     told = log.events()
@@ -88,7 +88,7 @@ def test_who_comes_in_the_middle_sees_what_the_others_see(events, at):
     assert shown(told) == shown(log.events()) == shown(events)
 
 
-def test_as_much_is_kept_as_the_tree_remembers():
+def test_the_log_keeps_as_much_as_the_tree_remembers():
     see = Recorder().seen
     events = [see("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
     log = log_of([event for event in events for _ in range(2)])
@@ -97,17 +97,17 @@ def test_as_much_is_kept_as_the_tree_remembers():
     assert shown(log.events()) == shown(events)
     log = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
     assert len(log.events()) == MAX_VERSIONS
-    # A file that can be read again, and a run that went, take no room.
+    # A file that is readable again and a removed run take no room.
     log = log_of([Unreadable(1, 2.0, "a.json", BROKEN), events[0]._replace(path="a.json"), Ran(3, 1.0, "s:1", None)])
     assert [type(one) for one in log.events()] == [Seen]
     assert +log.held == Counter(tasks=1, MiB=log.held["MiB"])
 
 
-# What happens on the way
+# On the way
 
 
 def passes(host: Host, screen: Screen, seconds: float):
-    """Time passes here and there, a beat at a time, and everything gets through."""
+    """Let time pass on both sides, a beat at a time, and deliver everything."""
     for _ in range(int(seconds / 2.5)):
         for time in {host.time, screen.time}:
             time.at += 2.5
@@ -121,7 +121,7 @@ OTHER = new_key()
 
 
 class World:
-    """A host, a screen, and what happens between them."""
+    """A host, a screen, and the acts that happen between them."""
 
     def __init__(self, events: list[Event]):
         self.left = events
@@ -143,7 +143,7 @@ class World:
             case "replay" if self.delivered:
                 waiting.insert(0, self.delivered[number * 7 % len(self.delivered)])
             case "forge" if waiting:
-                # By somebody who has another key, or who turns a bit.
+                # One forger has another key, and another one changes a bit.
                 forged = signed(unpack(waiting[0][96:]), OTHER)
                 waiting[:0] = [forged, waiting[0][:100] + bytes([waiting[0][100] ^ 1]) + waiting[0][101:]]
             case "lose" if waiting:
@@ -161,7 +161,7 @@ class World:
             case "connect":
                 link.connect()
             case "restart":
-                # Another run of the relay: it observes all that is there anew.
+                # A new run of the relay observes everything anew.
                 self.host = Host(host.time)
                 link.reach(self.host.end)
                 self.host.see(self.seen, settled=number > 2)
@@ -191,7 +191,7 @@ def test_after_any_faults_the_screen_shows_what_the_host_does(events, faults):
 
 
 def work(host: Host):
-    """A task at work, one that has returned, and the run of a session."""
+    """Let the host observe a task at work, one that has returned, and the run of a session."""
     see = Recorder().seen
     host.see(
         [
@@ -205,7 +205,7 @@ def work(host: Host):
 
 @pytest.fixture
 def working():
-    """A host with work, and a screen that shows it."""
+    """Return a host with work, and a screen that shows it."""
     host, screen = pair()
     work(host)
     screen.exchange()
@@ -219,7 +219,7 @@ def test_a_relay_started_anew_replaces_the_other_at_once(working):
     screen.move(again)
     again.see([], settled=False)
     screen.exchange()
-    # The tasks of before stay until the new ones are there.
+    # The old tasks stay until the new ones are there.
     assert screen.document() == shown
     work(again)
     passes(again, screen, 2.5)
@@ -257,12 +257,12 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last(working):
     screen.exchange()
     assert (screen.told, screen.tree.lost_since) == (["Lost", "Reached"], None)
     assert screen.document() == host.document()
-    # The same run of the relay: nothing was told twice.
+    # The run of the relay is the same, so nothing is sent twice.
     assert sum(isinstance(one, Seen) for batch in screen.batches for one in batch.events) == 3
 
 
 @pytest.mark.parametrize("words", ["", "it has never spoken there"])
-def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
+def test_a_slow_connection_leaves_the_whole_time_to_answer(words):
     time = Time()
     screen = Screen(MemoryLink(MemoryEnd()), time)
     time.at += 19
@@ -279,7 +279,7 @@ def test_who_is_slow_to_connect_has_its_whole_time_to_answer(words):
     assert (screen.told, screen.health.detail) == (["Lost"], why)
 
 
-def test_a_clock_of_no_year_of_ours_has_to_be_set():
+def test_a_clock_in_a_wrong_year_has_to_be_set():
     host = Host(Time(0.0))
     screen = Screen(MemoryLink(host.end), Time())
     screen.link.connect()
@@ -291,7 +291,7 @@ def test_a_clock_of_no_year_of_ours_has_to_be_set():
 
 
 def test_a_recording_of_yesterday_is_no_host_that_answers():
-    """Somebody who carries the messages has kept all of them, and plays them to a screen that is new."""
+    """An attacker on the way has kept all messages, and plays them to a new screen."""
     host, screen = pair()
     work(host)
     recorded = [*screen.link.waiting, signed(host.hello(), KEY)]
@@ -304,7 +304,7 @@ def test_a_recording_of_yesterday_is_no_host_that_answers():
     new.host.tick()
     assert (new.told, new.tree.lost_since) == (["Lost"], new.time.at - 20)
     assert not new.tree.tasks
-    # How much there was, is told.
+    # The screen says how many tasks there were.
     assert new.health.mode == "degraded"
     assert "tasks, 1 of them asked you when it was heard last" in new.health.detail
 
@@ -340,7 +340,7 @@ def test_stopping_a_source_ends_no_connection_of_another():
     assert not screen.link.is_up
 
 
-def test_the_way_to_a_host_and_its_trust_are_told():
+def test_the_facts_about_a_host_have_its_connection_and_trust():
     own, here = new_key().public, Time()
     host = Host(Time(here.at + 7200))
     screen = Screen(MemoryLink(host.end), here, own_key=lambda: own.text)

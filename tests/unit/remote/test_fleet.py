@@ -1,4 +1,4 @@
-"""Commands about hosts, one of them behind a real sshd: they print what each would, and decide there; a host is
+"""Commands about hosts, one of them behind a real sshd: they print the same as on the host, and decide there; a host is
 believed as long as its key is trusted."""
 
 import json
@@ -54,7 +54,7 @@ def test_a_host_with_a_distrusted_or_new_key_is_not_believed(tmp_path, monkeypat
     assert run(["keys", "distrust", "box", "--host"]) == 0
     tasks, why = seen()
     assert (tasks, "its key is trusted no more: `agentwatch keys trust" in why) == ([], True)
-    # Nor does it become another host by another name.
+    # Another name does not make it another host.
     assert seen("other")[0] == []
     assert run(["keys", "trust", noted.public.text, "--name", "box", "--host"]) == 0
     assert seen() == (["shop.api"], "")
@@ -75,7 +75,7 @@ def test_workspaces_of_one_host_have_names_of_their_own(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[pytest.param("sshd", marks=[needs_sshd, pytest.mark.slow])])
 def sshd(tmp_path, monkeypatch):
-    """A host with a workspace, and an operator whose `ssh` finds it."""
+    """Return a host with a workspace; the operator's `ssh` finds it."""
     running = Sshd(tmp_path / "host")
     shop = running.home / "shop"
     shop.mkdir()
@@ -92,7 +92,7 @@ def sshd(tmp_path, monkeypatch):
 
 
 def on_host(sshd: Sshd, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Run a command as it would run there, once the relays of commands before have ended."""
+    """Run a command as it would run on the host, once the relays of earlier commands have ended."""
     until(lambda: not sshd.relays())
     with monkeypatch.context() as there:
         for name, value in sshd.environment.items():
@@ -125,14 +125,14 @@ def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(sshd, monkeypatc
     assert run(["log", address]) == 0
     far_log = capsys.readouterr().out
     assert "you decided: retry" in far_log
-    # The same dates there, and somebody else who has decided.
+    # The log on the host has the same dates, and names kim instead of you.
     assert on_host(sshd, monkeypatch, "log", shop) == 0
     first, *others = far_log.replace("you decided: retry", "decided: retry by “kim”").splitlines()
     assert "first look: 2 tasks, 1 failed" in first
     assert capsys.readouterr().out.splitlines() == [first, *others]
 
 
-def test_a_host_that_cannot_be_reached_is_said_so(sshd, capsys):
+def test_a_host_that_cannot_be_reached_is_reported(sshd, capsys):
     sshd.stop()
     address = sshd.address("/~/shop").written
     assert run(["tree", "--fail", address]) == 3
@@ -166,6 +166,6 @@ def test_a_host_without_a_path_shows_what_is_alive_there(sshd, capsys):
     assert "no session of an agent was alive there in the last day" in capsys.readouterr().err
     session(sshd.home, sshd.home / "shop", "s1")
     assert seen() == [(str(sshd.home / "shop"), 3)]
-    # It is the one that its path names, too.
+    # The address with the path of the workspace names it, too.
     assert run(["pending", address]) == 0
     assert f"-- shop.api {address}{sshd.home}/shop" in capsys.readouterr().out.replace("'", "")

@@ -1,5 +1,5 @@
-"""A host whose key is trusted, and that says whatever it likes, as much as it likes: the screen goes on, and believes
-of others nothing; a command ends in its time, and says what is missing."""
+"""A host with a trusted key that sends anything, as much as it likes: the screen goes on, and believes nothing about
+other hosts; a command ends in time, and says what is missing."""
 
 import os
 import threading
@@ -48,7 +48,7 @@ TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), floa
 
 
 def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
-    """All that it may say."""
+    """Return all frames that the host may send."""
     names, epochs = st.sampled_from([workspace, "another", "../../etc", ""]), st.sampled_from([epoch, "another"])
     about = {"workspace": names, "epoch": epochs, "after": NUMBERS, "upto": NUMBERS}
     entries = st.lists(any_of(Entry), max_size=3).map(tuple)
@@ -64,10 +64,10 @@ def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
 
 
 @given(st.data())
-def test_whatever_a_host_says_the_screen_goes_on(data):
+def test_no_message_of_a_host_ends_the_screen(data):
     host, screen = pair()
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
-        # Only the echo of what was just said counts.
+        # A frame counts only with the echo of the screen's last message.
         echo = {screen.host.screen: screen.host.steady()}
         said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
         screen.link.receive(signed(said, KEY))
@@ -108,7 +108,7 @@ def hello(epoch: str, **more: Any) -> Hello:
 
 
 class Flood(Link):
-    """A host that says who it is, lives, and says `more` without an end."""
+    """A host that says who it is, lives, and sends `more` without an end."""
 
     def __init__(self, more: Callable[[int], bytes | Frame]):
         self.more, self.over = more, threading.Event()
@@ -139,7 +139,7 @@ class Flood(Link):
 
 
 def scanned(more: Callable[[int], bytes | Frame], *, hurry: float) -> tuple[Batch, RemoteSource]:
-    """The news that a command gets of this host, by a clock that hurries."""
+    """Return a command's news of this host, and its source; its clock is faster by `hurry`."""
     host = RemoteHost(Flood(more), "build1", key=KEY.public, steady=lambda: time.monotonic() * hurry)
     source = RemoteSource(host)
     try:
@@ -149,7 +149,7 @@ def scanned(more: Callable[[int], bytes | Frame], *, hurry: float) -> tuple[Batc
 
 
 def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Callable[[int], Frame]:
-    """So many parts of everything, with so many entries each; the last one says that this is all."""
+    """Return so many parts, each with so many entries; the last part says that it is complete."""
 
     def more(number: int) -> Frame:
         if number >= parts:
@@ -171,7 +171,7 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
         (lambda seq: seen(seq, Handoff(f"t{seq}", "x" * (4 << 20)), seq), 1, "MiB"),
     ],
 )
-def test_what_exceeds_a_limit_is_dropped_and_said(make, each, kind):
+def test_events_beyond_a_limit_are_dropped_with_a_notice(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
     batch, source = scanned(telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
     assert source.log.held[kind] <= MOST[kind]
@@ -196,12 +196,12 @@ def test_a_command_ends_in_its_time_while_more_comes(more):
 
 
 def test_after_a_flood_of_news_the_tree_is_made_anew():
-    """Of what is gone again, a tree that remembers would hold everything."""
+    """A tree that remembers would keep every file that is gone again."""
     host, screen = pair()
     host.see([seen(1, handoff("a"))])
     screen.exchange()
     for seq in range(2, 200):
-        # In the log each takes the place of the one before.
+        # In the log each event replaces the one before.
         host.see([Unreadable(seq, NOON + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
         screen.exchange()
     held = [0]

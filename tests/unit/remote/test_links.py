@@ -1,4 +1,4 @@
-"""The promises of every link, whatever carries the messages: those who use one need not know which it is."""
+"""The promises of every link, whatever carries its messages: the code that uses a link need not know its kind."""
 
 import asyncio
 import os
@@ -42,11 +42,11 @@ while data := there.recv(65536):
     while data:
         data = data[os.write(1, data):]
 """
-"""Is started instead of ssh, and leads to the end of a relay that the test holds."""
+"""A program that runs instead of ssh, and leads to the end of a relay that the test holds."""
 
 
 class Ends(Link):
-    """The ends on the connections to a port, one after the other, as one: on pipes each screen has its own relay."""
+    """All ends on the connections to a port, one after the other, as one end: with pipes each screen has a relay."""
 
     def __init__(self):
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -81,7 +81,7 @@ class Ends(Link):
                 end = StdioEnd(self._socket.fileno(), self._socket.fileno())
                 end.start(receive, states.put)
                 self._end = end
-                # The screen goes; it may come again.
+                # When the screen goes, it may come again.
                 assert states.get().fatal
                 self._end = None
                 end.stop()
@@ -89,7 +89,7 @@ class Ends(Link):
 
 
 class Pipes:
-    """Through the pipes of a process."""
+    """A way through the pipes of a process."""
 
     def __init__(self):
         self.end = Ends()
@@ -106,7 +106,7 @@ class Pipes:
 
 
 class Nats:
-    """Over a server that others use, too."""
+    """A way over a server that others use, too."""
 
     def __init__(self, broker: Broker):
         self._key = new_key()
@@ -126,7 +126,7 @@ class Nats:
 
 
 Way = Pipes | Nats
-"""Between one relay, which has its end, and its screens. What a cut breaks may be in the middle of a message."""
+"""A way between one relay, which holds `end`, and its screens. A cut may come in the middle of a message."""
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def way(request):
 
 
 def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
-    """The ears of the relay; a link, and the ears of its screen, once each has heard the other."""
+    """Return the messages that the relay heard, a link, and those its screen heard, once each has heard the other."""
     hears, link = started(way.end), way.link()
     shown = started(link)
     meet(way, hears, link, shown, b"0")
@@ -151,7 +151,7 @@ def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
 
 
 def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes):
-    """Say something until both have heard it: what is said right after a cut may be lost."""
+    """Send messages until both sides have heard one: messages right after a cut may be lost."""
 
     def have_met() -> bool:
         link.send(b"a screen " + name)
@@ -176,7 +176,7 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way, started):
     assert said(hears) == said(shown) == messages
 
 
-def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
+def test_a_cut_is_reported_and_the_link_comes_up_by_itself(way, started):
     hears, link, shown = connected(way, started)
     for number in (b"1", b"2"):
         count = len(shown.states)
@@ -187,12 +187,12 @@ def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way, started):
         assert not down.fatal
         meet(way, hears, link, shown, number)
         shown.is_up()
-    # A message that was cut in the middle is none.
+    # A message that was cut in the middle does not arrive.
     assert not said(hears)
     assert not said(shown)
 
 
-def test_what_is_said_while_nobody_is_there_holds_nobody_up(way, started):
+def test_messages_to_an_absent_end_do_not_block(way, started):
     link = way.link()
     link.send(b"before it began")
     hears = started(way.end)
@@ -210,7 +210,7 @@ def test_what_is_said_while_nobody_is_there_holds_nobody_up(way, started):
 
 @contextmanager
 def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
-    """A relay that tells what is seen in a workspace."""
+    """Run a relay that sends the events of a workspace."""
     desk = partial(desk_of, workspace, Settings())
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, open_desk=desk)
     relay = Relay([Relayed("shop", monitor)], way.end, KEY, host="build1")
@@ -253,7 +253,7 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkey
 
 
 class Again(threading.Event):
-    """Is not waited for; somebody asks in the third pause."""
+    """An event that does not wait; it is set in the third pause."""
 
     def __init__(self, stopped: threading.Event):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Hosts and screens hear each other over a real NATS server; with the accounts that `fleet config` prints, a host says
-only what is its own, and reads only what is for it; and it is told where something is not as it has to be."""
+"""Hosts and screens hear each other over a real NATS server. With the accounts of `fleet config` a host can only speak
+for itself, and only read messages to itself; and it is told if something is not set up as it has to be."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def broker(tmp_path_factory):
 
 
 def kept(broker: Broker, login: Login | None = None) -> dict[str, int]:
-    """How many messages are kept, by their subjects."""
+    """Return how many messages are kept, by their subjects."""
 
     async def look(client: Client) -> dict[str, int]:
         return (await client.jetstream().stream_info(STREAM, subjects_filter=">")).state.subjects or {}
@@ -48,7 +48,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
     links = [hub.link(key.public) for key in keys]
     until(lambda: {store_subject(link.host) for link in links} <= kept(broker).keys())
     for end in ends[1:]:
-        # Of a host that is off, the last word is known.
+        # After a host has ended, its last message is still known.
         end.stop()
     for link in links:
         heard = started(link)
@@ -85,7 +85,7 @@ def test_names_of_workspaces_lead_to_no_directory_here(broker, tmp_path, monkeyp
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A certificate there would be trusted."""
+    """Return the path of a certificate that would be trusted."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path / "server.pem"
@@ -117,9 +117,9 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
         Keys().create()
         run(["doctor", "--nats", broker.url, "--creds", str(creds)])
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
-        # An address that says that it encrypts does so, too.
+        # An address with `tls://` encrypts, too.
         asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
-    # Lines that libraries log would stand on the screen.
+    # Log lines of libraries would be printed over the screen.
     assert "eof_received" not in caplog.text
 
 
@@ -131,7 +131,7 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
         ({"address": "127.0.0.2"}, "IP address mismatch"),
     ],
 )
-def test_a_certificate_that_is_not_right_is_told_with_what_to_do(file, tmp_path, wishes, why):
+def test_an_error_about_a_certificate_says_what_to_do(file, tmp_path, wishes, why):
     with Broker(tmp_path / "broker", certify(file, **wishes)) as broker:
         told = why_not(broker.url)
         assert f"TLS with {broker.url} fails ({why}" in told
@@ -157,7 +157,7 @@ BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory):
-    """A server on which everybody is somebody, and each host has told one thing."""
+    """Run a server on which kim and two hosts have accounts, and each host has sent one message."""
     text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
     for broker in running(tmp_path_factory.mktemp("broker"), text, AS_KIM):
         for started in starting():
@@ -171,7 +171,7 @@ def spoken(tmp_path_factory):
 
 
 async def hear(client: Client, *subjects: str) -> list[str]:
-    """The subjects of all that is said from now on, as they come."""
+    """Return a list to which the subjects of all messages from now on are added as they come."""
     heard: list[str] = []
 
     async def note(message: object):
@@ -191,7 +191,7 @@ async def say(broker: Broker, login: Login, *subjects: str, body: bytes = b'{"ba
 
 
 async def has_come(client: Client, heard: list[str], subject: str) -> list[str]:
-    """Wait until it is heard; all that was said before it is heard then, too."""
+    """Wait until a message with this subject has come; all earlier ones have come by then, too."""
     async with asyncio.timeout(60):
         while subject not in heard:
             await client.flush()
@@ -236,7 +236,7 @@ def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
     assert asked(spoken.url, AS_KIM, read) == b"mine"
 
 
-def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken):
+def test_a_host_hears_no_messages_from_or_to_others(spoken):
     own, other = host_subject(BOX_ID), host_subject(OTHER_ID)
 
     async def spy(client: Client) -> list[str]:
@@ -257,7 +257,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
 
 
 @pytest.mark.parametrize("login", [Login(EVE), Login()])
-def test_who_is_not_in_the_configuration_is_told_what_to_do(spoken, started, login):
+def test_a_key_outside_the_configuration_is_told_what_to_do(spoken, started, login):
     shown = started(NatsHub(spoken.url, login).link(BOX.public))
     shown.until(lambda: bool(shown.states))
     assert "does not know this key" in shown.states[0].words

@@ -1,5 +1,5 @@
-"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before; and the
-words that ssh is given, and says."""
+"""Messages through pipes arrive whole or not at all, at whatever byte the pipe breaks and whatever a shell prints
+before; and the words to and from ssh."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ def framed(message: bytes) -> bytes:
 
 
 def arrived(data: bytes) -> tuple[list[bytes], str]:
-    """The messages that come out of a pipe with this in it, and how it ends."""
+    """Return the messages that come out of a pipe with this data, and how the pipe ends."""
     incoming, outgoing = os.pipe()
     with os.fdopen(outgoing, "wb", 0) as pipe:
         threading.Thread(target=lambda: (pipe.write(data), pipe.close()), daemon=True).start()
@@ -53,17 +53,17 @@ def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent, noise, cut):
         (GREETING + b"\xff" * 300_000, "the connection has ended"),
     ],
 )
-def test_what_is_no_relay_is_not_listened_to_for_long(data, why):
+def test_a_program_that_is_no_relay_is_soon_given_up(data, why):
     assert arrived(data) == ([], why)
 
 
-def test_what_waits_at_the_end_gets_into_no_other_file():
+def test_data_that_waits_at_the_end_gets_into_no_other_file():
     here, there = os.pipe()
     writer = Writer(there)
     writer.send(bytes(1_000_000))
     writer.stop(0)
     os.close(there)
-    # The next file that is opened has the number.
+    # The next pipe gets the same descriptor number.
     other, again = os.pipe()
     assert there in (other, again)
     with os.fdopen(here, "rb") as pipe:

@@ -1,4 +1,4 @@
-"""A message arrives as it was said: who carries it can lose it, and neither make one up nor change one."""
+"""A message arrives unchanged: a carrier can lose it, but can neither make one up nor change one."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ PLAIN = {
 
 
 def any_of(shape: Any) -> st.SearchStrategy[Any]:
-    """Values of a type."""
+    """Return a strategy for the values of a type."""
     origin, arguments = get_origin(shape), get_args(shape)
     if origin in (Union, types.UnionType):
         return st.one_of(*map(any_of, arguments))
@@ -87,7 +87,7 @@ def test_a_frame_comes_back_as_it_was_in_one_line(frame):
 
 
 def damaged(value: Any, path: list[int], other: Any) -> Any:
-    """JSON in which something else stands at a place."""
+    """Return JSON with another value at one place."""
     if not path or not isinstance(value, dict | list) or not value:
         return other
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -101,12 +101,12 @@ def damaged(value: Any, path: list[int], other: Any) -> Any:
 def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame, path, other):
     with suppress(ValueError):
         understood = read_frame(json.dumps(damaged(json.loads(to_bytes(frame)), path, other)).encode())
-        # What was understood can be said again.
+        # A frame that was understood can be sent again.
         assert read_frame(to_bytes(understood)).kind == understood.kind
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data):
+def test_invalid_bytes_are_refused_with_a_reason(data):
     with suppress(ValueError):
         read_frame(data)
     assert verifier().read(data) is None
@@ -129,12 +129,12 @@ def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data):
         b'{"kind":"weather","sun":true}',
     ],
 )
-def test_a_frame_that_none_is_is_refused(data):
+def test_a_text_that_is_no_frame_is_refused(data):
     with pytest.raises(ValueError):  # noqa: PT011  any reason will do
         read_frame(data)
 
 
-def test_more_than_is_known_here_is_passed_over():
+def test_unknown_keys_of_a_frame_are_ignored():
     entry = Entry(gone=Gone(1, 5.0, "a.json"))
     fields = json.loads(to_bytes(Observed(workspace="w", epoch="e", after=0, upto=1, entries=(entry,))))
     fields["more"] = fields["entries"][0]["more"] = 1
@@ -144,7 +144,7 @@ def test_more_than_is_known_here_is_passed_over():
 
 
 @pytest.mark.parametrize("protocol", [[3, 0], [4, 1], 5, ["x", 1]])
-def test_another_protocol_is_refused_and_that_is_said(protocol):
+def test_another_protocol_is_refused_with_a_reason(protocol):
     data = json.dumps({"kind": "hello", "protocol": protocol, "agentwatch": "9.8", "host": "build1"}).encode()
     with pytest.raises(VersionError) as raised:
         read_frame(data)
@@ -152,7 +152,7 @@ def test_another_protocol_is_refused_and_that_is_said(protocol):
 
 
 @given(st.data())
-def test_a_message_of_which_one_bit_is_another_is_not_read(data):
+def test_a_message_with_one_changed_bit_is_not_read(data):
     message = bytearray(signed(HELLO, KEY))
     place = data.draw(st.integers(0, len(message) * 8 - 1))
     message[place // 8] ^= 1 << place % 8

@@ -1,4 +1,4 @@
-"""Texts and transcripts of a host are asked for when somebody looks, and shown here as they are there."""
+"""Texts and transcripts of a host are requested when somebody looks at them, and are the same here as there."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -66,12 +66,12 @@ def test_a_text_comes_in_parts_in_any_order():
 
     there = There(answer)
     assert there.ask("a", "b", "empty") == ["hello", None, ""]
-    # The first two times it was lost on the way.
+    # The first two answers were lost on the way.
     assert there.asked == ["a", "a", "a", "b", "empty"]
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 140) for n in range(140)]])
-def test_an_answer_of_contradictions_or_without_end_is_none(lies):
+def test_a_contradictory_or_endless_reply_is_no_answer(lies):
     there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 130_000) for part, parts in lies])
     with pytest.raises(NoAnswerError):
         there.ask("a")
@@ -102,7 +102,7 @@ class Log:
         return self.answers.find(ask)() if self.is_up else None
 
     def look(self) -> Look:
-        """The same is seen on both sides, a while later."""
+        """Check that both sides see the same after a while, and return it."""
         self.now += 2
         look, same = self.far.look(), self.local.look()
         assert look is not None
@@ -118,14 +118,14 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
     look = log.look()
     assert [*map(log.far.whole, look.steps)] == [*map(log.local.whole, look.steps)]
     assert [*log.far.entries()] == [*log.local.entries()]
-    # It is not asked again at once, and what is the same is not sent again.
+    # It is not requested again at once, and an unchanged transcript is not sent again.
     assert log.far.look() is None
     log.now += 2
     assert log.far.look() is None
     log.write(1_002.0, EntryKind.RESULT, call="c1", text="a b c")
     look = log.look()
     assert log.ask("look", "other:run") is None
-    # What was seen stays while the host does not answer.
+    # The last look stays while the host does not answer.
     log.is_up, log.now = False, log.now + 2
     assert log.far.look() == look._replace(trouble="The host does not answer")
     log.is_up, log.now = True, log.now + 2
@@ -133,7 +133,7 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
 
 
 @pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
-def test_what_nobody_can_have_said_is_no_transcript(data):
+def test_an_invalid_reply_is_no_transcript(data):
     here = FarTranscript(lambda _place: data)
     assert here.look() is None
     assert [*here.entries()] == []

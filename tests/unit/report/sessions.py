@@ -1,4 +1,4 @@
-"""Sessions for reports, the accounts that come of them, and texts that try to be more than text."""
+"""Sessions for reports, their accounts, and texts that try to be more than text."""
 
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class Session:
-    """Writes a session down, an event a minute."""
+    """Writes the events of a session, one a minute."""
 
     def __init__(self):
         self.events: list[Event] = []
@@ -36,7 +36,7 @@ class Session:
         self._see(f"{task_id}.handoff.json", Handoff(task_id, PLACE, **more))  # type: ignore[arg-type]
 
     def told(self, task_id: str, outcome: Outcome, verdicts: Iterable[Verdict], **more: object):
-        """It returns, and its claims are checked."""
+        """Add a return with checked claims."""
         fields = {"task_id": task_id, "summary": PLACE, "review_reason": PLACE, **more}
         document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, **fields)  # type: ignore[arg-type]
         self._see(f"{task_id}.return.md", document)
@@ -49,7 +49,7 @@ class Session:
         self.events.append(Seen(seq, self.now, path, f"{seq:064x}", document, (FINDING,)))
 
     def account(self) -> Account:
-        """As it stood a minute later."""
+        """Return the account of the session a minute after the last event."""
         tree = Tree()
         tree.apply(*self.events, Tick(len(self.events), self.now))
         return account_of(tree, list(state_changes(self.events, Tree())), workspace=PLACE, now=self.now)
@@ -59,7 +59,7 @@ FINDING = Finding(PLACE, Severity.WARNING, PLACE, 2)
 
 
 def large_account() -> Account:
-    """Branches of many tasks, in which some fail, ask or lie."""
+    """Return an account with branches of many tasks, in which some fail, ask or lie."""
     session, outcomes = Session(), [*Outcome]
     for number in range(400):
         task_id = f"area-{number // 20}.part-{number % 20}"
@@ -69,7 +69,7 @@ def large_account() -> Account:
 
 
 def told_everywhere() -> Account:
-    """An account in which every foreign text that a report can show is `PLACE`, with something before it or not."""
+    """Return an account in which every foreign text that a report can show holds `PLACE`."""
     session = Session()
     session.asked(PLACE, mode=PLACE, session_id=PLACE, todos=(Todo(PLACE, TodoStatus.DONE, None, 1),))
     words = ("error_code", "error_message", "retry_hint", "next_steps", "model", "mode", "agent", "session_id")
@@ -96,7 +96,7 @@ def told_everywhere() -> Account:
 
 
 def retold(account: Account, text: str) -> Account:
-    """The same account with `text` for every `PLACE`."""
+    """Return the account with `text` for every `PLACE`."""
     return _mapped(account, lambda said: said.replace(PLACE, text))
 
 
@@ -133,5 +133,5 @@ TEXTS = (
 
 
 def is_visible(character: str) -> bool:
-    """Nothing that moves, hides or reverses."""
+    """Return whether a character neither moves, hides nor reverses text."""
     return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

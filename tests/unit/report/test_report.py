@@ -1,4 +1,4 @@
-"""A report reads well in a pull request and in a browser, and foreign text in it is only ever text."""
+"""A report reads well in a pull request and in a browser, and foreign text in it is never more than text."""
 
 import re
 from base64 import b64encode
@@ -27,7 +27,7 @@ EVERYWHERE, LARGE = told_everywhere(), large_account()
 def test_a_report_in_the_workspace_is_taken_for_no_document(end, write):
     for name in (f"report.{end}", f"shop.report.{end}", f"handoffs/shop.{end}"):
         reading = read_document(write(LARGE), name)
-        # Called as reports of agents are, it is asked about; nothing but its name says that it is one.
+        # With the name of an agents' report it is checked as one, but nothing in it is recognised.
         assert reading is None or not reading.document.recognised, name
 
 
@@ -38,7 +38,7 @@ EMPTY = {"meta", "input"}
 
 
 class Page(HTMLParser):
-    """The elements of a page with their attributes, what it says, and whether its tags fit each other."""
+    """The elements of a page with their attributes; its tags must fit each other."""
 
     def __init__(self, page: str):
         super().__init__()
@@ -66,7 +66,7 @@ class Page(HTMLParser):
         return [value or "" for _, attributes in self.elements for key, value in attributes if key == name]
 
     def structure(self) -> list[tuple[str, tuple[tuple[str, str | None], ...]]]:
-        # A text of several lines has an element a line.
+        # A text of several lines has an element for each line.
         return [one for one in self.elements if one[0] != "bdi"]
 
 
@@ -106,11 +106,11 @@ OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>
 LINKED = re.compile(
     r"@\w|#\d|://|www\.|\$|:[a-z0-9+-]+:|[A-Za-z]-\d|(?<![0-9A-Za-z])[0-9a-f]{7,40}(?![0-9A-Za-z])", re.IGNORECASE
 )
-"""GitHub makes a link, a mention, a picture or mathematics of it, where it stands in one piece outside code."""
+"""Texts of which GitHub makes a link, a mention, a picture or mathematics if they are in one piece outside code."""
 
 
 class Pieces(HTMLParser):
-    """The pieces of text outside code, and the elements, of rendered Markdown."""
+    """The elements of rendered Markdown, and its pieces of text outside code."""
 
     def __init__(self, rendered: str):
         super().__init__()
@@ -140,7 +140,7 @@ def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
 TOKENS = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
-def test_it_fits_whatever_is_written_in_it():
+def test_a_markdown_report_always_fits():
     account = LARGE
     for task, _ in account.attention[:20]:
         assert f"<code>{inline(task.task_id)}</code>" in markdown(account)

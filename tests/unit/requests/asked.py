@@ -27,8 +27,8 @@ _COUNT = itertools.count()
 
 
 def request(workspace: Path, command: str = "touch x", **changes: Any) -> Request:
-    """A permission that can be allowed, and denied with words, with some fields changed. Each has a nonce of its own,
-    and the id that follows from its parts unless one is given."""
+    """Return a permission with some fields changed, which can be allowed, or denied with words. Each has a nonce of its
+    own, and the id that follows from its parts unless one is given."""
     text, digest = input_text(changes.pop("given", {"command": command}))
     values = {"source": "claude", "session_id": "5f0c", "input": text, "input_sha256": digest, "words": True}
     made = asking.request(next(_COUNT), command, **(values | {"asked_at": 0.0} | changes))
@@ -39,7 +39,7 @@ def request(workspace: Path, command: str = "touch x", **changes: Any) -> Reques
 
 
 def question(workspace: Path, **changes: Any) -> Request:
-    """Two questions, the second of which takes several answers."""
+    """Return a request with two questions, the second of which takes several answers."""
     queries = (
         Query("Which store?", "Store", (Option("SQLite", "a file"), Option("Redis"))),
         Query("Which checks?", options=(Option("Lint"), Option("Types")), several=True),
@@ -82,7 +82,7 @@ class Place(Operator):
         note: str = "",
         gone: str | None = None,
     ) -> DecisionMade:
-        # One desk: each new one reads the whole ledger.
+        # One desk serves all answers, as each new desk reads the whole ledger.
         return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note)
 
     @contextmanager

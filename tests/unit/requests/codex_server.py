@@ -1,4 +1,4 @@
-"""An app server of Codex as 0.169.0 behaves: a WebSocket on a Unix socket, threads that wait, clients that are told."""
+"""A fake app server of Codex 0.169.0: a WebSocket on a Unix socket, threads that wait, and clients that listen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGES = [
 
 
 def command(words: str = "touch ../x", item: str = "call_1", **changes: Any) -> dict[str, Any]:
-    """What is asked about a command."""
+    """Return the parameters of a request about a command."""
     return {
         "kind": "command",
         "turnId": TURN,
@@ -41,7 +41,7 @@ def command(words: str = "touch ../x", item: str = "call_1", **changes: Any) -> 
 
 
 def patch(item: str = "call_1") -> dict[str, Any]:
-    """What is asked about a patch, which is in its item."""
+    """Return the parameters of a request about a patch, whose changes are in its item."""
     started = int(time.time() * 1000)
     return {"turnId": TURN, "itemId": item, "startedAtMs": started, "reason": None, "grantRoot": None}
 
@@ -51,7 +51,7 @@ def change(item: str = "call_1", changes: object = CHANGES) -> dict[str, Any]:
 
 
 def question(*keys: str, **changes: Any) -> dict[str, Any]:
-    """A question for each key: its text is `Which KEY?`."""
+    """Return the parameters of a request with a question for each key; its text is `Which KEY?`."""
     options = [{"label": "SQLite", "description": "One file."}, {"label": "Redis", "description": "A server."}]
     asked = {"header": "Cache", "isOther": True, "isSecret": False, "options": options}
     questions = [{"id": key, "question": f"Which {key}?", **(asked | changes)} for key in keys or ("store",)]
@@ -59,7 +59,7 @@ def question(*keys: str, **changes: Any) -> dict[str, Any]:
 
 
 def tool_call(**given: object) -> dict[str, Any]:
-    """What is asked about a tool of an MCP server; which call it is about is not said."""
+    """Return the parameters of a request about a tool of an MCP server; they do not name the call."""
     meta = {"codex_approval_kind": "mcp_tool_call", "persist": ["session", "always"], "tool_name": "ask_user"}
     return {
         "turnId": TURN,
@@ -82,7 +82,7 @@ def form() -> dict[str, Any]:
 
 
 class AppServer:
-    """`answers` are those that came for a request that waited, (its id, the result), `late` the others."""
+    """`answers` holds the id and the result of each answer to a waiting request, `late` those of the others."""
 
     def __init__(self, home: Path, directory: Path, version: str = "0.169.0"):
         self.socket = home / "app-server-control" / "app-server-control.sock"
@@ -123,7 +123,7 @@ class AppServer:
         self.threads[thread] = {"id": thread, "cwd": str(directory), "parentThreadId": None, "turns": []}
 
     def ask(self, method: str, params: dict[str, Any], thread: str = THREAD, *items: dict[str, Any]) -> int:
-        """A human is asked something. Returns the id of the request."""
+        """Ask a human something, and return the id of the request."""
         with self._lock:
             for item in items:
                 self.items.setdefault(thread, []).append(item)
@@ -138,7 +138,7 @@ class AppServer:
             return rpc_id
 
     def resolve(self, rpc_id: int):
-        """Somebody has answered it."""
+        """End a request as if somebody had answered it."""
         with self._lock:
             pending = self._pending.pop(rpc_id, None)
             if pending is not None:
@@ -147,7 +147,7 @@ class AppServer:
                 self._status(thread)
 
     def tell(self, message: object):
-        """Every client gets this frame."""
+        """Send this frame to every client."""
         for client in list(self._clients):
             self.send(client, message)
 

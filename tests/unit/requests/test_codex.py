@@ -1,4 +1,4 @@
-"""What Codex asks is held on its own connection, and answered there with what was decided about that very input."""
+"""Codex's requests are held on a connection of their own, and each gets the decision about its very input."""
 
 import json
 import time
@@ -35,7 +35,7 @@ PATIENCE = 20.0
 
 
 def until(holds: Callable[[], Any]) -> Any:
-    """What it is once it is true."""
+    """Wait until `holds` returns a true value, and return it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if found := holds():
@@ -46,7 +46,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def home(tmp_path_factory):
-    # A path of a socket has 108 bytes at most.
+    # The path of a socket has at most 108 bytes, so this one is short.
     return tmp_path_factory.mktemp("c")
 
 
@@ -83,7 +83,7 @@ def offered(place: Place) -> Request:
 
 
 def delivered(place: Place, asked: Request, *answer: Any):
-    """It is answered, and that is given to the server."""
+    """Answer a request, and check that the answer reaches the server."""
     made = place.answer(asked, *answer)
     assert ended(place, asked) is RequestStage.DELIVERED
     stages = [one.stage for one in place.desk().receipts([made.record])[asked.request_id]]
@@ -120,7 +120,7 @@ def test_a_session_begun_below_the_workspace_is_offered(place, server, client):
 
 
 def test_a_patch_is_shown_whole(place, server, client):
-    # Of a thread that is followed the item is told as it begins.
+    # In a thread that the client follows, the server announces the item when it begins.
     server.ask(COMMAND, command(item="call_0"))
     until(lambda: "thread/resume" in server.said)
     server.ask(PATCH, patch(), THREAD, change())
@@ -197,7 +197,7 @@ def test_questions_are_answered_by_their_own_ids(place, server, client):
         ),
     ],
 )
-def test_what_is_not_known_throughout_is_answered_in_codex(place, server, client, *, method, params, items):
+def test_a_request_with_unknown_parts_is_answered_in_codex(place, server, client, *, method, params, items):
     server.ask(method, params, THREAD, *items)
     asked = offered(place)
     why_not = "agentwatch does not know all of what Codex asks here: answer it in Codex"
@@ -217,7 +217,7 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(place, server, client
     assert server.answers == [(0, result)]
 
 
-def test_what_the_person_answers_in_codex_is_answered_elsewhere(place, server, client):
+def test_an_answer_given_in_codex_ends_the_request_elsewhere(place, server, client):
     rpc_id = server.ask(COMMAND, command())
     asked = offered(place)
     server.resolve(rpc_id)
@@ -241,7 +241,7 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(place, server, cli
     server.ask(COMMAND, command())
     asked = offered(place)
     place.answer(asked)
-    # Nobody can say that it was answered elsewhere, nor that it was not taken.
+    # It is unknown whether the server took the answer, or whether another answer came first.
     assert ended(place, asked) is RequestStage.UNKNOWN
     server.takes = lambda _: True
     until(lambda: server.said.count("thread/resume") == 2)

@@ -1,4 +1,4 @@
-"""Requests are seen as they are offered while somebody holds them, who gets the operator's answer once."""
+"""Requests are seen as they were offered while they are held; the holder gets the operator's answer once."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def file_of(place: Place) -> Path:
     return file
 
 
-def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place):
+def test_a_request_is_read_as_it_was_offered_until_it_ends(place):
     asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2, ends_turn=True)
     with place.store.offer(asked) as offer:
         assert place.store.read() == [asked]
@@ -47,7 +47,7 @@ def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place):
     assert place.store.problems == []
 
 
-def test_of_two_that_hold_the_first_end_holds(place):
+def test_the_first_end_of_two_holders_counts(place):
     asked = request(place.workspace)
     with place.store.offer(asked) as one:
         with place.store.offer(asked) as other:
@@ -69,7 +69,7 @@ def test_any_text_is_written_and_read_again(command, said, nonce, asked, until):
 
 
 def rewritten(**changes: Any) -> Callable[[Path], object]:
-    """The file as it would be spelled with other values."""
+    """Return a function that rewrites the file with other values."""
 
     def write(file: Path):
         document = json.loads(file.read_bytes()) | changes
@@ -100,7 +100,7 @@ SPOILED: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_whatever_lies_there_is_told_and_not_believed(place, name):
+def test_invalid_files_in_the_box_are_reported_and_not_believed(place, name):
     with place.store.offer(request(place.workspace)) as offer:
         SPOILED[name](file_of(place))
         assert place.store.read() == []
@@ -131,7 +131,7 @@ def test_a_box_that_is_open_to_others_is_not_used(place):
             place.store.offer(request(place.workspace))
 
 
-def test_what_is_too_large_or_no_text_is_not_offered(place):
+def test_a_request_too_large_or_without_text_is_not_offered(place):
     with pytest.raises(RequestError, match="bytes"):
         place.store.offer(request(place.workspace, "x" * 600_000))
     with pytest.raises(RequestError, match="cannot be written"):
@@ -140,7 +140,7 @@ def test_what_is_too_large_or_no_text_is_not_offered(place):
         to_bytes(request(place.workspace), "another")
 
 
-def test_so_many_that_ended_are_kept_and_no_more(place):
+def test_a_limited_number_of_ended_requests_is_kept(place):
     with place.store.offer(asked := request(place.workspace)):
         for number in range(2 * MOST_ENDED):
             with place.store.offer(request(place.workspace, asked_at=1.0 + number)):
@@ -156,7 +156,7 @@ def after(action: Callable[[], object]) -> threading.Timer:
     return timer
 
 
-def test_the_answer_comes_to_who_holds_the_request(place):
+def test_the_holder_of_a_request_gets_the_answer(place):
     holder = place.holder()
     asked = request(place.workspace, until=time.time() + 10)
     with place.watched(), holder.store.offer(asked) as offer:
@@ -172,7 +172,7 @@ def test_the_answer_comes_to_who_holds_the_request(place):
     assert list(place.workspace.iterdir()) == []
 
 
-def test_holding_ends_where_nobody_can_answer_in_time(place):
+def test_holding_ends_if_nobody_can_answer_in_time(place):
     holder = place.holder()
     with (
         holder.store.offer(request(place.workspace)) as offer,
@@ -193,7 +193,7 @@ def equal(place: Place, asked: Request, **changes: object) -> Request:
     return request(place.workspace, **values)  # type: ignore[arg-type]
 
 
-def test_an_answer_from_before_is_none_where_an_id_comes_again(place):
+def test_an_old_answer_does_not_count_if_an_id_comes_again(place):
     asked, holder = request(place.workspace, asked_at=NOON.timestamp()), place.holder()
     with at(NOON):
         place.answer(asked)
@@ -203,7 +203,7 @@ def test_an_answer_from_before_is_none_where_an_id_comes_again(place):
         assert holder.look(offer) is None
 
 
-def test_an_answer_after_the_time_of_the_request_is_none(place):
+def test_an_answer_after_the_time_of_the_request_does_not_count(place):
     asked, holder = request(place.workspace, until=NOON.timestamp() + 1), place.holder()
     with holder.store.offer(asked) as offer:
         with at(NOON):
@@ -221,7 +221,7 @@ def test_keys_in_the_workspace_sign_no_answer(place):
         assert "lies in the workspace" in holder.trouble
 
 
-def test_what_the_request_does_not_offer_is_none_though_signed(place):
+def test_a_signed_action_that_was_not_offered_does_not_count(place):
     holder = place.holder()
     generous = request(place.workspace, rules=("Bash(*)",))
     for asked, params in (
@@ -237,7 +237,7 @@ def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
     return [(one.path, one.request and one.request.stage) for one in events if isinstance(one, Requested)]
 
 
-def test_each_change_is_told_once(place):
+def test_each_change_of_a_request_is_emitted_once(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert inbox.look() == []
     with place.store.offer(asked) as offer:
@@ -250,7 +250,7 @@ def test_each_change_is_told_once(place):
     assert inbox.look() == []
 
 
-def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place):
+def test_an_offer_wakes_whoever_waits_for_requests(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     with closing(inbox):
         assert inbox.poll() == []
@@ -261,12 +261,12 @@ def test_an_offer_ends_the_rest_of_whoever_waits_for_it(place):
             assert not inbox.waiter.wait(0.2).paths, "to look at it is no news"
 
 
-def test_what_nobody_holds_any_more_ended_when_that_was_seen(place):
+def test_a_request_without_a_holder_ended_when_that_was_seen(place):
     now = [100.0]
     inbox, asked = Inbox(place.store, clock=lambda: now[0]), request(place.workspace)
     offer = place.store.offer(asked)
     inbox.look()
-    # As if it was killed, it can write no end.
+    # The holder ends as if it had been killed: it cannot write an end.
     place.store.directory.chmod(0o755)
     offer.end(RequestStage.GONE)
     place.store.directory.chmod(0o700)
@@ -277,7 +277,7 @@ def test_what_nobody_holds_any_more_ended_when_that_was_seen(place):
     assert inbox.look() == []
 
 
-def test_it_says_why_a_request_cannot_be_answered_any_more(place):
+def test_a_request_that_is_over_says_why(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert "nobody waits" in (inbox.gone(asked) or "")
     with place.store.offer(asked):

@@ -1,8 +1,7 @@
-"""The store of an agent program, written step by step, the story that all can tell, and somebody who looks at it.
+"""The store of an agent program, written step by step, the same story for all programs, and a watch that looks at it.
 
-`stores/<program>.txt` holds what each writes: a line of `append` in two parts, a file of `write` at once, `sql` in
-transactions of its own; behind `+++` stands how its second session is removed.
-"""
+`stores/<program>.txt` holds the files that each program writes: a line of `append` in two parts, a file of `write` at
+once, `sql` in transactions of its own; the part behind `+++` removes the second session."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from agentwatch.sources.sessions.store import slug
 from agentwatch.view.document import tree_document
 
 NOW = 2_000_000_000.0
-"""Later than everything that happens in a story."""
+"""A time later than all events of a story."""
 THOUGHT = "It looks well kept. I would leave it as it is."
 OTHER = "shelf.dust"
 """The task of the second session, which is removed in the end."""
@@ -43,8 +42,8 @@ STORY: Mapping[str, Sequence[str]] = {
     "shop.cart": ["canceled"],
     "shop.pay": ["working"],
 }
-"""The states of the attempts of each task. The search was tried again in a new session, the index was sent on in its
-own and had the words done by another agent, the cart was aborted, the paying is still worked on. Beside them one
+"""The states of the attempts of each task. The search was tried again in a new session. The index was sent on in its
+own session, and another agent did its words. The cart was aborted, and the paying is still at work. A further agent
 answers in prose."""
 
 SCHEMA = Path(__file__).parents[2] / "goldens/sessions/stores/opencode/schema.sql"
@@ -58,14 +57,14 @@ PROGRAMS: dict[str, tuple[Callable[[Path, Path], SessionReader], str]] = {
     "qwen-code": (QwenReader, f"projects/{{slug}}-work/agent-{_NUMBER}.jsonl"),
     "roo": (RooReader, f"tasks/junk-{_NUMBER}/history_item.json"),
 }
-"""By the name of the program: its reader, and where garbage may lie in its store."""
+"""For each program its reader, and the place for garbage in its store."""
 
 
 def open_database(path: Path, journal: str = "wal") -> sqlite3.Connection:
-    """A database with the tables of OpenCode."""
+    """Open a database with the tables of OpenCode."""
     is_new = not path.exists()
     connection = sqlite3.connect(path, isolation_level=None)
-    # The power never goes here: nothing need wait for the disk.
+    # There is no power failure here, so no write need wait for the disk.
     connection.executescript(f"PRAGMA journal_mode = {journal}; PRAGMA synchronous = off")
     if is_new:
         connection.executescript(SCHEMA.read_text("utf-8"))
@@ -84,10 +83,10 @@ def change(database: sqlite3.Connection, session: str, statements: str):
 
 
 def write_without_end(root: Path, seconds: float):
-    """Be an OpenCode that is read beside, and killed. Prints in the end how often it found the database busy."""
+    """Write like OpenCode until killed, and print after `seconds` how often the database was busy."""
     store = Store("opencode", root)
     store.finish()
-    # The patience that OpenCode has.
+    # OpenCode has the same time-out.
     store.database.execute("PRAGMA busy_timeout = 5000")
     part, session = store.database.execute("SELECT id, session_id FROM part ORDER BY id DESC").fetchone()
     print("ready", flush=True)
@@ -104,7 +103,7 @@ def write_without_end(root: Path, seconds: float):
 
 
 class Store:
-    """The store of a program in an empty directory. `story` writes it, one write each step."""
+    """The store of a program in an empty directory; each step of `story` is one write."""
 
     def __init__(self, program: str, root: Path):
         self.workspace, self.place = root / "work", root / "store"
@@ -116,44 +115,44 @@ class Store:
         text = text.replace("ROOT_DIR", str(root)).replace("{slug}", slug(str(root)))
         story, _, self._forgetting = text.partition("+++\n")
         self._garbage = self.place / garbage.replace("{slug}", slug(str(root)))
-        # Open as long as the program runs.
+        # The database is open as long as the program runs.
         self.database = open_database(self._garbage) if program == "opencode" else None
         self.story = self._written(story)
 
     def finish(self):
-        """Write what is not written yet."""
+        """Write the rest of the story."""
         for _ in self.story:
             pass
 
     def forget(self):
-        """Remove the second session with all that it asked for."""
+        """Remove the second session with all its tasks."""
         for _ in self._written(self._forgetting):
             pass
 
     def watch(self) -> Watch:
-        """Somebody who comes now."""
+        """Return a new watch."""
         self._watches.append(Watch(self._reader(self.workspace, self.place)))
         return self._watches[-1]
 
     def seen_at_once(self) -> dict[str, Any]:
-        """The tree of somebody who has just come."""
+        """Return the tree that a new watch shows."""
         watch = self.watch()
         watch.look()
         return watch.document
 
     def end(self):
-        """The program ends."""
+        """End the program."""
         if self.database is not None:
             self.database.close()
 
     def close(self):
-        """The program ends, and all go home. Not before: a program and its readers in one process share its locks."""
+        """End the program and then all watches, as a program and its readers in one process share its locks."""
         self.end()
         for watch in self._watches:
             watch.source.close()
 
     def spoil(self, random: Random):
-        """Add something that is no use, where a program could have left it. What is half written is let be."""
+        """Add garbage at a place where the program could have left it; half-written lines stay unchanged."""
         if self.database is not None:
             _spoil_rows(self.database, random)
             return
@@ -203,7 +202,7 @@ def _ends_a_line(path: Path) -> bool:
 
 
 def _spoil_rows(database: sqlite3.Connection, random: Random):
-    """A row of garbage hangs below what is there, but never takes its name."""
+    """Add a row of garbage below the rows that are there, under a name of its own."""
     table = random.choice(["session", "message", "part"])
     known = [row[0] for row in database.execute("SELECT id FROM session UNION SELECT id FROM message")]
 
@@ -217,7 +216,7 @@ def _spoil_rows(database: sqlite3.Connection, random: Random):
 
 
 class Watch:
-    """Somebody who looks at a store from time to time, and the tree of what was told by then."""
+    """Looks at a store from time to time, and keeps the tree of all events so far."""
 
     def __init__(self, reader: SessionReader):
         self.source = SessionsSource(lambda known, _: () if known else (reader,), clock=lambda: NOW)
@@ -225,7 +224,7 @@ class Watch:
         self.runs: dict[str, Ran] = {}
 
     def look(self) -> int:
-        """Look once. Returns how much was told."""
+        """Look once, and return the number of changes."""
         runs = {event.path: event for event in self.source.scan().events if isinstance(event, Ran)}
         gone = [ran._replace(run=None) for path, ran in self.runs.items() if path not in runs]
         news = [ran for path, ran in runs.items() if path not in self.runs or ran.run != self.runs[path].run]
@@ -244,7 +243,7 @@ class Watch:
 
     @property
     def digests(self) -> set[str]:
-        """Those of all that was handed over or back."""
+        """Return the digests of all prompts and returns."""
         runs = [ran.run for ran in self.runs.values() if ran.run is not None]
         told = [one for run in runs for one in (run.prompt, run.said, *(turn.said for turn in run.rounds[:-1]))]
         attempts = [attempt for task in self.tasks.values() for attempt in task["attempts"]]
@@ -265,9 +264,9 @@ GARBAGE = (
     b'{"type":"assistant","message":{"content":[3,{"type":"text"}]},"isSidechain":0}',
     b'{"timestamp":"yesterday","type":"event_msg","payload":{"type":"task_complete"}',
 )
-"""Lines that no program wrote on purpose."""
+"""Lines that no program writes on purpose."""
 VALUES = ("", "{", "[]", 7, -1, 2**62, 1.5, b"\xff\x00", '{"role": [], "type": {}, "time": 5}', "[" * 3_000)
-"""Values of columns that no program wrote on purpose."""
+"""Values of columns that no program writes on purpose."""
 
 if __name__ == "__main__":
     write_without_end(Path(sys.argv[1]), float(sys.argv[2]))

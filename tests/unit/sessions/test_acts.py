@@ -1,4 +1,4 @@
-"""Acts of agents, as the records of each program tell them: commands, how they ended, files written."""
+"""Acts of agents, as the records of each program show them: commands, their results, and written files."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ AT = "2026-03-01T12:00:00.000Z"
 ABOVE = "/build/shop"
 PLACE = f"{ABOVE}/web"
 Told = tuple[EntriesIn, list[dict[str, object]]]
-"""How records are read, and records."""
+"""A function that reads records, and the records."""
 
 
 def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
@@ -140,7 +140,7 @@ REFUSED = "refused"
     ],
 )
 def test_a_command_ends_as_its_program_tells(told, ended):
-    """With an exit code, an output that may be cut, both, or neither, where it was refused or nothing is known."""
+    """Its end has an exit code, an output that may be cut, both, or neither if it was refused or nothing is known."""
     entries_in, records = told
     if entries_in is opencode:
         (act,) = acts_in([(0, list(opencode(records[0], 1.0)))])
@@ -152,7 +152,7 @@ def test_a_command_ends_as_its_program_tells(told, ended):
     assert found == (None if ended is REFUSED else ended)
 
 
-def test_codex_works_where_its_turn_does_and_not_for_its_parent():
+def test_codex_acts_are_in_the_turns_directory_not_the_parents():
     thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
     header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
     inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
@@ -190,7 +190,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
         ("Task", {"prompt": "Go."}, []),
     ],
 )
-def test_what_tools_do(tool, given, found):
+def test_the_acts_of_tools(tool, given, found):
     call = Entry(1.0, EntryKind.CALL, call="a", tool=tool, given=given)
     assert [(act.kind, act.what) for act in acts_in([(0, [call])])] == found
 

@@ -1,4 +1,4 @@
-"""All readers of session stores tell the same story, whatever else lies there, is damaged or cannot be read."""
+"""All readers of session stores tell the same story, even if other files lie there, are damaged or cannot be read."""
 
 import json
 import os
@@ -42,7 +42,7 @@ every_store = pytest.mark.parametrize("program", PROGRAMS)
 
 @contextmanager
 def built(program: str) -> Iterator[Store]:
-    """A store in a directory that is removed afterwards."""
+    """Make a store in a directory that is removed afterwards."""
     with TemporaryDirectory() as directory:
         store = Store(program, Path(directory).resolve())
         try:
@@ -52,7 +52,7 @@ def built(program: str) -> Iterator[Store]:
 
 
 def transcripts(watch: Watch) -> dict[str, RunTranscript]:
-    """Those of the runs, by session."""
+    """Return the transcripts of the runs, by session."""
     runs = [ran.run for ran in watch.runs.values() if ran.run is not None]
     found = {run.session_id: watch.source.transcript(run) for run in runs}
     return {session: transcript for session, transcript in found.items() if transcript is not None}
@@ -60,7 +60,7 @@ def transcripts(watch: Watch) -> dict[str, RunTranscript]:
 
 @every_store
 def test_the_story_is_the_tree(program):
-    """Each task has its attempts, in their states, and hangs below the session that asked for it. Nothing is amiss."""
+    """Each task has its attempts, in their states, below the session that asked for it; the source has no problems."""
     with built(program) as store:
         store.finish()
         watch = store.watch()
@@ -93,7 +93,7 @@ def test_the_story_is_the_tree(program):
 @settings(max_examples=EXAMPLES)
 @given(doings=st.lists(st.sampled_from(["write", "look", "come anew"]), max_size=300))
 def test_however_a_store_grows_the_tree_is_that_of_one_look(program, doings):
-    """The runs depend on what the store holds, not on when somebody looked. Of a store that rests nothing is told."""
+    """The runs depend on the content of the store, not on the times of looks; an unchanged store gives no change."""
     with built(program) as store:
         watch = store.watch()
         for doing in doings:
@@ -113,7 +113,7 @@ def test_however_a_store_grows_the_tree_is_that_of_one_look(program, doings):
 @every_store
 @pytest.mark.slow
 def test_every_step_of_a_store_gives_the_tree_of_one_look(program):
-    """The same behind each single write."""
+    """This holds after each single write."""
     with built(program) as store:
         watch = store.watch()
         for step, _ in enumerate(store.story, start=1):
@@ -126,7 +126,7 @@ def test_every_step_of_a_store_gives_the_tree_of_one_look(program):
 @given(seed=st.integers(0, 1 << 32), often=st.sampled_from([0.05, 0.3, 0.8]))
 @pytest.mark.slow
 def test_garbage_neither_hides_nor_changes_what_is_sound(program, seed, often):
-    """Whatever else lies in the store: nothing is raised, and the sound sessions are as they were."""
+    """Garbage of any kind in the store raises no error, and leaves the sound sessions unchanged."""
     random, expected = Random(seed), _unspoilt(program)
     with built(program) as store:
         watch = store.watch()
@@ -149,7 +149,7 @@ def _raised(watch: Watch) -> list[str]:
 
 @cache
 def _unspoilt(program: str) -> list[dict[str, Any]]:
-    """The tasks of a store that nobody spoilt."""
+    """Return the tasks of a store without garbage."""
     with built(program) as store:
         store.finish()
         tasks: list[dict[str, Any]] = store.seen_at_once()["tasks"]
@@ -157,7 +157,7 @@ def _unspoilt(program: str) -> list[dict[str, Any]]:
 
 
 def _comparable(task: dict[str, Any]) -> object:
-    """A story told twice stands in two directories; and a step that garbage adds to a checklist is one of its steps."""
+    """Return a task without paths, which differ between two stores, and without progress, which garbage may change."""
     nowhere = {"handoff_path": None, "return_path": None}
     attempts = [
         {**attempt, **nowhere, "run": {**attempt["run"], "place": ""} if attempt["run"] else None}
@@ -194,7 +194,7 @@ def test_odd_values_break_neither_a_reader_nor_a_transcript(program, seed):
 
 
 def _odd(value: Any, random: Random) -> Any:
-    """A record of which a part, or all, is odd."""
+    """Return a record with an odd value for a part of it, or for all."""
     if not value or not isinstance(value, dict | list) or random.random() < 0.1:
         return random.choice(ODD)
     keys = list(value) if isinstance(value, dict) else range(len(value))
@@ -205,8 +205,8 @@ def _odd(value: Any, random: Random) -> Any:
 
 
 @every_store
-def test_nothing_is_written_or_locked_nor_told_by_idle_looks(program):
-    """Nothing in the store changes, and no lock is held there (on Linux, where that can be seen)."""
+def test_looks_write_lock_and_repeat_nothing(program):
+    """No file in the store changes, and no lock is held there (on Linux, where locks can be seen)."""
     with built(program) as store:
         store.finish()
         before = files_of(store.place)
@@ -228,10 +228,9 @@ def test_nothing_is_written_or_locked_nor_told_by_idle_looks(program):
 
 
 def files_of(place: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything in a directory with the time of its last change, and what it holds.
+    """Return everything in a directory with the time of its last change and its content.
 
-    Memory that a program shares with its readers is theirs, too, as long as they are in its process.
-    """
+    Shared memory of a database may change, as its readers write it, too, while they are in the program's process."""
     return {
         str(path.relative_to(place)): (
             path.stat(follow_symlinks=False).st_mtime_ns,
@@ -244,17 +243,17 @@ def files_of(place: Path) -> dict[str, tuple[int, int, bytes]]:
 
 @contextmanager
 def finished(program: str) -> Iterator[tuple[Store, list[Path]]]:
-    """A store with the whole story, of a program that has ended, and what belongs to its sessions, outermost first."""
+    """Make the store of an ended program with the whole story, and the paths of its sessions, outermost first."""
     with built(program) as store:
         store.finish()
         store.end()
         found = [store.place, *sorted(store.place.rglob("*"))]
-        # A log's shared memory is made anew each time.
+        # The shared memory of a log is made anew each time.
         yield store, [path for path in found if not path.name.endswith(("-shm", "-wal"))]
 
 
 @every_store
-def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
+def test_a_closed_place_is_reported_and_known_tasks_stay(program):
     with finished(program) as (store, places):
         whole, told = store.seen_at_once()["tasks"], 0
         before = store.watch()
@@ -274,7 +273,7 @@ def test_what_is_closed_is_told_and_stays_where_it_was_known(program):
 
 
 @every_store
-def test_a_damaged_store_gives_a_whole_tree_or_is_told(program):
+def test_a_damaged_store_gives_a_whole_tree_or_a_problem(program):
     random = Random(1)
     with finished(program) as (store, places):
         whole = store.seen_at_once()["tasks"]

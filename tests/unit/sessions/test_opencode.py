@@ -1,4 +1,4 @@
-"""Databases of OpenCode are read as they are, whatever befalls them, and the program never notices that."""
+"""Databases of OpenCode are read in any condition, and the program never notices that they are read."""
 
 import os
 import shutil
@@ -73,7 +73,7 @@ def test_a_database_that_never_answers_is_given_up(tmp_path, monkeypatch):
 
 @contextmanager
 def running(root: Path, seconds: float) -> Iterator[tuple[subprocess.Popen[str], Watch]]:
-    """The program in a process of its own, and somebody who looks at its database."""
+    """Run the program in a process of its own, with a watch on its database."""
     words = [sys.executable, "-m", "tests.unit.sessions.store", str(root), str(seconds)]
     top, pipe = Path(__file__).parents[3], subprocess.PIPE
     with subprocess.Popen(words, cwd=top, stdin=pipe, stdout=pipe, text=True) as process:
@@ -114,12 +114,12 @@ def test_a_program_that_ends_beside_us_takes_its_log_with_it(store):
 
 
 def state_of(directory: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file with its bytes and the time of its last change."""
+    """Return every file with its bytes and the time of its last change."""
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.iterdir()}
 
 
 @pytest.mark.parametrize(("journal", "left"), [("wal", ()), ("wal", ("-wal", "-shm")), ("delete", ())])
-def test_what_no_program_has_open_is_read_without_a_trace(store, tmp_path, journal, left):
+def test_a_closed_database_is_read_without_a_trace(store, tmp_path, journal, left):
     states = {task["task_id"]: task["state"] for task in store.seen_at_once()["tasks"]}
     if not left:
         store.end()

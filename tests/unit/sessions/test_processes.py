@@ -1,4 +1,4 @@
-"""Whether the program of a session is known to be gone, so that nobody can answer what it asks."""
+"""Whether the program of a session is known to be gone, so that nobody can answer its requests."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.unit.claude_code.building import SESSION, register
 from tests.unit.sessions.store import Store
 
 GONE = True if sees_all() else None
-"""Whether a process without an owner here is gone: another container may have it."""
+"""True if a missing process is surely gone; None if another container may have it."""
 NAMESPACE = int("".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))) if GONE is not None else 0
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="it is read from /proc")
@@ -80,7 +80,7 @@ def test_only_a_file_system_of_this_machine_tells_of_processes(tmp_path, monkeyp
         is_of_this_system.cache_clear()
 
 
-def test_a_lock_of_copilot_tells_of_its_process(tmp_path, gone_pid):
+def test_a_lock_of_copilot_shows_its_process(tmp_path, gone_pid):
     store = Store("copilot", tmp_path)
     store.finish()
     (events,) = (path for path in store.place.rglob("events.jsonl") if path.parent.name != "second")
@@ -102,7 +102,7 @@ def test_a_lock_of_copilot_tells_of_its_process(tmp_path, gone_pid):
 
     assert told(os.getpid(), 1.0) == (False, "a permission: shell ls")
     assert told(gone_pid, 1.0) == (GONE, "" if GONE else "a permission: shell ls")
-    # Another one has left behind what was written before this one began.
+    # The record is older than this process, so another process left it behind.
     assert told(os.getpid(), 4e9) == (True, "")
 
 
@@ -131,7 +131,7 @@ def test_a_killed_session_asks_until_another_process_goes_on(tmp_path, gone_pid)
     said = "process gone, and 1 task below had not ended: resume the session in its own program, or abort?"
     assert asked() == {None: said}
     path.unlink()
-    # The same session in another process, which cannot have run what was heard of before it began.
+    # The session is now in another process, which started after the last sign of life of the child.
     path = register(store.home, os.getpid(), startedAt=(tree.tasks[SESSION].updated_at + 5) * 1000)
     assert asked() == {None: said}
     register(store.home, os.getpid())

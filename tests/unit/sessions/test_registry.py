@@ -1,4 +1,4 @@
-"""Which readers there are: each once its program has a store, and those that other packages ship, whatever they do."""
+"""The readers: each is opened once its program has a store, and readers of other packages cannot break the others."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ VARIABLES = {
     "COPILOT_HOME": "copilot",
     "GEMINI_CLI_HOME": "gemini",
 }
-"""By the variable that says where a program keeps its sessions: the name of the reader."""
+"""The name of the reader for each variable that says where its program keeps its sessions."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_reader_comes_once_its_program_has_a_store(home, tmp_path):
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_program_may_keep_its_sessions_elsewhere(home, tmp_path, monkeypatch, variable):
     assert home.is_dir()
-    # Gemini CLI is told of another home.
+    # For Gemini CLI the variable names another home.
     directory = tmp_path / "elsewhere" / (".gemini" if variable == "GEMINI_CLI_HOME" else "")
     directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
@@ -147,7 +147,7 @@ SAID = {
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "taken": "ValueError: another source has its name, codex",
 }
-"""Words of the health line about those that raise, or talk rubbish."""
+"""The words of the health line about readers that raise errors, or return rubbish."""
 
 
 def install(site: Path, module: str, code: str, *names: str):
@@ -161,13 +161,13 @@ def install(site: Path, module: str, code: str, *names: str):
 
 
 def example() -> str:
-    """The reader in the manual."""
+    """Return the code of the reader in the manual."""
     text = (files(agentwatch) / "manual" / "source.md").read_text(encoding="utf-8")
     section = text.split("<!-- a source of your own -->")[1].split("<!-- /a source of your own -->")[0]
     return section.split("```python\n")[1].split("```")[0]
 
 
-def test_readers_that_raise_or_talk_rubbish_hide_nobody(home, tmp_path, monkeypatch):
+def test_readers_that_raise_or_return_rubbish_hide_no_others(home, tmp_path, monkeypatch):
     install(tmp_path / "site", "agentwatch_broken", BROKEN, "sound", "nothing", *SAID)
     install(tmp_path / "site", "agentwatch_scribe", example(), "ScribeReader")
     monkeypatch.syspath_prepend(tmp_path / "site")

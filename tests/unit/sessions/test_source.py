@@ -1,4 +1,4 @@
-"""The source of the session stores: what its readers find becomes events, whatever one of them does."""
+"""The source of the session stores: the results of its readers become events, even if a reader breaks."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ def run(session: str, updated_at: float = 100.0) -> Run:
 
 
 class Scripted:
-    """A reader that gives what the test tells it to."""
+    """A reader that returns the changes that a test gives it."""
 
     def __init__(self, name: str, *rounds: Sequence[Change] | Exception):
         self.name = name
@@ -63,26 +63,26 @@ def told(batch: Batch) -> list[tuple[str, bool]]:
     return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
-def test_a_reader_that_breaks_is_said_and_hides_no_others():
+def test_a_broken_reader_is_reported_and_hides_no_others():
     broken = Scripted("broken", RecursionError("too deep"))
     batch = source_of(broken, Scripted("one", [Change("b", run("b"))])).scan()
     assert told(batch) == [("one:b", True)]
     assert "broken: cannot be used (RecursionError: too deep)" in batch.health.detail
 
 
-def test_a_time_that_is_still_to_come_is_taken_for_now():
+def test_a_time_in_the_future_counts_as_now():
     (event,) = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan().events
     assert event.run.updated_at == NOW
 
 
-def test_what_a_session_at_work_writes_is_read_at_once(tmp_path, monkeypatch):
-    """The clock stops: it is never again time to look at all stores, but a file that grows is glanced at."""
+def test_a_growing_transcript_is_read_at_once(tmp_path, monkeypatch):
+    """The clock stops, so the time for a look at all stores never comes, but a growing file is still read."""
     place, looked_twice = tmp_path / "session.jsonl", threading.Event()
     place.write_text("{}\n")
     now, stopped_at = time.time(), time.monotonic()
 
     class Growing(Scripted):
-        """One session, which has used as many tokens as its transcript has bytes."""
+        """A reader of one session, which has used as many tokens as its transcript has bytes."""
 
         size = looks = 0
 

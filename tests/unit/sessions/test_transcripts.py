@@ -1,4 +1,4 @@
-"""Transcripts of all programs: what is told, however one has followed, and what happens to files meanwhile."""
+"""Transcripts of all programs: their entries, however they are followed, and changes of their files meanwhile."""
 
 import json
 
@@ -19,7 +19,7 @@ from tests.unit.sessions.test_conformance import built, every_store, transcripts
 
 
 @every_store
-def test_what_was_handed_over_and_back_and_each_step_is_there(program):
+def test_a_transcript_has_the_prompt_the_return_and_each_step(program):
     with built(program) as store:
         store.finish()
         watch = store.watch()
@@ -44,7 +44,7 @@ def test_what_was_handed_over_and_back_and_each_step_is_there(program):
 
 
 @every_store
-def test_one_who_follows_sees_what_one_sees_who_comes_late(program):
+def test_following_and_coming_late_show_the_same(program):
     with built(program) as store:
         watch = store.watch()
         followed: dict[str, RunTranscript] = {}
@@ -82,7 +82,7 @@ def test_a_place_outside_the_store_is_not_read(tmp_path):
 
 
 def entries_in(fields: Fields) -> list[Entry]:
-    """Records of the tests: `{"words": …}`, `{"call": id, "given": …}`, `{"result": id, "text": …}`."""
+    """Read records of the tests: `{"words": …}`, `{"call": id, "given": …}`, `{"result": id, "text": …}`."""
     if "call" in fields:
         return [Entry(1.0, EntryKind.CALL, "", str(fields["call"]), "Bash", {"command": str(fields.get("given", ""))})]
     if "result" in fields:
@@ -91,7 +91,7 @@ def entries_in(fields: Fields) -> list[Entry]:
     return [Entry(2.0, EntryKind.WORDS, str(fields["words"]))] if "words" in fields else []
 
 
-def test_of_a_long_file_the_end_is_followed(tmp_path):
+def test_only_the_end_of_a_long_file_is_followed(tmp_path):
     records: list[dict[str, object]] = [{"words": f"{number} " + "long " * 20_000} for number in range(60)]
     records += [{"call": "a", "given": "make"}, {"words": "long"}, {"result": "a", "text": "made\nit", "failed": True}]
     path = tmp_path / "a.jsonl"
@@ -106,7 +106,7 @@ def test_of_a_long_file_the_end_is_followed(tmp_path):
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
 
 
-def test_what_is_said_again_at_once_is_told_once(tmp_path):
+def test_a_text_that_is_repeated_at_once_is_shown_once(tmp_path):
     records = [{"call": "a", "given": "make"}, {"call": "b", "given": "make"}, {"words": "made"}, {"words": "made"}]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
@@ -117,6 +117,6 @@ def test_what_is_said_again_at_once_is_told_once(tmp_path):
     assert transcript.whole(look.steps[0]._replace(place=(0, 1))) is None
 
 
-def test_arguments_stand_one_below_the_other():
+def test_arguments_are_shown_one_below_the_other():
     assert written({"only": "a\nb"}) == "a\nb"
     assert written({"a": "x", "b": [1], "c": "y\nz"}) == "a: x\nb:\n[\n  1\n]\n\nc:\ny\nz\n"
