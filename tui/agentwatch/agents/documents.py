@@ -23,25 +23,25 @@ from agentwatch.text import quoted
 
 PURPOSES = {
     "handoff-packet": (
-        "What a parent hands to a child: bounded, explicit work. It is the first block of the child's prompt."
-        " `parent_task_id`, `attempt` and `decision_id` link it; a retry carries the decision_id it carries out."
+        "The work that a parent hands to a child, bounded and explicit. It is the first block of the child's prompt."
+        " `parent_task_id`, `attempt` and `decision_id` link it; a retry has the `decision_id` of its decision."
         " A checklist of todos may follow it in Markdown."
     ),
     "return-format": (
-        "What a child gives back as Markdown: four headers of level two, in this spelling. `state` is SUCCESS, PARTIAL"
+        "The return of a child as Markdown: four headers of level two, in this spelling. `state` is SUCCESS, PARTIAL"
         " or ERROR; with ERROR, `retry_recommended` (yes or no) is a must, and `error_code` and `retry_hint` help."
         " List exactly the files that you wrote: they are looked at."
     ),
     "subagent-return": (
-        "What a subagent gives back as one JSON object. `status` is completed, partial, failed or blocked; unless it is"
-        " completed, `errors` say what went wrong. Artifacts are looked for on disk."
+        "The return of a subagent as one JSON object. `status` is completed, partial, failed or blocked; unless it is"
+        " completed, `errors` say what went wrong. agentwatch looks for the artifacts on disk."
     ),
     "return-meta": (
         "The dialect of subagent-return in files such as `.return-meta.json`: stage words such as researched and"
         " planned, and `in_progress` while the work goes on."
     ),
     "report-contract": (
-        "What an agent reports as one JSON object: `status` is completed, failed or blocked, with the reason where it"
+        "The report of an agent as one JSON object: `status` is completed, failed or blocked, with the reason where it"
         " is not completed, and a confidence from 0 to 1."
     ),
 }
