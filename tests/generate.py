@@ -35,15 +35,16 @@ def keys() -> str:
             " name. `^s` is ctrl+s, `⇧tab` is shift+tab."
         ),
         wrapped(
-            "Behind each stands its name. Under it the settings may give it other keys, in the place of those here:"
+            "Behind each entry stands the name of its command. Under this name, your settings can give the command"
+            " other keys, which replace those here:"
         ),
         '```toml\n[keys]\ndecide.retry = "ctrl+r"\ntimeline = ["t", "f9"]\n```',
         wrapped(
             "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or"
-            " `pageup`; before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what"
-            " they are, and `ctrl+c` leaves agentwatch, or the dialog that is open, whatever else you set. Two commands"
-            " cannot have one key in one place: then both keep the keys that they had, which agentwatch says when it"
-            " starts, and so does `agentwatch doctor`."
+            " `pageup`. `ctrl+`, `alt+` or `shift+` may stand before it. Some keys are fixed: `ctrl+s` and `esc` in a"
+            " decision, and `ctrl+c`, which leaves agentwatch or the open dialog. If you give two commands the same key"
+            " in the same place, both keep their old keys. agentwatch says so when it starts, and so does `agentwatch"
+            " doctor`."
         ),
         *(section(heading, starmap(key, sentences.items())) for heading, sentences in HELP.items()),
     )
@@ -64,7 +65,7 @@ def rules() -> str:
         ),
         *(
             section(
-                contract or "Any contract, and what stands between documents",
+                contract or "All contracts, files, links and decisions",
                 (f"`{rule.id}` {rule.level}: {rule.title}" for rule in every if rule.contract == contract),
             )
             for contract in dict.fromkeys(rule.contract for rule in every)
@@ -76,9 +77,9 @@ def settings() -> str:
     return page(
         "# Settings",
         wrapped(
-            "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
-            " workspace cannot change them, because agents write there. Each key stands here with its default, or with"
-            " an example if it has none."
+            "Your settings lie in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`"
+            ". A workspace cannot change them, because agents write there. Each key is shown with its default. A key"
+            " without a default is shown with an example, which says so."
         ),
         *(
             section(f"[{table}]" if table else "At the top of the file", map(setting, names))
@@ -90,8 +91,9 @@ def settings() -> str:
 def setting(name: str) -> str:
     words = SETTINGS[name].words
     bounds = f" Must be {words}." if words.startswith(("one of", "a number", "a whole number")) else ""
-    value = example(name) or toml(default(name))
-    return f"`{name.rpartition('.')[2]} = {value}`: {MEANINGS[name.replace('.', '_')]}{bounds}"
+    key = name.rpartition(".")[2]
+    shown = f"`{key}` (for example `{key} = {example(name)}`)" if example(name) else f"`{key} = {toml(default(name))}`"
+    return f"{shown}: {MEANINGS[name.replace('.', '_')]}{bounds}"
 
 
 def meanings() -> dict[str, str]:

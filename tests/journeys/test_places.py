@@ -88,7 +88,7 @@ async def test_a_recording_plays_steps_and_goes_back(screen):
     await screen.press("space")
     await screen.shows("10 of 10")
     await screen.press("n", "r")
-    await screen.shows("2 need you", "This is a recording: there is nothing behind it to act on.")
+    await screen.shows("2 need you", "This is a recording: you cannot act on it.")
     assert "ctrl+s" not in screen.text()
 
 

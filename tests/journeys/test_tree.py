@@ -55,7 +55,7 @@ async def test_everything_is_folded_and_unfolded(screen):
     await screen.shows(" plan ", " one ", "3 need you")
     await screen.press("C")
     await screen.hides(" plan ", "○ one")
-    await screen.shows("3 that need you are folded: n goes there, E unfolds.", "? keys")
+    await screen.shows("3 tasks that need you are folded: n goes there, E unfolds.", "? keys")
     await screen.press("n")
     await screen.at("auth")
     assert not screen.row("one")
@@ -106,7 +106,7 @@ async def test_a_task_that_ends_is_new_until_it_was_looked_at(screen):
     await screen.press("U")
     await screen.shows("Nothing is new.")
     await screen.type("/shop.ui", "enter", "n", "w", "A")
-    said = ["Of what the filter shows: nobody needs you now.", "asks nothing that could", "nothing to acknowledge here"]
+    said = ["Inside the filter: nobody needs you now.", "asks nothing that could", "nothing to acknowledge here"]
     await screen.until(lambda: all(one in " ".join(screen.told) for one in said))
 
 

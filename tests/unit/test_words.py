@@ -100,7 +100,7 @@ def settled(*how, **by):
         ([ASKED, ALLOWED], "allowed, not delivered yet"),
         ([ASKED, DENIED], "denied, not delivered yet"),
         ([ASKS, decided(question(), Action.ANSWER)], "answered, not delivered yet"),
-        ([ASKED, SENT], "allowed and delivered; what came of it is not known yet"),
+        ([ASKED, SENT], "allowed and delivered; the result is not known yet"),
         ([requested(GONE)], f"gone: {LEFT}"),
         ([requested(GONE), ALLOWED], f"gone: {LEFT}; your answer came too late"),
         ([ELSEWHERE], "answered in the program"),

@@ -98,32 +98,32 @@ class Settings(NamedTuple):
     """Everything that an operator can set. Behind the kind of what has no default stands an example, as in the file."""
 
     enforcement: Annotated[str, _one_of("strict", "lenient")] = "strict"
-    """`lenient`: a return that breaks its contract keeps the state that it reports."""
+    """With `lenient`, a return that breaks its contract keeps the state that it reports."""
     stale_after: Annotated[float, _number(1)] = 600.0
-    """Seconds without a sign of life after which a working task is marked silent."""
+    """A working task is marked silent after so many seconds without a sign of life."""
     history_after: Annotated[float, _number(0)] = 259_200.0
-    """A task without a sign of life for so many seconds when agentwatch first watched is history: it asks nothing."""
+    """A task is history, and asks nothing, if it was silent for so many seconds when agentwatch first watched."""
     low_confidence: Annotated[float, _number(0)] = 0.5
-    """A finished report asks you for a review if its author is less sure than this."""
+    """A finished report asks you for a review if its confidence is below this number."""
     pruned: Annotated[
         frozenset[str] | None,
         Kind("a list of directory names", lambda value: frozenset(_list(value, _STRING))),
         '["node_modules"]',
     ] = None
-    """Directories that are not read. Your list replaces the built-in one."""
+    """Directories that are not read. Your list replaces the built-in list."""
     max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576
-    """Larger files are not read."""
+    """Files with more bytes are not read."""
     read_only: bool = False
-    """Write nothing into the workspace: no `errors.json` and no copies of your decisions."""
+    """With `true`, nothing is written into the workspace: no `errors.json` and no copies of your decisions."""
     sessions: bool = True
-    """`false`: read only files, and no sessions of agent programs."""
+    """With `false`, only files are read, and no sessions of agent programs."""
     require_contract: bool = False
-    """`true`: a child in a session fails unless its answer follows one of the contracts."""
+    """With `true`, a child in a session fails if its answer follows none of the contracts."""
     poll: bool = False
-    """Look again every few seconds instead of asking the system for events."""
+    """With `true`, agentwatch looks for changes every few seconds instead of asking the system for events."""
     theme: Annotated[str | None, _TEXT, '"agentwatch-dark"'] = None
-    """The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a theme,
-    a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`."""
+    """The colours. The palette (`ctrl+p`) lists all themes; put your own into `themes/*.toml` beside that file. If you
+    set none, `agentwatch-ansi` is used in a terminal with 16 colours, or with `NO_COLOR`."""
     modes: Annotated[
         Pairs,
         Kind(
@@ -132,15 +132,15 @@ class Settings(NamedTuple):
         ),
         '["debug"]',
     ] = ()
-    """Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each is
-    for: `debug = "finds the cause of a failure"`."""
+    """Modes (roles of agents) to which you can escalate, besides those that agentwatch has seen. In a table `[modes]`
+    you can add the purpose of each: `debug = "finds the cause of a failure"`."""
     views: Annotated[
         Pairs,
         Kind("a table that says what each view looks for", partial(_table, item=_STRING)),
         '{ mine = "is:needs-you agent:review" }',
     ] = ()
-    """Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them in
-    this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`."""
+    """Saved views: each has a name and a filter, as you would type it behind `/`. In the tree, the keys `1` to `9` show
+    them in this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`."""
     prices: Annotated[
         tuple[tuple[str, float], ...],
         Kind(
@@ -148,15 +148,15 @@ class Settings(NamedTuple):
         ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
-    """The cost of a million tokens of each model, in your currency: one price for all of them, read or written. The
-    `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes."""
+    """The price of a million tokens of each model, in your currency, the same for reading and writing. The `cost` in
+    `tree --json` uses only these prices. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
         Kind("a table of commands, each with a key or a list of keys", _keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
-    """Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a key
-    or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it."""
+    """Other keys for the commands of the screen: the name of a command, with a key or a list of keys. The manual's
+    topic `keys` has all names. If you set `fold`, write a longer name such as `"fold.all"` in quotes."""
     hosts: Annotated[
         Lists,
         Kind(
@@ -166,46 +166,47 @@ class Settings(NamedTuple):
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    """Names of your own for workspaces on other machines, each with its address, a list of them, or a program that runs
-    a command there, and the path. Then `agentwatch build1` shows them, and `agentwatch --hosts` those of all."""
+    """Your names for workspaces on other machines. Each has an address, a list of addresses, or a program that runs a
+    command there, with the path. `agentwatch build1` shows one name, and `agentwatch --hosts` shows all names."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
-    """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `vi`. A name is looked up
-    in PATH, but not in workspaces and git work trees."""
+    """The editor that opens files if neither `$VISUAL` nor `$EDITOR` is set. If you set none either, it is `vi`. A name
+    is looked up in PATH, but not in workspaces and git work trees."""
     remote_always: bool = False
-    """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
+    """With `true`, plain `agentwatch` also shows all `[hosts]`, as `--hosts` does."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
-    """How often a failed child may be retried. A material mitigation earns one more retry, up to a second one."""
+    """How often a failed child may be retried. A material mitigation earns one extra retry, up to two in all."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
-    """Seconds until a retry, an escalation or an answer expires; then you can decide again."""
+    """A retry, an escalation or an answer expires after so many seconds; then you can decide again."""
     mcp_wait: Annotated[float, _number(0, _DAY)] = 45.0
-    """Seconds until `wait_for_decision` answers "pending, call again"."""
+    """`wait_for_decision` answers "pending, call again" after so many seconds."""
     hook_wait: Annotated[float, _number(0, _DAY)] = 30.0
-    """Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this."""
+    """A hook waits so many seconds for your decision. Run `agentwatch init --write` again after you change this."""
     hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
-    """When a hook waits: while agentwatch shows the workspace, always, or never."""
+    """When a hook waits: only while agentwatch shows the workspace (`watched`), `always`, or `never`."""
     hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
-    """The fate of a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row."""
+    """With `hold`, a failed child is sent back until you have decided, at most 8 times in a row. With
+    `let-go`, it may end."""
     hook_prompt: Annotated[float, _number(0, 600)] = 20.0
-    """Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it appears
-    in its terminal. 0: at once."""
+    """A child's permission prompt is hidden for so many seconds, while you can answer it in agentwatch. Then it appears
+    in its terminal. With 0, it appears at once."""
     hook_corrects: bool = True
-    """Send a child back once when its return breaks its contract."""
+    """With `true`, a child is sent back once if its return breaks its contract."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_turns: bool = False
-    """Notify in the same ways when a session that you began has ended its turn."""
+    """Notify also when a session that you began has ended its turn."""
     notify_title: bool = True
-    """Say in the window's title how many tasks need you."""
+    """Show in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
-    """Whether the terminal shows notifications. Without it: only where nothing else does."""
+    """Whether the terminal shows notifications. If not set: only if nothing else does."""
     notify_desktop: bool | None = None
-    """Whether `notify-send` shows notifications. Without it: where there is a desktop."""
+    """Whether `notify-send` shows notifications. If not set: if there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
         Kind("a list of words, the command and its arguments", partial(_list, item=_text, least=1)),
         '["ntfy", "publish", "my-topic"]',
     ] = ()
-    """A command in place of `notify-send`. The text becomes its last argument."""
+    """A command instead of `notify-send`. The text becomes its last argument."""
 
     @property
     def strict(self) -> bool:

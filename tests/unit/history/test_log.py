@@ -99,7 +99,7 @@ def test_the_log_tells_each_step_of_a_request_once():
     assert [line.split("  ", 2)[2] for line in lines] == [
         "allow? Bash  rm ␛[31m-r build: waits for you",
         "allow? Bash  rm ␛[31m-r build: allowed, not delivered yet, dev@laptop",
-        "allow? Bash  rm ␛[31m-r build: allowed and delivered; what came of it is not known yet, dev@laptop",
+        "allow? Bash  rm ␛[31m-r build: allowed and delivered; the result is not known yet, dev@laptop",
     ]
     assert lines[0].startswith("1970-01-01T00:18:20Z  s1  ")
 

@@ -124,7 +124,7 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
     if not offers:
         app.say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
         return
-    note = "It asks no more, and is new no more, until it changes. This approves nothing and reaches no agent."
+    note = "It asks nothing until it changes, and is no longer new. This approves nothing and reaches no agent."
 
     async def record(chosen: int) -> None:
         words, name = list(offers)[chosen], new_name()
@@ -144,7 +144,7 @@ async def _snooze(app: AgentwatchApp, task: Task) -> None:
         f"until tomorrow, {_MORNING}:00": day.timestamp(),
         "until it changes": None,
     }
-    note = "It asks again then, or when it changes. This reaches no agent."
+    note = "It asks again at that time, or when it changes. This reaches no agent."
 
     async def record(chosen: int) -> None:
         words, until = list(ways.items())[chosen]

@@ -201,46 +201,47 @@ def _rows() -> Iterator[ActionSpec]:
 COMMANDS = {one.id: one for one in _rows()}  # all actions by id
 
 _HELP = """Look
-back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
+back              Go back from the details or the timeline to the tree. In the tree, clear the filter.
 open              Open the details of the selected task.
 needs.next        Go to the next task that needs you, first to a request that you have not looked at.
 needs.previous    Go to the previous task that needs you.
-unseen.next       Go to the next task that has ended, failed or changed its ask since you looked at it, the newest
-                  first.
-unseen.previous   Go to the previous task that is new.
-follow            Follow what happens: the cursor goes to the task that changed last, which stays new. Moving it
-                  yourself ends this.
-timeline          Show all tasks over time, who works and who waits; in the timeline, go back to the tree.
-notices           List the files that could not be read or belong to no task.
+unseen.next       Go to the next new task, the newest first. New means: ended, failed or changed since you looked at it.
+unseen.previous   Go to the previous new task.
+follow            Follow the changes: the cursor goes to the task that changed last, which stays new. Move the cursor to
+                  end this.
+timeline          Show all tasks over time: who works and who waits. In the timeline, go back to the tree.
+notices           List the files that could not be read, or that belong to no task.
 connect           Connect now to the machines that cannot be reached, before the next try is due.
 
 Decide
 decide.retry      Retry the selected task, with an amended handoff.
 decide.escalate   Give the selected task to another mode; a line fault goes to the fitter.
 decide.abort      Abort the selected task and what is below it, with a final error report.
-decide.respond    Answer what the selected task asks, its program's request too; from any other task, the request that
-                  comes first.
-decide.accept     Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks for
-                  a review.
-review            Decide about the marked tasks, or all that need you and each request, one after another.
+decide.respond    Answer the question of the selected task or of its program. On any other task, answer the most urgent
+                  request.
+decide.accept     Accept a return as it is, with a reason: it is partial or invalid, has a false claim, or asks for a
+                  review.
+review            Decide about the marked tasks, one after another. Without marks: about all tasks that need you, and
+                  all requests.
 mark              Mark the selected task for the review, or take the mark away.
 
 Put aside
-acknowledge       Have the selected task, with what is below it, the selected group, or all that the filter finds, ask
-                  no more until it changes, and be new no more. This approves nothing and reaches no agent.
-snooze            Have the selected task ask later: in half an hour, tomorrow, or when it changes.
-aside.undo        Take back what was acknowledged or snoozed last; again, what was before that.
+acknowledge       Acknowledge the selected task with those below it, the selected group, or all tasks that the filter
+                  finds: they ask nothing until they change, and are new no more. This approves nothing and reaches no
+                  agent.
+snooze            Snooze the selected task: it asks later, in half an hour, tomorrow, or when it changes.
+aside.undo        Take back what you acknowledged or snoozed last. Press it again to take back the one before.
 
 In a decision
 dialog.record     Record the decision. Nothing else records it: no click, and no other key.
-dialog.leave      Leave without a decision; a review ends here.
-dialog.break      The same; where text is selected, copy it and stay.
-dialog.skip       In a review: go on to the next task, this one stays undecided.
-dialog.instead    Decide otherwise about the same task; the keys are in the order of those above.
+dialog.leave      Leave without a decision. This also ends a review.
+dialog.break      Leave without a decision, too. If text is selected, copy it and stay.
+dialog.skip       In a review: go on to the next task, and leave this one undecided.
+dialog.instead    Change to another kind of decision about the same task. The keys are in the order of those above.
 dialog.next       Go to the next field. Arrow keys choose in it.
 dialog.previous   Go to the field before.
 dialog.edit       Open the handoff, or the report, in your editor.
-dialog.changes    Show what is changed in the last handoff, or go on editing.
+dialog.changes    Show your changes to the last handoff, or go on editing.
 
 Move
 focus.next        Go from the tree to the details and back.
@@ -256,26 +257,25 @@ Fold
 fold              Fold or unfold the selected task.
 fold.none         Expand everything.
 fold.all          Collapse everything.
-left              Fold the task; where it is folded, go to its parent.
-right             Unfold the task; where it is unfolded, go to its first child.
+left              Fold the task. If it is folded, go to its parent.
+right             Unfold the task. If it is unfolded, go to its first child.
 
 Find
 filter            Show only the tasks that match: words of id, title, agent or objective, and terms such as
-                  `state:failed`. The manual's topic `find` tells all.
-views             Show a view of your settings, or everything again. Without views, the keys in the tree go to the
-                  tabs, too.
-filter.state      Show only tasks in one state: each press goes on to the next state there is.
+                  `state:failed`. The manual's topic `find` has all terms.
+views             Show a view of your settings, or everything again. If you have no views, these keys open the tabs from
+                  the tree, too.
+filter.state      Show only tasks in one state. Each press goes on to the next state.
 filter.state.back Go back to the state before.
-history           Go to what was there before you first watched, and open it.
+history           Go to the history, the tasks from before you first watched, and open it.
 
 In the details
-inspect           Look at the file of the selected claim, or at the command that it rests on; in Live, read the whole
-                  entry.
-live.search       In Live, beside the tree, too: show only the entries with some words; `esc` shows all again.
+inspect           Look at the file of the selected claim, or at the command behind it. In Live, read the whole entry.
+live.search       In Live, also beside the tree: show only the entries that contain some words. `esc` shows all again.
 live.pager        In Live: open the whole transcript in your `$PAGER`.
 tabs              Go to a tab of the details.
 details.widen     Give the details the whole width, or show the tree beside them again.
-inspect.switch    Switch between that file and its git diff since the handoff.
+inspect.switch    Switch between the file of a claim and its git diff since the handoff.
 compare.earlier   Compare earlier attempts.
 compare.later     Compare later attempts.
 tab.next          Go to the next tab.
@@ -286,22 +286,22 @@ In the filter line
 filter.done       Keep the filter and go back to the tree.
 filter.drop       Clear the filter and go back to the tree.
 filter.down       Keep the filter and go on in the tree.
-filter.complete   Write a key or a value to its end, as `→` does. Where there is none, go to the tree.
-filter.earlier    In an empty field: the filter that was kept last, and those before it.
+filter.complete   Complete a key or a value, as `→` does. If there is nothing to complete, go to the tree.
+filter.earlier    In an empty field: bring back the filter that you kept last, and then those before it.
 
 In the timeline
 timeline.open     Go to the selected task in the tree.
 timeline.in       Zoom in on the selected bar.
 timeline.out      Zoom out.
-timeline.fit      Show all of time, and make room for more as it passes.
-timeline.now      Go to the present and stay with it: new time scrolls in. Moving away ends this.
-timeline.show     Zoom so that the selected task, with what is below it, fills the chart.
+timeline.fit      Show all of time, and make room as time passes.
+timeline.now      Go to the present and stay there: new time scrolls in. Move away to end this.
+timeline.show     Zoom so that the selected task, with those below it, fills the chart.
 timeline.earlier  Go to earlier times.
 timeline.later    Go to later times.
-timeline.idle     Fold stretches of ten minutes and more in which nobody did anything, or show them in full.
+timeline.idle     Fold stretches of ten minutes and more without any work, or show them in full.
 
 In a replay
-replay.play       Play or pause, instead of folding; at the end, start over.
+replay.play       Play or pause, instead of folding. At the end, start over.
 replay.step       Pause, and go on by one observation.
 replay.step.back  Pause, and go back by one observation.
 replay.slower     Play at half the speed.
@@ -310,14 +310,14 @@ replay.start      Go to the first observation.
 replay.end        Go to the last observation.
 
 Use
-edit              Open the selected task's return, else its handoff, or the inspected file, in your editor.
-copy              Copy the path of that file to the clipboard.
+edit              Open a file in your editor: the selected task's return, else its handoff, or the inspected file.
+copy              Copy the path of the same file to the clipboard.
 
 Program
-help              List the keys; the arrow keys left and right lead through the manual.
-palette           Find any command by its name; the themes are there, too.
-quit              Leave agentwatch. Nothing that runs is touched.
-suspend           Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo."""
+help              List the keys. The left and right arrow keys lead through the manual.
+palette           Find any command or theme by its name.
+quit              Leave agentwatch. Everything that runs goes on.
+suspend           Go to the shell. `fg` comes back and reads the changes. While you edit a document, undo instead."""
 HELP: dict[str, dict[str, str]] = {}  # for each heading of the help screen, the sentences by action id
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}

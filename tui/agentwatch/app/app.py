@@ -452,7 +452,7 @@ class AgentwatchApp(App[None]):
         elif event.claim.call is None and not self.monitor.of(event.task_id)[0].host:
             self.push_screen(claim_screen(self.monitor, self.clock, event.task_id, event.claim))
         else:
-            self.complain(f"{clean(event.claim.path, 200)} is not to be had here: what was found in it stands here.")
+            self.complain(f"{clean(event.claim.path, 200)} cannot be opened here: the details say what was found.")
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

@@ -80,7 +80,7 @@ def _lend(
     app: App[Any], what: str, command: list[str], arguments: Iterable[str] = (), lines: Iterable[str] = ()
 ) -> str | None:
     if not command:
-        return f"There is nothing to open it with that can be understood: set {what}."
+        return f"No usable program to open it is set: set {what}."
     name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():

@@ -41,7 +41,7 @@ class DemoBar(LineWidget):
             key = commands_of(self.app)["needs.next"].key_label
             words = f"Try it: {key} goes to a child that needs you, the keys below decide. All of it is temporary."
         elif self._is_over():
-            words = "The demo is over: nothing more comes by itself."
+            words = "The demo is over: nothing more happens by itself."
         return [[Part(" DEMO ", palette.needs + _REVERSED), Part(f"  {words}")]]
 
 
@@ -145,7 +145,7 @@ class ReplayApp(_PlayedApp):
         """Refuse every action that acts on a workspace."""
         _, name, _ = actions.parse(action) if isinstance(action, str) else action
         if name in _ACTING:
-            self.notify("This is a recording: there is nothing behind it to act on.", markup=False)
+            self.notify("This is a recording: you cannot act on it.", markup=False)
             return True
         return await super().run_action(action, default_namespace, namespaces)
 

@@ -83,8 +83,8 @@ def mcp(options: Namespace) -> int:
     exit_codes="exit codes: 0 done or shown, 1 you said no, or something is left to be added by hand, 2 wrong usage",
 )
 def init(options: Namespace) -> int:
-    """List what makes an agent program hand off, return and wait the agentwatch way, ask once, and write it. Where
-    nobody can be asked, show each line, and write only with --write."""
+    """Prepare an agent program to hand off, return and wait for decisions: list the changes, ask once, and write
+    them. If nobody can be asked, show each line, and write only with --write."""
     from agentwatch.agents.setup import run
     from agentwatch.console import confirms, is_terminal
 

@@ -10,7 +10,7 @@ from agentwatch.errors import UsageError
 # For each group, a summary by usage. The command that watches a workspace has no name.
 GROUPS = {
     "watch": {
-        "relay [PATH ...]": "tell screens on other machines what is seen here",
+        "relay [PATH ...]": "show this machine's workspaces on other machines",
         "[PATH ...]": "watch workspaces (default: this directory)",
         "demo": "watch a demo session, to see what it looks like",
         "replay FILE": "play a recorded session, with pause, step and speed",
@@ -24,12 +24,12 @@ GROUPS = {
         "sources [PATH]": "say which agents' sessions are read, and what is skipped",
         "schema [NAME]": "print a JSON schema; without NAME, list them",
         "help [TOPIC]": "read the manual; without TOPIC, list its topics",
-        "completion SHELL": "print what makes bash, zsh or fish complete all of this",
+        "completion SHELL": "print a script that completes all of this in a shell",
     },
     "decide": {
-        "pending [PATH ...]": "print what needs you, and the command that answers it",
+        "pending [PATH ...]": "print the tasks that need you, with commands that answer",
         "decide TASK": "decide what happens to a task that waits for you",
-        "answer REQUEST": "answer what a program asks: allow, deny, choose",
+        "answer REQUEST": "answer a request of a program: allow, deny, choose",
         "ack [TASK]": "have a task ask no more until it changes; no decision",
         "keys": "show the key that signs your decisions, or change it; trust keys of others",
         "fleet": "prepare a NATS server for hosts that only dial out",
@@ -39,7 +39,7 @@ GROUPS = {
     },
     "for agents": {
         "wait TASK": "wait for the operator's decision, and print it as JSON",
-        "claim DECISION": "claim it, so that only one carries it out",
+        "claim DECISION": "claim a decision, so that only one agent carries it out",
         "init [PATH]": "make an agent hand off, return and wait this way",
         "mcp [PATH]": "serve handoffs, returns and decisions to agents, over MCP",
         "hook": "answer a hook of Claude Code",
@@ -151,8 +151,8 @@ PLACES = argument(
 )
 TASK = argument("task", "TASK", "the task id")
 YES = flag("--yes", "do not ask")
-SESSION = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
-CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)")
+SESSION = argument("--session", "ID", "show only the session whose id begins with this")
+CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or this nkey seed (default: your key)")
 
 
 class Parser(argparse.ArgumentParser):

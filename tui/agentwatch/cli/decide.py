@@ -42,17 +42,17 @@ def _option(action: Action) -> Argument:
     TASK,
     PLACE,
     *one_of(*map(_option, OF_ATTEMPTS), required=True),
-    argument("--mitigation", None, "what is materially different in this retry", choices=[*map(str, Mitigation)]),
-    argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
+    argument("--mitigation", None, "the material change in this retry", choices=[*map(str, Mitigation)]),
+    argument("--note", "TEXT", "your words to the agent; they also go into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
-    argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
-    argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
+    argument("--return-sha256", "HEX", "sha256 of the return that you looked at, or `none`; refused if it differs"),
+    argument("--attempt", "N", "the attempt that you looked at; refused if it is another now", type=int),
     YES,
-    exit_codes="exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and"
-    " differently, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
+    exit_codes="exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 another decision"
+    " was recorded before, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )
 def decide(options: Namespace) -> int:
-    """Decide about the latest attempt of a task, after one more question."""
+    """Decide about the latest attempt of a task, after you have confirmed it."""
     with deciding_in(options) as look:
         action, note = _action(options), options.note
         value, takes = getattr(options, action), SPECS[action].takes
@@ -182,29 +182,29 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
 
 
 @command(
-    argument("request", "REQUEST", "its id, or the first 8 digits of it"),
+    argument("request", "REQUEST", "the id of the request, or its first 8 digits"),
     PLACE,
     *one_of(
         flag("--allow", "allow it, once"),
-        argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
+        argument("--deny", "TEXT", "deny it, with words to the model if the program takes any", nargs="?", const=""),
         argument(
             "--option",
             "TEXT",
-            "answer its question, with an option of it or your own words; again for the next question; several choices"
-            " a line each",
+            "answer a question, with one of its options or your own words; once for each question; several choices"
+            " each on a line of its own",
             action="append",
         ),
         required=True,
     ),
-    argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
+    argument("--rule", "RULE", "with --allow: a rule of the request, to allow its calls for the rest of the session"),
     YES,
     exit_codes="exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an"
-    " answer any more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused",
+    " answer any more, 6 another answer was recorded before, 2 wrong usage, or the key or the disk refused",
 )
 def answer(options: Namespace) -> int:
-    """Answer a permission or a question of a program that waits for it, after one more question."""
+    """Answer a permission or a question for which a program waits, after you have confirmed the answer."""
     if options.rule and not options.allow:
-        raise UsageError("--rule belongs to --allow: it is what else is allowed")
+        raise UsageError("--rule belongs to --allow: it allows other calls, too")
     with deciding_in(options) as look:
         monitor = look()
         complain_of(monitor.problems)

@@ -28,7 +28,7 @@ _SSH_SECONDS = 120.0  # somebody may have to type a password
         "WHAT",
         "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it; send: have"
         " hosts trust it, over ssh; trust, distrust: the key of an operator who decides from another machine;"
-        " authorized: list those",
+        " authorized: list these operators",
         nargs="?",
         default="show",
         choices=("show", "create", "rotate", "passphrase", "send", "trust", "distrust", "authorized"),
@@ -36,12 +36,12 @@ _SSH_SECONDS = 120.0  # somebody may have to type a password
     argument(
         "whose",
         "KEY|HOST",
-        "with send: hosts, as ssh knows them; with trust: what `agentwatch keys` prints there; with distrust: that, or"
-        " its name",
+        "with send: hosts, as ssh knows them; with trust: the key that `agentwatch keys` prints there; with"
+        " distrust: the same key, or its name",
         nargs="*",
     ),
-    argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
-    flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
+    argument("--name", "NAME", "with trust: your name for the owner of the key; with send: the hosts' name for you"),
+    flag("--host", "with trust and distrust: the key belongs to a host that you watch from here"),
     exit_codes="exit codes: 0 done, 1 a host was not reached, 2 wrong usage, or the key or the disk refused",
 )
 def keys(options: Namespace) -> int:

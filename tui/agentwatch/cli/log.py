@@ -70,12 +70,12 @@ class LoggedRequestDoc(Document):
 @command(
     PLACE,
     flag("--json", "one JSON object a line"),
-    flag("--activity", "also what working tasks do: each call, words and todo"),
+    flag("--activity", "print also what tasks do: each call, words and todo"),
     *one_of(
         flag("--follow -f", "go on with each change as it happens, until ctrl+c"),
         argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
     ),
-    argument("--since", "TIME", "only what happened in this time: 90m, 12h, 7d", type=seconds),
+    argument("--since", "TIME", "print only the changes of this time: 90m, 12h, 7d", type=seconds),
     SESSION,
     exit_codes=OF_HOSTS,
 )

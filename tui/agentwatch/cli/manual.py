@@ -47,9 +47,9 @@ def _styled(page: str) -> Iterator[list[Part | str]]:
             yield [(one, STRONG if number % 2 else "") for number, one in enumerate(words)]
 
 
-@command(argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?"))
+@command(argument("name", "NAME", "of a contract, of the output of a command, or of a file", nargs="?"))
 def schema(options: Namespace) -> int:
-    """Print the JSON schema of a contract, of what a command prints, or of a file that agentwatch writes."""
+    """Print the JSON schema of a contract, of the output of a command, or of a file that agentwatch writes."""
     names = manual.schemas()
     name = _known(options.name, "schema", names)
     say(manual.schema(name).rstrip() if name else "\n".join(names))

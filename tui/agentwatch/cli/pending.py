@@ -106,7 +106,7 @@ class PendingsDoc(view.Document):
 
 @command(PLACES, flag("--json", "print JSON (schema_version 1)"), SESSION, exit_codes=OF_HOSTS)
 def pending(options: Namespace) -> int:
-    """Print what needs you, with the commands that answer it, and the decisions on their way."""
+    """Print the tasks that need you, with the commands that answer them, and the decisions on their way."""
     return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
@@ -244,15 +244,15 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
 
 
 @command(
-    argument("task", "TASK", "the task id; what is below it is put aside, too; with --undo, PATH", nargs="?"),
+    argument("task", "TASK", "the task id; the tasks below it are put aside, too; with --undo, PATH", nargs="?"),
     PATH,
     flag("--undo", "take back what was put aside last, here or on the screen"),
     argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),
     exit_codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
 )
 def ack(options: Namespace) -> int:
-    """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
-    nothing, and no agent is told.
+    """Acknowledge a task: it asks nothing until it changes. With --for, only snooze it. This approves nothing, and no
+    agent is told.
     """
     if not (options.task or options.undo):
         raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")

@@ -54,15 +54,15 @@ jetstream {{ store_dir: "./agentwatch-nats" }}
     argument(
         "--trust",
         "NAME=KEY",
-        "trust the key of this operator first; again for the next one",
+        "trust the key of this operator first; once for each operator",
         action="append",
         default=[],
     ),
-    argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
+    argument("--name", "NAME", "another name for this host (default: its own)", default=""),
 )
 def relay(options: Namespace) -> int:
-    """Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
-    the operator's key.
+    """Show workspaces of this machine on other machines, and record the decisions of operators whose keys are trusted
+    here.
     """
     gc.enable()
     if options.stdio == bool(options.nats):
@@ -159,7 +159,7 @@ def _deciders(own: SigningKey) -> list[str]:
     argument(
         "where",
         "FILE|URL",
-        "with config: the file, of which all stays that you have written in it (default: standard output); with init:"
+        "with config: the file; your own lines in it stay (default: standard output); with init:"
         " the server, such as nats://hub:4222",
         nargs="?",
     ),
@@ -167,7 +167,7 @@ def _deciders(own: SigningKey) -> list[str]:
     argument(
         "--trust",
         "NAME=KEY",
-        "with config: trust the key of this host first; again for the next one",
+        "with config: trust the key of this host first; once for each host",
         action="append",
         default=[],
     ),
@@ -188,7 +188,7 @@ def fleet(options: Namespace) -> int:
     except TroubleError as error:
         raise UsageError(clean(str(error), 600)) from error
     where = clean(shown(options.where))
-    say(f"made: it keeps what each host said of itself last; next, to watch: agentwatch {where}")
+    say(f"made: it keeps the latest entry of each host; next, to watch: agentwatch {where}")
     return ExitCode.DONE
 
 

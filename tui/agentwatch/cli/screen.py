@@ -38,7 +38,7 @@ _THEME = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists th
 )
 def watch(options: Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
-    checks every return against its contract, and points at what needs you. Of several workspaces, each has a row.
+    checks every return against its contract, and points at what needs you. Each of several workspaces has a row.
     """
     if options.all and options.paths:
         raise UsageError("give either workspaces or --all\ntry: agentwatch --help")

@@ -18,7 +18,7 @@ from agentwatch.view.words import plural
     PATH, flag("--json", "print JSON"), exit_codes="exit codes: 0 printed, 1 something could not be read, 2 wrong usage"
 )
 def sources(options: Namespace) -> int:
-    """Say which agents' sessions were found where, what is read, what is skipped and why."""
+    """Say which agents' sessions were found, which are read, and which are skipped and why."""
     source = sessions_of(workspace_at(options.path))
     source.scan()
     stores, problems = source.found(), source.problems

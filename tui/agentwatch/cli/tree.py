@@ -23,7 +23,7 @@ _LEVELS = 40  # the most levels that are indented
 @command(
     PLACES,
     flag("--json", "print the documented JSON (schema_version 1)"),
-    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
+    flag("--fail", "exit with 1 if a task needs you, or something cannot be read"),
     argument(
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
@@ -32,7 +32,7 @@ _LEVELS = 40  # the most levels that are indented
     " read, 2 wrong usage, 3 a host could not be reached",
 )
 def tree(options: Namespace) -> int:
-    """Print the delegation tree of a workspace once; of several, each below its path."""
+    """Print the delegation tree of a workspace once, or of several workspaces, each below its path."""
     counts: list[int] = []
     code = print_workspaces(options, partial(_print_tree, counts))
     if any(counts) or not options.where:

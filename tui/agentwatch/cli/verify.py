@@ -36,13 +36,13 @@ _LARGEST = 64 * 1024 * 1024
 
 
 @command(
-    argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
+    argument("file", "FILE", "a decision, or statements of `attest`; a directory counts as PATH", nargs="?"),
     PATH,
-    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+    flag("--set-aside", "move damaged files of the ledger to aside/; look at them first, and try a backup"),
     exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )
 def verify(options: Namespace) -> int:
-    """Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""
+    """Verify a file of a decision or of statements; without FILE, the whole ledger and the copies in the workspace."""
     file, path = options.file, options.path
     if file is not None and os.path.isdir(file):
         file, path = None, file
@@ -173,14 +173,14 @@ def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: 
 @command(
     argument("task", "TASK", "the task id; with --all, PATH", nargs="?"),
     PATH,
-    flag("--all", "of every task with a handoff or a return, a line each"),
+    flag("--all", "sign every task with a handoff or a return, a line each"),
     argument("--output -o", "FILE", "a new file (default: standard output)"),
     exit_codes="exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk"
     " refused",
 )
 def attest(options: Namespace) -> int:
     """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
-    returns. Whoever has your public key can verify them, with agentwatch or without.
+    returns. Anybody with your public key can verify them, with agentwatch or without.
     """
     if not (options.task or options.all):
         raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")

@@ -32,13 +32,9 @@ _SECONDS = 90.0  # agents' shells end a command, or move it to the background, a
     TASK,
     PATH,
     argument(
-        "--timeout",
-        "S",
-        f"how long to wait at most; 0 looks once (default: {_SECONDS:g})",
-        type=float,
-        default=_SECONDS,
+        "--timeout", "S", f"seconds to wait at most; 0 looks once (default: {_SECONDS:g})", type=float, default=_SECONDS
     ),
-    argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
+    argument("--attempt", "N", "the attempt (default: the latest that is seen)", type=int),
     flag("--json", "the JSON on one line"),
     exit_codes="exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide"
     " again, 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong"
@@ -103,14 +99,14 @@ def wait(options: Namespace) -> int:
 
 
 @command(
-    argument("decision", "DECISION", "its decision_id, 32 hex digits"),
+    argument("decision", "DECISION", "the decision_id, 32 hex digits"),
     PATH,
-    argument("--by", "NAME", "who you are, for the others (default: user and process)"),
+    argument("--by", "NAME", "your name, for the others (default: user and process)"),
     exit_codes="exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it"
     " has expired, 5 a fake was refused, 2 wrong usage, or nothing can be written",
 )
 def claim(options: Namespace) -> int:
-    """Claim a decision before you carry it out: exactly one of all who ask gets it."""
+    """Claim a decision before you carry it out: only one of all agents that ask gets it."""
     decision_id, by = options.decision, options.by
     if len(decision_id) != 32 or not set(decision_id) <= set("0123456789abcdef"):
         raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")

@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     @property
     def level(self) -> str:
         """Return the severity in words, with the contract in which `check` only warns."""
-        return f"{self.severity}; in a {self.warns_in} `check` only warns" if self.warns_in else self.severity.value
+        return f"{self.severity} (in a {self.warns_in}, `check` only warns)" if self.warns_in else self.severity.value
 
 
 _MODULES = {Contract.HANDOFF_PACKET: "handoff", Contract.RETURN_FORMAT: "return_format"}

@@ -57,8 +57,8 @@ FORGED = Rule(
     None,
     ERROR,
     "Decisions",
-    "a decision that is not the operator's",
-    "This is no decision of the operator's ({why}); nobody may act on it: remove it, and find out who wrote it.",
+    "a file is not the operator's decision",
+    "This file is not the operator's decision ({why}); nobody may act on it: remove it, and find out who wrote it.",
     "Agents can write into the workspace. Only what is in the ledger, signed, was decided; `wait` and `verify` refuse"
     " everything else.",
     "the files that agentwatch writes into `.agentwatch/decisions/`",

@@ -229,7 +229,7 @@ def _budget(task: Task, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
-        return "an answer uses none" if action is Action.RESPOND else "none is used: what it began is resumed"
+        return "an answer uses none" if action is Action.RESPOND else "this uses no retry: the child resumes its work"
     retry = mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
     if "mitigation" in SPECS[action].takes and mitigated(task).max_retries == task.retry.max_retries:
@@ -352,7 +352,7 @@ def words_of_request(request: Request) -> list[tuple[str, str]]:
     parts = []
     if request.kind is RequestKind.PERMISSION:
         parts += [("the call", request.shown or request.input), ("besides", "\n".join(map(str, request.beside)))]
-    covered = f"none allows it; this would: {request.covered_by}" if request.covered_by else ""
+    covered = f"no rule allows it; this one would: {request.covered_by}" if request.covered_by else ""
     rest = whole_input(request) if request.kind is not RequestKind.QUESTION else ""
     parts += [("model says", request.said), ("own rules", covered), ("as JSON", rest)]
     return [(label, source) for label, source in parts if source]

@@ -96,7 +96,7 @@ def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) ->
     state = task.own_state
     if action is Action.ABORT:
         can_end = state.is_open or state in _FAILED or task.contradicted or task.question
-        return None if can_end else "it has ended, and not in failure: there is nothing to abort"
+        return None if can_end else "it has ended without a failure: there is nothing to abort"
     if action is Action.ACCEPT:
         if state in (State.PARTIAL, State.INVALID) or task.contradicted:
             return None

@@ -66,7 +66,7 @@ SPECS = {
         state="escalated",
         next="attempt {after}, in {mode}",
         do_now="hand {task} to the mode {mode}, {given}",
-        option=("MODE", "hand it to another mode; `fitter` restores a line"),
+        option=("MODE", "give it to another mode; `fitter` repairs the line"),
         takes=frozenset({"handoff", "mode"}),
         needs=("mode",),
         document="handoff",
@@ -80,7 +80,7 @@ SPECS = {
         next="ended",
         do_now="stop {task} and what is below it, start no other attempt of it, and hand params.report up as its"
         " return: it is the final error report",
-        option=("", "end it, with a final error report"),
+        option=("", "end the task, with a final error report"),
         takes=frozenset({"report"}),
         document="report",
         note="why",
@@ -96,7 +96,7 @@ SPECS = {
         next="attempt {after}, with your answer",
         do_now="give {answers} to the child of {task}: in its session, or with a new handoff, with `attempt` {after}"
         " and `decision_id` {decision_id}",
-        option=("TEXT", "answer its blocker; again for the next one"),
+        option=("TEXT", "answer its blocker; once for each blocker"),
         takes=frozenset({"answers"}),
         needs=("answers",),
         placeholder="anything else that you want to say",

@@ -211,7 +211,7 @@ class Tree:
         task.gone = standing.is_process_gone(task)
         task.own_question = standing.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
-            task.own_question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
+            task.own_question = f"{hidden[0].path} is not read, so its content is not known: correct or remove it"
         if not task.inferred:
             line = self.rules.history_before
             task.past = standing.is_past(task, line) and all(one.at < line for one in hidden)

@@ -448,7 +448,7 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.DECIDED:
             return f"{did}, not delivered yet"
         case RequestStage.DELIVERED:
-            return f"{did} and delivered; what came of it is not known yet"
+            return f"{did} and delivered; the result is not known yet"
         case RequestStage.ACTED:
             return f"{did} by you"
         case RequestStage.ELSEWHERE:

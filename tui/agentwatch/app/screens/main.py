@@ -357,7 +357,7 @@ class MainScreen(MonitorScreen[None]):
         start = those.index(self.task_id) if self.task_id in those else 0
         in_sight = [one for one in those[start:] + those[:start] if self.sought.matches(tree.tasks[one], now)]
         if not in_sight:
-            self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
+            self.post_message(Missing(f"Inside the filter: {nothing.lower()}" if self.sought else nothing))
         elif urgent := next((one for one in first if one in in_sight), None):
             self.show_task(urgent)
         else:

@@ -367,7 +367,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
         self._refold(self.folds | parents if folded else frozenset())
         if hidden := [one for one in self._tree.queue if one not in self.places]:
-            asking = f"{len(hidden):,} that need you are" if len(hidden) > 1 else "One that needs you is"
+            asking = f"{len(hidden):,} tasks that need you are" if len(hidden) > 1 else "One task that needs you is"
             to_it, unfold = (commands_of(self.app)[name].key_label for name in ("needs.next", "fold.none"))
             self.notify(f"{asking} folded: {to_it} goes there, {unfold} unfolds.", markup=False)
 

@@ -213,7 +213,7 @@ def live(view: View) -> Iterator[Block]:
     if view.task.run is None:
         yield remark("Only files speak of this task, so there is no transcript.")
     else:
-        yield remark("No transcript of its own is to be had. Its parent's may tell; a recording has none.")
+        yield remark("It has no transcript of its own. Perhaps that of its parent tells. A recording has none.")
 
 
 def handoff(view: View) -> Iterator[Block]:
