@@ -20,7 +20,7 @@ from agentwatch.delegation.task import Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
-from agentwatch.demo.script import Player, demo_screenplay
+from agentwatch.demo.script import Player, Step, demo_screenplay
 from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
 from agentwatch.monitor import Monitor
@@ -232,3 +232,23 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note,
     assert [finding for finding in task.findings if finding.severity == "error"] == []
     returned = (demo.workspace / "verify/e2e.return.md").read_text()
     assert ("Chromium" in returned) is bool(note)
+
+
+def test_a_played_session_goes_on_at_its_speed_after_a_stop(tmp_path):
+    now = [0.0]
+    player = Player([Step(8.0, "a", "1"), Step(16.0, "b", "2")], tmp_path, 4.0, clock=lambda: now[0])
+
+    def waits(until: float) -> list[float]:
+        asked: list[float] = []
+
+        def wait(seconds: float) -> bool:
+            asked.append(seconds)
+            now[0] += seconds
+            return now[0] >= until
+
+        player.run(wait, lambda: None)
+        return asked
+
+    assert waits(until=3.0) == [2.0, 2.0]
+    now[0] += 100.0  # A dialog was open.
+    assert waits(until=200.0) == [2.0]

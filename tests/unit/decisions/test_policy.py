@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.form import AmendError, amended, final_report, fitter_packet, handoff_problems
+from agentwatch.decisions.form import AmendError, DecisionForm, amended, final_report, fitter_packet, handoff_problems
 from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
@@ -253,6 +253,16 @@ def test_the_fitter_gets_a_packet_that_names_what_it_restores():
     subject = Subject("w", "x", 2, None, None)
     text = fitter_packet(task, decision_id=subject.decision_id, note="The press jams.")
     assert handoff_problems(task, subject, NAME, text, mode="fitter") == []
+
+
+def test_a_written_mode_comes_before_a_chosen_one():
+    task = station()
+    form = DecisionForm(task, Subject("w", "x", 2, None, None), ESCALATE, [task], {"architect": "plans anew"})
+    mode = form["mode"]
+    assert mode is not None
+    assert form.params().mode == mode.options[0][0]
+    mode.text = " by hand "
+    assert form.params().mode == "by hand"
 
 
 def test_the_final_report_is_a_valid_return():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentwatch.app.screens.timeline import Kind, spans_of
+from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.events import (
@@ -26,6 +27,7 @@ from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree, Tree
 from agentwatch.view.words import question_at, took, why_at
 from tests.unit.delegation.events import (
+    BROKEN,
     ROOT,
     Recorder,
     child,
@@ -55,6 +57,15 @@ def asks(tree: Tree) -> dict[str, str | None]:
 
 def again(session: str, state: RunState = RunState.WORKING, **more: object) -> Event:
     return ran(child(session, state, **more), seq=99)[0]  # type: ignore[arg-type]
+
+
+def test_a_broken_file_of_no_task_is_a_problem_until_it_is_deleted():
+    files = Recorder()
+    stray = Return(Contract.RETURN_FORMAT, None, None, recognised=False)
+    tree = tree_of([files.seen("x.return.md", stray, BROKEN)])
+    assert [one.path for one in tree.notices] == ["x.return.md"]
+    tree.apply(files.gone("x.return.md"))
+    assert tree.notices == []
 
 
 def test_a_child_asks_until_it_shows_a_sign_of_life():

@@ -31,6 +31,14 @@ def test_a_report_in_the_workspace_is_taken_for_no_document(end, write):
         assert reading is None or not reading.document.recognised, name
 
 
+def test_the_last_of_many_changes_are_told():
+    changes = [StateChange(START + n, f"task-{n:03d}", None, State.FAILED, 1, "") for n in range(100)]
+    text = markdown(replace(told_everywhere(), changes=changes))
+    assert "task-099" in text
+    assert text.index("task-098") < text.index("task-099")
+    assert "task-000" not in text
+
+
 # As a page
 
 
