@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from threading import Timer
 from unittest.mock import patch
 
 import pytest
@@ -160,6 +161,15 @@ def workspace(tmp_path, monkeypatch):
     made.mkdir()
     monkeypatch.chdir(made)
     return made
+
+
+def test_wait_tells_how_a_task_stands_when_its_time_is_over(workspace, capsys):
+    (workspace / "x.handoff.json").write_text(packet("x"))
+    mended = Timer(0.5, (workspace / "x.return.md").write_text, [returned("SUCCESS")])
+    mended.start()
+    run(["wait", "x", str(workspace), "--timeout", "4", "--json"])
+    mended.join()
+    assert json.loads(capsys.readouterr().out)["state"] == "completed"
 
 
 @contextmanager
