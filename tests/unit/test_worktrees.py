@@ -76,7 +76,7 @@ def listed_by_git(workspace: Path) -> list[str]:
 
 def test_the_work_trees_are_those_that_git_lists(shop):
     places = [add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x"), add(shop, "../detached", "--detach")]
-    git(shop, "worktree", "lock", str(places[0]))
+    git(shop, "worktree", "lock", "--reason", "an agent is at work", str(places[0]))
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
     places[2] = shop.parent / "moved"
     for workspace in (shop, *places):

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import time_machine
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -210,6 +211,13 @@ def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
     # A trusted key of another signs no record: only own keys do.
     assert keys.trust() == Trust((), (kim,))
     assert Keys(keys.directory / "none").others(Role.HOST) == []
+
+
+def test_a_renamed_key_stays_trusted_since_its_first_day(keys):
+    trust_kim(keys)
+    with time_machine.travel("2030-02-01T12:00:00Z", tick=False):
+        assert keys.trust_other(Role.OPERATOR, KIMS, "kimberley").trusted_at == "2030-01-01T12:00:00Z"
+    assert [(one.name, one.trusted_at) for one in keys.others(Role.OPERATOR)] == [("kimberley", "2030-01-01T12:00:00Z")]
 
 
 @pytest.mark.parametrize("name", ["", " kim", "k\x1bm", "k" * 61, "kim\nx"])

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.form import AmendError, DecisionForm, amended, final_report, fitter_packet, handoff_problems
+from agentwatch.decisions.form import (
+    AmendError,
+    DecisionForm,
+    amended,
+    facts,
+    final_report,
+    fitter_packet,
+    handoff_problems,
+)
 from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
@@ -253,6 +261,16 @@ def test_the_fitter_gets_a_packet_that_names_what_it_restores():
     subject = Subject("w", "x", 2, None, None)
     text = fitter_packet(task, decision_id=subject.decision_id, note="The press jams.")
     assert handoff_problems(task, subject, NAME, text, mode="fitter") == []
+
+
+def test_a_return_that_was_written_again_is_not_as_you_saw_it():
+    seen, told = failed(), Told()
+    told.attempt(1, returned(code="E_X"))
+    again = told.attempt(1, returned(summary="It broke."))
+    subject = Subject("w", "x", 1, None, seen.latest.returned.digest)
+    for task, words in ((seen, "unchanged"), (again, "not as you saw it")):
+        lines = {one.label: one.parts for one in facts(seen, task, subject, RETRY, Params(), now=9.0, writes="")}
+        assert lines["return"][-1][0] == words
 
 
 def test_a_written_mode_comes_before_a_chosen_one():
