@@ -134,8 +134,8 @@ class NotificationQueue:
 
 
 def _asks_of(task: Task) -> set[str]:
-    """Return a key for each question of a task, to be notified once: for its requests, else for its gone process (after
-    a sign of life it may be gone anew), else for its question. Which claims are false does not make a new question."""
+    """Return the keys of a task's open questions, so that each is notified once. They come from its requests; without
+    requests from its dead process (one that lived on gets a new key), otherwise from its question."""
     asks = {one.request_id for one in task.requests if one.waits_for_operator}
     if not asks and task.gone and task.run:
         asks = {f"{task.run.session_id} {task.run.updated_at}"}

@@ -202,13 +202,13 @@ class Attempts:
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """Return the attempt after `after` that a turn executes: with its number or session, else the first free."""
+        """Return the attempt above `after` that a turn executes: by its number, its session, else the first free."""
         packet = packet_in(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet else None) or 0
         if stated > after and not self.numbered(stated).run:
             return self.numbered(stated)
         free = [one for one in self._known.values() if not one.run and one.number > after]
-        # Beside numbered handoffs, a packet without a number is attempt 1.
+        # If other handoffs are numbered, one without a number counts as attempt 1.
         first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one

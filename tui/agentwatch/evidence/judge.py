@@ -510,7 +510,7 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
                 absent.append(f"{one.number} {one.near.strip()}"[:40])
         elif one.number not in same:
-            # Any of several numbers may be meant, and a share may be rounded, or a change.
+            # It is wrong only if one number can be meant. A percentage may be rounded, or describe a change.
             is_sure = len(same) == 1 or (same and one.subject in ("", "tests", "errors"))
             if is_sure and one.number[-1] != "%":
                 wrong.append(one.words)

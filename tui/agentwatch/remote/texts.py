@@ -102,7 +102,7 @@ class Answers:
         return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.known(ask.key))
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """Return the answer to a screen about the transcript of a run, None if there is none; blocks."""
+        """Return the part of a run's transcript that a screen asked for, None without a transcript; blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, Look()))
             if transcript is None and run:

@@ -105,7 +105,7 @@ class Events:
                 self.agents.clear()
                 self.asked.clear()
             case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
-                # A killed program leaves no record, except that another program resumes its session.
+                # A killed program writes no end: that is noticed when another program resumes its session.
                 reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
                 for one in self.agents.values():
                     if one.state is RunState.WORKING:
