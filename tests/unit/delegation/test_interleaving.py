@@ -261,6 +261,8 @@ def applied(events: list[Event]) -> Tree:
 
 @given(histories, st.lists(st.integers(0, 12), max_size=14))
 def test_no_interleaving_and_no_batch_changes_the_tree(steps, order):
+    # A file that is a return by its name alone belongs to the handoff that was there when it was deleted.
+    steps = [one for one in steps if not isinstance(one[1], Return) or one[1].recognised]
     events, batch = record(steps), Tree(Rules(history_before=LINE))
     batch.apply(*events)
     for tree in (applied(interleaved(events, order)), batch):
