@@ -66,7 +66,7 @@ _WIDE = 110  # the fewest cells for which foreign words are shown beside the doc
 _TALL = 24  # the fewest screen lines that show the whole frame; in fewer, its last line is fixed below what scrolls
 _LEAST = 30, 10  # in fewer cells and lines nothing can be recorded, because it could not be read
 # The most seconds that keys typed after the recording key wait for it: a distant host may take longer.
-_PATIENCE = 1.0
+_PATIENCE = 3.0
 _LIKELY = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 _DONE = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
@@ -638,7 +638,10 @@ class DecisionScreen(ModalScreen[End | Action]):
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
             return None
         # Check again, because things may have changed during the reads above.
-        if self.case.change(self._app.clock()) is not None or not self._is_armed or self._missing():
+        if not self._is_armed:
+            self._trouble = "Nothing is recorded, for something changed meanwhile: read it, then press ctrl+s again."
+            return None
+        if self.case.change(self._app.clock()) is not None or self._missing():
             return None
         return await self.case.sign(text, note.strip())
 
