@@ -36,8 +36,8 @@ async def test_a_narrow_header_drops_whole_counts(screen):
     await screen.shows("1 new")
     for width, counts in ((60, 6), (50, 5), (40, 2), (30, 0)):
         await screen.resize(width, 20)
-        await screen.until(lambda: screen.text().splitlines()[0].rstrip().endswith(" 1 new   3 need you"))
-        assert len(re.findall(r" \S [1-9](?= )", screen.text().splitlines()[0])) == counts, screen.text()
+        await screen.until(lambda counts=counts: len(re.findall(r" \S [1-9](?= )", screen.line("need you"))) == counts)
+        await screen.until(lambda: screen.line("need you").rstrip().endswith(" 1 new   3 need you"))
 
 
 @journey(SHOP)

@@ -143,9 +143,9 @@ class World:
             case "replay" if self.delivered:
                 waiting.insert(0, self.delivered[number * 7 % len(self.delivered)])
             case "forge" if waiting:
-                # One forger has another key, and another one changes a bit.
+                # One forger has another key, and another one changes a bit of the signature.
                 forged = signed(unpack(waiting[0][96:]), OTHER)
-                waiting[:0] = [forged, waiting[0][:100] + bytes([waiting[0][100] ^ 1]) + waiting[0][101:]]
+                waiting[:0] = [forged, waiting[0][:50] + bytes([waiting[0][50] ^ 1]) + waiting[0][51:]]
             case "lose" if waiting:
                 del waiting[number % len(waiting)]
             case "double" if waiting:
