@@ -21,7 +21,7 @@ from rich.style import Style
 from rich.text import Text
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.composition import desk_of, monitor_of
+from agentwatch.composition import build_desk, build_monitor
 from agentwatch.config import Settings, config_directory
 from agentwatch.delegation.events import Lost
 from agentwatch.demo.orchestrator import Orchestrator
@@ -45,7 +45,7 @@ Scene = tuple[AgentwatchApp, int, Callable[[int], object]]
 
 def app_of(workspace: Path, settings: Settings) -> AgentwatchApp:
     """The screen of a workspace, as `agentwatch` opens it."""
-    return AgentwatchApp(monitor_of(workspace, settings, open_desk=lambda: desk_of(workspace, settings)))
+    return AgentwatchApp(build_monitor(workspace, settings, open_desk=lambda: build_desk(workspace, settings)))
 
 
 def demo(root: Path, settings: Settings, seconds: int = 110, *, asks: bool = False) -> Scene:

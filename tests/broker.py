@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.remote.nats import Login, asked, make_store
+from agentwatch.remote.nats import Login, ask_server, make_store
 
 PROGRAM = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
 
@@ -105,7 +105,7 @@ class Broker:
         self.stop()
 
     def make_store(self, login: Login | None = None) -> Broker:
-        asked(self.url, login or Login(), lambda client: make_store(client, 1))
+        ask_server(self.url, login or Login(), lambda client: make_store(client, 1))
         return self
 
 

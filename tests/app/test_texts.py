@@ -23,7 +23,7 @@ from agentwatch.app.widgets.details.blocks import (
 from agentwatch.app.widgets.line import clip_sentence
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.sources import Health
-from agentwatch.text import LINE_LIMIT, summary
+from agentwatch.text import LINE_LIMIT, clean_summary
 from tests.app.scenes import HOSTILE, Scene
 from tests.app.stage import Stage, stage
 
@@ -180,12 +180,12 @@ PLAIN = "Which flow: the redirect or the embedded one?"
     ],
 )
 def test_the_marks_are_left_out(source, said):
-    assert summary(source) == said
+    assert clean_summary(source) == said
 
 
 @pytest.mark.parametrize("part", ["*a", "**a ", "`", "*", "(*a ", "*a`", "# ", " *a", "**`a"])
 def test_a_hostile_line_is_read_once(part):
-    assert len(summary(part * LINE_LIMIT, LINE_LIMIT)) <= LINE_LIMIT
+    assert len(clean_summary(part * LINE_LIMIT, LINE_LIMIT)) <= LINE_LIMIT
 
 
 def test_a_sentence_is_cut_between_words_if_enough_is_left():

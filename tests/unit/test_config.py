@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.config import Settings, config_directory, load, where
+from agentwatch.config import Settings, config_directory, load, locate_setting
 from agentwatch.errors import ConfigError
 from agentwatch.state import leads_through, scratch_directory
 
@@ -74,7 +74,7 @@ def test_the_place_of_a_key_is_its_line(tmp_path, monkeypatch, text, key, line):
     (tmp_path / "agentwatch").mkdir()
     path = written(tmp_path / "agentwatch", text)
     load()
-    assert where(key) == f"{path}:{line}"
+    assert locate_setting(key) == f"{path}:{line}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from agentwatch.background import Part, Worker
+from agentwatch.background import Pollable, Worker
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
@@ -78,7 +78,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-class Counting(Part):
+class Counting(Pollable):
     """Counts how often it was polled, and raises an error after `polls`."""
 
     notice = None

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.composition import desk_of, monitor_of
+from agentwatch.composition import build_desk, build_monitor
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import first_watched, state_directory
+from agentwatch.state import read_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.claude_code.building import report
 from tests.unit.history.recorded import META, meta, packet
@@ -51,7 +51,7 @@ def asking(told: Run, workspace: Path) -> set[str]:
 
 async def watch(workspace: Path, settings: Settings = NO_PROGRAMS):
     """Watch until the first look is complete."""
-    monitor = monitor_of(workspace, settings)
+    monitor = build_monitor(workspace, settings)
     async with watching(monitor) as until:
         await until(lambda: monitor.health.mode == "live")
 
@@ -81,15 +81,15 @@ async def test_only_a_screen_that_may_write_notes_its_first_watch(workspace, tol
     told("pending", workspace)
     assert not state.exists()
     await watch(workspace, NO_PROGRAMS._replace(read_only=True))
-    assert first_watched(state) is None
+    assert read_first_watch(state) is None
     began = time.time()
     await watch(workspace)
-    noted = first_watched(state)
+    noted = read_first_watch(state)
     assert noted is not None
     assert began <= noted <= time.time()
     (state / "history.db").unlink()
     await watch(workspace)
-    assert first_watched(state) == noted
+    assert read_first_watch(state) == noted
 
 
 async def test_errors_json_takes_no_failures_of_history(workspace):
@@ -227,7 +227,7 @@ async def test_a_decided_task_never_asks_at_a_start(work, monkeypatch):
     (work / "a.return.md").write_text("## Status\nstate: ERROR\n")
     await live_through(work, (lambda: None, lambda it: attempts(it, "a") == [(1, "invalid")]))
     assert await asyncio.to_thread(run, ["decide", "a", str(work), "--abort", "--yes"]) == 0
-    monitor = monitor_of(work, Settings(), open_desk=partial(desk_of, work, Settings()))
+    monitor = build_monitor(work, Settings(), open_desk=partial(build_desk, work, Settings()))
     seen = set[str]()
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentwatch.shell import command_line, find_program, watch_workspace
+from agentwatch.shell import command_line, distrust_workspace, find_program
 from agentwatch.text import clean
 
 BASH = shutil.which("bash")
@@ -45,7 +45,7 @@ def test_programs_come_only_from_places_no_agent_can_write(tmp_path):
         for name in ("tool", "linked"):
             (place / name).touch(mode=0o755)
     places["open"].chmod(0o777)
-    watch_workspace(places["work"])
+    distrust_workspace(places["work"])
     (places["bin"] / "linked").unlink()
     (places["bin"] / "linked").symlink_to(places["work"] / "linked")
     path = os.pathsep.join(["relative", *map(str, places.values())])

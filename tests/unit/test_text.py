@@ -14,17 +14,17 @@ from rich.cells import get_character_cell_size
 from agentwatch.text import (
     LINE_LIMIT,
     clean,
+    clean_call,
     clean_lines,
-    complain,
+    clean_name,
     count_unseen,
-    exact,
-    hides,
-    indented,
-    quoted,
-    say,
-    verbatim,
-    whole,
-    words_of,
+    describe_error,
+    has_hidden_blanks,
+    indented_json,
+    print_error,
+    print_text,
+    quote_text,
+    safe_pieces,
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
@@ -114,28 +114,28 @@ def test_long_texts_are_cut_and_say_how_much():
     ],
 )
 def test_names_that_differ_in_a_blank_look_different(text, shown):
-    assert exact(text, 4) == shown if text == "abcdef" else exact(text) == shown
-    assert quoted(text) == f"“{exact(text, 80)}”"
+    assert clean_name(text, 4) == shown if text == "abcdef" else clean_name(text) == shown
+    assert quote_text(text) == f"“{clean_name(text, 80)}”"
 
 
 @given(hostile)
 def test_a_name_is_as_safe_as_any_text_and_shown_the_same_again(text):
-    assert clean(exact(text)) == exact(text) == exact(exact(text))
+    assert clean(clean_name(text)) == clean_name(text) == clean_name(clean_name(text))
 
 
 def test_printing_never_fails(monkeypatch):
-    for name, write in (("stdout", say), ("stderr", complain)):
+    for name, write in (("stdout", print_text), ("stderr", print_error)):
         stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
         monkeypatch.setattr(sys, name, stream)
         write("✓ done")
         stream.flush()
         assert stream.buffer.getvalue() == b"\\u2713 done\n"  # type: ignore[attr-defined]
     monkeypatch.setattr(sys, "stderr", None)
-    complain("nobody hears this")
+    print_error("nobody hears this")
 
 
 def test_text_far_behind_blanks_is_shown_near():
-    pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
+    pieces = list(safe_pieces("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
     assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
     assert "".join(piece.text for piece in pieces[2:5]) == "x" * 9_000 + "<3,000 blanks>; rm -rf ~"
@@ -160,8 +160,8 @@ def test_text_far_behind_blanks_is_shown_near():
     ],
 )
 def test_every_part_of_a_call_that_runs_is_visible(text, seen):
-    assert verbatim(text) == seen == clean(seen)
-    assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
+    assert clean_call(text) == seen == clean(seen)
+    assert [piece.text for piece in safe_pieces(text)] == ([seen] if "\n" not in text else seen.split("␊"))
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_every_part_of_a_call_that_runs_is_visible(text, seen):
     ["<3,000 blanks>", "<58 empty lines>", "<U+200B>", "<+498 marks>", "<+1 mark>", "<+9 characters>", "a␊b", "␠"],
 )
 def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text):
-    assert text not in verbatim(text)
-    assert [piece.text for piece in whole(text)] == [verbatim(text)]
-    assert verbatim("a <b 3> <<EOF <U+> <3 x> 2>&1") == "a <b 3> <<EOF <U+> <3 x> 2>&1"
+    assert text not in clean_call(text)
+    assert [piece.text for piece in safe_pieces(text)] == [clean_call(text)]
+    assert clean_call("a <b 3> <<EOF <U+> <3 x> 2>&1") == "a <b 3> <<EOF <U+> <3 x> 2>&1"
 
 
 def unseen(seen: str) -> str:
@@ -188,7 +188,7 @@ def test_calls_that_differ_look_different(text):
     is_counted = any(unicodedata.category(one).startswith("M") or one in SMALL for one in text) or re.search(
         r"\s{40}", text
     )
-    assert is_counted or unseen(verbatim(text, len(text))) == text
+    assert is_counted or unseen(clean_call(text, len(text))) == text
 
 
 def spans(text: str) -> list[str]:
@@ -209,7 +209,9 @@ PICTURED = spans("FE0E-FE0F 1F3FB-1F3FF")
 NARROW = [character for character in map(chr, range(0x110000)) if get_character_cell_size(character) == 0]
 
 
-@pytest.mark.parametrize("show", [clean, exact, verbatim, lambda text: "".join(one.text for one in whole(text))])
+@pytest.mark.parametrize(
+    "show", [clean, clean_name, clean_call, lambda text: "".join(one.text for one in safe_pieces(text))]
+)
 def test_no_text_holds_an_invisible_character(show):
     hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
     for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
@@ -231,17 +233,17 @@ def test_any_error_can_be_put_into_words():
         def __str__(self):
             raise RuntimeError
 
-    assert words_of(ValueError("a\x1b[2Jb")) == "ValueError: a␛[2Jb"
-    assert words_of(SilentError()) == "an error that cannot be printed"
+    assert describe_error(ValueError("a\x1b[2Jb")) == "ValueError: a␛[2Jb"
+    assert describe_error(SilentError()) == "an error that cannot be printed"
 
 
 @pytest.mark.parametrize("text", ["\x7f", "ä\u202e", "\ud800"])
 def test_json_for_a_terminal_is_ascii(text):
-    written = indented({"a": text})
+    written = indented_json({"a": text})
     assert written.isascii()
     assert written.replace("\n", "").isprintable()
     assert json.loads(written) == {"a": text}
 
 
 def test_blanks_and_empty_lines_that_are_counted_hide():
-    assert [hides(text) for text in ("a\nb", f"a{' ' * 5_000}b", "a" + "\n" * 300)] == [False, True, True]
+    assert [has_hidden_blanks(text) for text in ("a\nb", f"a{' ' * 5_000}b", "a" + "\n" * 300)] == [False, True, True]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.composition import watched
+from agentwatch.composition import build_workspaces
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
 from agentwatch.state import is_shown, state_directory
-from agentwatch.workspaces import Everywhere, Workspaces, names_of
+from agentwatch.workspaces import WorkspaceFinder, Workspaces, name_workspaces
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.sessions.store import Store, begin_session, open_database
@@ -73,7 +73,7 @@ def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
 
 async def test_each_workspace_is_shown_to_its_hooks_while_watched(home):
     one, two = workspace(home, "one"), workspace(home, "two")
-    monitor = watched([one, two], NO_PROGRAMS)
+    monitor = build_workspaces([one, two], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: is_shown(state_directory(one)) and is_shown(state_directory(two)))
     assert not is_shown(state_directory(one))
@@ -84,7 +84,7 @@ async def test_a_problem_names_its_workspace(home):
     one, two = workspace(home, "one"), workspace(home, "two")
     (two / "bad.handoff.json").write_text("{}")
     (two / "locked.return.md").symlink_to(home / "elsewhere")
-    monitor = watched([one, two], NO_PROGRAMS)
+    monitor = build_workspaces([one, two], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.notices)
         assert {notice.path.partition(":")[0] for notice in monitor.tree.notices} == {"two"}
@@ -101,7 +101,7 @@ async def test_a_problem_names_its_workspace(home):
     ],
 )
 def test_names_of_workspaces_tell_them_apart(paths, names):
-    assert list(names_of([Path(path) for path in paths]).values()) == names
+    assert list(name_workspaces([Path(path) for path in paths]).values()) == names
 
 
 def session(home: Path, cwd: Path, session_id: str):
@@ -164,7 +164,7 @@ def test_no_whole_home_is_shown_and_of_many_the_latest(home):
     for at, place in enumerate([home.parent, home, *some]):
         session(home, place, "s")
         os.utime(home / ".claude/projects" / slug(str(place)) / "s.jsonl", (time.time() - 1_000 + at,) * 2)
-    find = Everywhere()
+    find = WorkspaceFinder()
     assert [one.workspace for one in find().places] == some[:0:-1]
     assert find().complaints == [
         *(f"Sessions in {place} are not shown: name a directory below it" for place in (home.parent, home)),
@@ -178,7 +178,7 @@ async def test_all_workspaces_are_one_tree_and_new_ones_join_it(home):
     one, two = home / "one", home / "two"
     two.mkdir()
     session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
-    monitor = watched([], NO_PROGRAMS._replace(sessions=True), everywhere=True)
+    monitor = build_workspaces([], NO_PROGRAMS._replace(sessions=True), everywhere=True)
     monitor.pause = 0.05
     assert monitor.title == "every workspace"
     async with watching(monitor) as until:

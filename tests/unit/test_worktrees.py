@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.composition import watched
+from agentwatch.composition import build_workspaces
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
@@ -154,7 +154,7 @@ def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop):
 
 
 async def test_worktrees_that_come_and_go_are_taken_in(shop):
-    monitor = watched([shop], NO_PROGRAMS)
+    monitor = build_workspaces([shop], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.tasks)
         for _ in range(2):
@@ -175,7 +175,7 @@ async def test_a_worktree_of_history_alone_is_not_shown(shop):
         os.utime(file, (before, before))
     rested(fix, old)
     fill(fix, "form")
-    monitor = watched([shop], NO_PROGRAMS)
+    monitor = build_workspaces([shop], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: ("shop-fix", "shop.form") in keys(monitor))
         await asyncio.sleep(0.3)

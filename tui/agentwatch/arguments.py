@@ -29,7 +29,7 @@ def workspace_at(path: str) -> Path:
     """Return the real path of a directory that can be listed and entered. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
-    from agentwatch.shell import watch_workspace
+    from agentwatch.shell import distrust_workspace
 
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
@@ -43,5 +43,5 @@ def workspace_at(path: str) -> Path:
         is_wrong = isinstance(error, (FileNotFoundError, NotADirectoryError, ValueError))
         give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
         raise WorkspaceError(f"{path}: {reason}; give {give}") from error
-    watch_workspace(workspace)
+    distrust_workspace(workspace)
     return workspace

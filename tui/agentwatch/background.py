@@ -13,7 +13,7 @@ _REST = 0.004
 T = TypeVar("T")
 
 
-class Background(ABC, Generic[T]):
+class BackgroundThread(ABC, Generic[T]):
     """Works in its own thread from `start` to `stop`. A notify of `_news` wakes a thread that waits for it."""
 
     thread_name: ClassVar[str]
@@ -64,7 +64,7 @@ class Waiter(Protocol):
         """End the current wait, or the next one if nobody waits. Any thread may call it."""
 
 
-class Part(ABC):
+class Pollable(ABC):
     """Something that a worker polls: regularly, after `wake`, and when its `waiter`, if it has one, returns.
     `notice` may quote foreign text."""
 
@@ -81,7 +81,7 @@ class Part(ABC):
         return
 
 
-class Worker(Background[Sequence[Any]]):
+class Worker(BackgroundThread[Sequence[Any]]):
     """Polls its parts in turn in one thread, and once more after `stop`."""
 
     thread_name = "agentwatch-parts"
@@ -90,11 +90,11 @@ class Worker(Background[Sequence[Any]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._parts: list[Part] = []
+        self._parts: list[Pollable] = []
         self._polled = 0
         self._waiter: Waiter | None = None
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Pollable) -> None:
         """Poll this part as well, from now on."""
         self._parts.append(part)
         part.wake = self._wake

@@ -16,8 +16,8 @@ from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource, ParsedDocuments
 from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
-from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
-from agentwatch.workspaces import Everywhere, Place, Places, Workspaces, find_worktrees, has_row, names_of
+from agentwatch.state import HISTORY, may_exist, read_first_watch, state_directory, user_home
+from agentwatch.workspaces import Place, Places, WorkspaceFinder, Workspaces, find_worktrees, gives_row, name_workspaces
 
 if TYPE_CHECKING:
     # Slow to load (signatures, databases, JSON), so functions import them where they need them.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.source import SessionsSource
 
 
-def source_of(
+def build_source(
     workspace: Path,
     settings: Settings,
     session: str | None = None,
@@ -51,17 +51,19 @@ def source_of(
         read_document=None if parsed is None else parsed.open,
         committed=commit_times(workspace) if dates else None,
     )
-    return CombinedSource([files, sessions or sessions_of(workspace, session)]) if settings.sessions else files
+    return (
+        CombinedSource([files, sessions or build_sessions_source(workspace, session)]) if settings.sessions else files
+    )
 
 
-def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
+def build_sessions_source(workspace: Path, session: str | None = None) -> SessionsSource:
     """Return a source of the agents' sessions in a workspace, or of one `session`."""
     from agentwatch.sources.sessions.source import SessionsSource
 
     return SessionsSource(partial(open_readers, workspace), session)
 
 
-def monitor_of(
+def build_monitor(
     workspace: Path,
     settings: Settings,
     session: str | None = None,
@@ -80,27 +82,27 @@ def monitor_of(
     return Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, session, parsed=parsed),
+        build_source(workspace, settings, session, parsed=parsed),
         time.time,
         inspects=True,
         parsed=parsed,
         remembers=True,
         open_desk=open_desk,
-        open_shelf=partial(shelf_of, workspace),
-        open_inbox=partial(inbox_of, workspace),
+        open_shelf=partial(build_acknowledgements, workspace),
+        open_inbox=partial(build_inbox, workspace),
         open_codex=open_codex if settings.sessions and not settings.read_only else None,
-        history_before=history_line(workspace, settings),
+        history_before=history_cutoff(workspace, settings),
     )
 
 
-def history_line(workspace: Path, settings: Settings) -> float:
+def history_cutoff(workspace: Path, settings: Settings) -> float:
     """Return the time (epoch seconds) before which tasks are history: `history_after` before the first watch, or when
     the worktree was made if that is later."""
-    first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
+    first_look = min(read_first_watch(state_directory(workspace)) or math.inf, time.time())
     return max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf)
 
 
-def watched(
+def build_workspaces(
     workspaces: Sequence[Path],
     settings: Settings,
     session: str | None = None,
@@ -109,11 +111,11 @@ def watched(
     everywhere: bool = False,
 ) -> Workspaces:
     """Return the screen's monitor of these workspaces or, if `everywhere`, of all with sessions of the last day."""
-    places = [Place(one, name) for one, name in names_of(workspaces).items()]
+    places = [Place(one, name) for one, name in name_workspaces(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
     if everywhere:
-        finds.append(Everywhere())
+        finds.append(WorkspaceFinder())
     elif len(workspaces) == 1:
         finds.append(partial(find_worktrees, workspaces[0]))
         noun = "worktree"
@@ -129,9 +131,9 @@ def watched(
 
     def open_one(place: Place) -> Monitor:
         if fleet and place.host:
-            return monitor_of_host(fleet, place, settings)
-        desk = partial(desk_of, place.workspace, settings)
-        return monitor_of(place.workspace, settings, session, open_desk=desk)
+            return build_host_monitor(fleet, place, settings)
+        desk = partial(build_desk, place.workspace, settings)
+        return build_monitor(place.workspace, settings, session, open_desk=desk)
 
     return Workspaces(
         places,
@@ -144,7 +146,7 @@ def watched(
     )
 
 
-def scanned(
+def scan_workspace(
     workspace: Path,
     settings: Settings,
     session: str | None = None,
@@ -161,32 +163,32 @@ def scanned(
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
     # A command reads everything before it checks anything.
-    parsed, remembers = ParsedDocuments(100_000) if inspects else None, is_there(state / HISTORY)
+    parsed, remembers = ParsedDocuments(100_000) if inspects else None, may_exist(state / HISTORY)
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, session, sessions, dates=inspects or dates, parsed=parsed),
+        build_source(workspace, settings, session, sessions, dates=inspects or dates, parsed=parsed),
         time.time,
         inspects=inspects,
         parsed=parsed,
         remembers=remembers,
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=partial(shelf_of, workspace) if remembers else None,
-        open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
-        history_before=history_line(workspace, settings),
+        open_shelf=partial(build_acknowledgements, workspace) if remembers else None,
+        open_inbox=partial(build_inbox, workspace) if requests and may_exist(state / "requests") else None,
+        history_before=history_cutoff(workspace, settings),
     )
     monitor.scan(about)
     return monitor
 
 
-def shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
+def find_shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
     """Return the other worktrees of the repository that a screen shows: those with a task that is not past. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
-        desk = known_desk(place.workspace)
-        tree = scanned(place.workspace, settings, session, desk=desk, inspects=False, dates=True).tree
-        return any(map(has_row, tree.tasks.values()))
+        desk = find_desk(place.workspace)
+        tree = scan_workspace(place.workspace, settings, session, desk=desk, inspects=False, dates=True).tree
+        return any(map(gives_row, tree.tasks.values()))
 
     return found._replace(places=list(filter(is_shown, found.places)))
 
@@ -214,7 +216,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 
-def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
+def build_desk(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
     """Return the decision service that the settings describe. `passphrase` is called if the key is encrypted."""
     from datetime import timedelta
 
@@ -227,23 +229,23 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     return DecisionService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 
-def known_desk(workspace: Path) -> DecisionService | None:
+def find_desk(workspace: Path) -> DecisionService | None:
     """Return a read-only decision service, or None if the workspace has no trace of decisions."""
-    if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
+    if not (may_exist(state_directory(workspace) / "decisions") or may_exist(workspace / DOT / "decisions")):
         return None
     from agentwatch.decisions.service import DecisionService
 
     return DecisionService(workspace, read_only=True)
 
 
-def shelf_of(workspace: Path) -> Acknowledgements:
+def build_acknowledgements(workspace: Path) -> Acknowledgements:
     """Return the acknowledged and snoozed tasks of a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
     return Acknowledgements(state_directory(workspace))
 
 
-def inbox_of(workspace: Path) -> Inbox:
+def build_inbox(workspace: Path) -> Inbox:
     """Return the requests of programs in a workspace."""
     from agentwatch.requests.inbox import Inbox
     from agentwatch.requests.store import RequestStore
@@ -251,7 +253,7 @@ def inbox_of(workspace: Path) -> Inbox:
     return Inbox(RequestStore(workspace))
 
 
-def monitor_of_host(
+def build_host_monitor(
     fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> Monitor:
     """Return a monitor of a workspace on another machine; it has read nothing yet. Acknowledgements stay here."""
@@ -271,6 +273,6 @@ def monitor_of_host(
         source,
         time.time,
         open_desk=open_desk,
-        open_shelf=partial(shelf_of, place.workspace),
+        open_shelf=partial(build_acknowledgements, place.workspace),
         host=place.host,
     )

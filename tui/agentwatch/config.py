@@ -36,7 +36,7 @@ def _one_of(*words: str) -> Kind:
 
 def _number(least: float, most: float = math.inf, noun: str = "number") -> Kind:
     def convert(value: Any) -> float:
-        number: float = value if type(value) is float and noun == "number" else _only(int, value)
+        number: float = value if type(value) is float and noun == "number" else _require_type(int, value)
         if not least <= number <= most:
             raise ValueError
         return number
@@ -45,53 +45,53 @@ def _number(least: float, most: float = math.inf, noun: str = "number") -> Kind:
     return Kind(f"a {noun}{bounds}", convert)
 
 
-def _only(kind: type[T], value: Any) -> T:
+def _require_type(kind: type[T], value: Any) -> T:
     if type(value) is not kind:
         raise ValueError
     return value
 
 
-def _text(value: Any, pattern: str = ".+") -> str:
-    if not re.fullmatch(pattern, _only(str, value)):
+def _read_text(value: Any, pattern: str = ".+") -> str:
+    if not re.fullmatch(pattern, _require_type(str, value)):
         raise ValueError
     return str(value)
 
 
-def _list(value: Any, item: Callable[[Any], T], least: int = 0) -> tuple[T, ...]:
-    if len(_only(list, value)) < least:
+def _read_list(value: Any, item: Callable[[Any], T], least: int = 0) -> tuple[T, ...]:
+    if len(_require_type(list, value)) < least:
         raise ValueError
     return tuple(map(item, value))
 
 
-def _table(value: Any, item: Callable[[Any], T]) -> tuple[tuple[str, T], ...]:
-    return tuple((_text(name), item(one)) for name, one in _only(dict, value).items())
+def _read_table(value: Any, item: Callable[[Any], T]) -> tuple[tuple[str, T], ...]:
+    return tuple((_read_text(name), item(one)) for name, one in _require_type(dict, value).items())
 
 
-def _texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
+def _read_texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
     """One text, or a list of them."""
-    return _list(value if isinstance(value, list) else [value], partial(_text, pattern=pattern), 1)
+    return _read_list(value if isinstance(value, list) else [value], partial(_read_text, pattern=pattern), 1)
 
 
-def _host(value: Any) -> tuple[str, ...]:
+def _read_host(value: Any) -> tuple[str, ...]:
     """The addresses of a host; or RUN, the path there, and the words of the program that leads there."""
     if isinstance(value, dict):
         if value.keys() - {"run", "path"}:
             raise ValueError
-        return RUN, _text(value.get("path")), *_list(value.get("run"), _text, 1)
-    return _texts(value, pattern="(ssh|nats|tls)://.+")
+        return RUN, _read_text(value.get("path")), *_read_list(value.get("run"), _read_text, 1)
+    return _read_texts(value, pattern="(ssh|nats|tls)://.+")
 
 
-def _keys(value: Any, prefix: str = "") -> Lists:
+def _read_keys(value: Any, prefix: str = "") -> Lists:
     """The keys of commands by their names; behind a dot, a name is a table to TOML."""
     lists: Lists = ()
-    for name, one in _table(value, lambda one: one):
-        lists += _keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _texts(one)),)
+    for name, one in _read_table(value, lambda one: one):
+        lists += _read_keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _read_texts(one)),)
     return lists
 
 
-_STRING = partial(_only, str)
-_FLAG = Kind("true or false", partial(_only, bool))
-_TEXT = Kind("a text", _text)
+_STRING = partial(_require_type, str)
+_FLAG = Kind("true or false", partial(_require_type, bool))
+_TEXT = Kind("a text", _read_text)
 
 
 class Settings(NamedTuple):
@@ -107,7 +107,7 @@ class Settings(NamedTuple):
     """A finished report asks you for a review if its confidence is below this number."""
     pruned: Annotated[
         frozenset[str] | None,
-        Kind("a list of directory names", lambda value: frozenset(_list(value, _STRING))),
+        Kind("a list of directory names", lambda value: frozenset(_read_list(value, _STRING))),
         '["node_modules"]',
     ] = None
     """Directories that are not read. Your list replaces the built-in list."""
@@ -128,7 +128,9 @@ class Settings(NamedTuple):
         Pairs,
         Kind(
             "a list of names of modes, or a table that says what each is for",
-            lambda value: _table(value if isinstance(value, dict) else dict.fromkeys(_list(value, _text), ""), _STRING),
+            lambda value: _read_table(
+                value if isinstance(value, dict) else dict.fromkeys(_read_list(value, _read_text), ""), _STRING
+            ),
         ),
         '["debug"]',
     ] = ()
@@ -136,7 +138,7 @@ class Settings(NamedTuple):
     you can add the purpose of each: `debug = "finds the cause of a failure"`."""
     views: Annotated[
         Pairs,
-        Kind("a table that says what each view looks for", partial(_table, item=_STRING)),
+        Kind("a table that says what each view looks for", partial(_read_table, item=_STRING)),
         '{ mine = "is:needs-you agent:review" }',
     ] = ()
     """Saved views: each has a name and a filter, as you would type it behind `/`. In the tree, the keys `1` to `9` show
@@ -144,7 +146,8 @@ class Settings(NamedTuple):
     prices: Annotated[
         tuple[tuple[str, float], ...],
         Kind(
-            "a table of models, each with a number up to 1000000", partial(_table, item=_number(0, 1_000_000).convert)
+            "a table of models, each with a number up to 1000000",
+            partial(_read_table, item=_number(0, 1_000_000).convert),
         ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
@@ -152,7 +155,7 @@ class Settings(NamedTuple):
     `tree --json` uses only these prices. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
-        Kind("a table of commands, each with a key or a list of keys", _keys),
+        Kind("a table of commands, each with a key or a list of keys", _read_keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
     """Other keys for the commands of the screen: the name of a command, with a key or a list of keys. The manual's
@@ -162,7 +165,7 @@ class Settings(NamedTuple):
         Kind(
             "a table of names, each with an address that begins with ssh:// or nats://, a list of them, or a table"
             " with `run` and `path`",
-            partial(_table, item=_host),
+            partial(_read_table, item=_read_host),
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
@@ -203,7 +206,7 @@ class Settings(NamedTuple):
     """Whether `notify-send` shows notifications. If not set: if there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
-        Kind("a list of words, the command and its arguments", partial(_list, item=_text, least=1)),
+        Kind("a list of words, the command and its arguments", partial(_read_list, item=_read_text, least=1)),
         '["ntfy", "publish", "my-topic"]',
     ] = ()
     """A command instead of `notify-send`. The text becomes its last argument."""
@@ -213,14 +216,14 @@ class Settings(NamedTuple):
         return self.enforcement != "lenient"
 
 
-def _key(field: str) -> str:
+def _key_of(field: str) -> str:
     """How the file names a field of Settings."""
     table, _, name = field.partition("_")
     return f"{table}.{name}" if table in _TABLES else field
 
 
 SETTINGS = {
-    _key(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
+    _key_of(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
 }  # the kind of each setting by its key in the file
 
@@ -263,7 +266,7 @@ def load(path: Path | None = None) -> Settings:
     return Settings(**values)
 
 
-def where(key: str) -> str:
+def locate_setting(key: str) -> str:
     """The place of a key such as `views.mine`: the file, and the line in or below its table that gives it a value."""
     path, table = config_directory() / "config.toml", key.partition(".")[0]
     assigned = re.compile(rf"""(?:^|[\s.{{"'])["']?{re.escape(key.rpartition(".")[2])}["']?\s*=""")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from agentwatch.shell import resolve_command
-from agentwatch.text import Check, Mark, clean, say
+from agentwatch.text import Check, Mark, clean, print_text
 
 # A safe text and its ink: a colour of the theme (`state-…`, `text-…`), a name below, or "" for plain text.
 Part = tuple[str, str]
@@ -48,21 +48,21 @@ def has_colors() -> bool:
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def say_line(*parts: Part | str, hang: int = 2, wraps: bool = True) -> None:
+def print_line(*parts: Part | str, hang: int = 2, wraps: bool = True) -> None:
     """Print a line. On a terminal, if it `wraps`, its continuation rows are indented by `hang` columns."""
-    say("\n".join(_rows_of(parts, hang, wraps=wraps)))
+    print_text("\n".join(_rows_of(parts, hang, wraps=wraps)))
 
 
-def say_checks(checks: Iterable[Check]) -> int:
+def print_checks(checks: Iterable[Check]) -> int:
     """Print checks as they come, a line each. Returns 1 if one of them is bad, else 0."""
     code = 0
     for one in checks:
-        say_line((one.mark, _CHECKS[one.mark]), f" {one.about}: {clean(one.found)}")
+        print_line((one.mark, _CHECKS[one.mark]), f" {one.about}: {clean(one.found)}")
         code |= one.mark is Mark.BAD
     return code
 
 
-def confirms(question: str) -> bool:
+def ask_to_confirm(question: str) -> bool:
     """Ask at the terminal, and return whether the operator typed `y` or `yes` after the question was shown."""
     import termios
 
@@ -72,14 +72,14 @@ def confirms(question: str) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def say_pages(lines: Iterable[Sequence[Part | str]]) -> None:
+def print_pages(lines: Iterable[Sequence[Part | str]]) -> None:
     """Print lines, through the operator's pager if they do not fit on the screen."""
     rows = [row for line in lines for row in _rows_of(line, 0, most=_READABLE)]
-    if not is_terminal() or len(rows) < _size().lines or not _is_paged("\n".join(rows)):
-        say("\n".join(rows))
+    if not is_terminal() or len(rows) < _terminal_size().lines or not _show_in_pager("\n".join(rows)):
+        print_text("\n".join(rows))
 
 
-def _is_paged(text: str) -> bool:
+def _show_in_pager(text: str) -> bool:
     """Show a text in the pager, and return whether that worked."""
     import shlex
     import signal
@@ -99,7 +99,7 @@ def _is_paged(text: str) -> bool:
     return True
 
 
-def _size() -> os.terminal_size:
+def _terminal_size() -> os.terminal_size:
     import shutil  # not needed to print JSON
 
     return shutil.get_terminal_size()
@@ -121,15 +121,15 @@ def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most
             for ink, places in groupby(range(start, end), key=inks.__getitem__)
             if (words := "".join(text[place] for place in places))
         )
-        for start, end in (_wrapped(text, lead, hang, min(_size().columns, most)) if wraps else [(0, len(text))])
+        for start, end in (_wrap(text, lead, hang, min(_terminal_size().columns, most)) if wraps else [(0, len(text))])
     ]
     return [rows[0], *(" " * hang + row for row in rows[1:])]
 
 
-def _wrapped(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, int]]:
+def _wrap(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each row of a text. A word longer than a row, such as a path, stays whole."""
     start, room = 0, width
-    while width - hang >= _LEAST and (fits := _fits(text, start, room)) < len(text):
+    while width - hang >= _LEAST and (fits := _end_of_row(text, start, room)) < len(text):
         end = text.rfind(" ", max(start, lead) + 1, fits + 1)
         if end < 0 and (end := text.find(" ", fits)) < 0:
             break
@@ -138,7 +138,7 @@ def _wrapped(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int,
     yield start, len(text)
 
 
-def _fits(text: str, start: int, room: int) -> int:
+def _end_of_row(text: str, start: int, room: int) -> int:
     """Return the index up to which a text from `start` fits into `room` cells."""
     if text.isascii():
         return start + room

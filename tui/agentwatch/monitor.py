@@ -19,9 +19,9 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import spellings
-from agentwatch.shell import watch_workspace
+from agentwatch.shell import distrust_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
-from agentwatch.state import is_there, state_directory
+from agentwatch.state import may_exist, state_directory
 
 if TYPE_CHECKING:
     import asyncio
@@ -74,10 +74,10 @@ class Monitor:
         self.workspace, self.settings, self.host = workspace, settings, host
         self.spellings = () if host else spellings(workspace)
         if not host:
-            watch_workspace(workspace)
+            distrust_workspace(workspace)
         # The path on the workspace's own machine, as far as known, and the name by which a command line takes it.
         self.directory = self.written = str(workspace)
-        self._new_tree = partial(Tree, rules_of(settings, history_before), host=host)
+        self._new_tree = partial(Tree, tree_rules(settings, history_before), host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"connecting to {host}" if host else "reading the workspace")
         self.complaints: list[str] = []
@@ -322,7 +322,7 @@ class Monitor:
 
     def _read_ledger(self) -> Sequence[Event]:
         """Read the decisions before any task is there, so that a decided task never asks, not even for a moment."""
-        if not is_there(state_directory(self.workspace) / "decisions"):
+        if not may_exist(state_directory(self.workspace) / "decisions"):
             return ()
         self._open_parts()
         return self.clerk.poll() if self.clerk else ()
@@ -438,7 +438,7 @@ class Monitor:
             self.tap(event)
 
 
-def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
+def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
     """Return the rules by which a tree judges, from the settings."""
     return Rules(
         strict=settings.strict,

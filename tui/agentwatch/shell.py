@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from agentwatch.errors import UsageError
-from agentwatch.text import exact
+from agentwatch.text import clean_name
 
 # Arguments of `needing` for NATS, which reaches hosts that only dial out.
 FLEET = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
@@ -26,7 +26,7 @@ _HOMEBREW = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbre
 _watched: set[str] = set()
 
 
-def launcher() -> tuple[str, ...]:
+def launch_words() -> tuple[str, ...]:
     """Return the words that start this same agentwatch, independent of the current directory and PYTHON* variables."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
@@ -42,36 +42,36 @@ def launcher() -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(package / "__main__.py"), os.pathsep.join(places))
 
 
-def called() -> tuple[str, ...]:
+def call_words() -> tuple[str, ...]:
     """Return the words that call agentwatch in a shell: its name if it is on the PATH, else as it was called now."""
-    if _is_on(os.environ.get("PATH")):
+    if _is_on_path(os.environ.get("PATH")):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
-    return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
+    return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launch_words()
 
 
 @cache
-def _is_on(path: str | None) -> bool:
+def _is_on_path(path: str | None) -> bool:
     """Whether agentwatch is on a PATH; cached, because some commands ask for each task."""
     import shutil
 
     return shutil.which("agentwatch", path=path) is not None
 
 
-def install_line(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an extra from a clone, because no package index has agentwatch."""
     return command_line([sys.executable, "-m", "pip", "install", f".[{extra}]"]) + " (in your clone of agentwatch)"
 
 
 @contextmanager
-def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
+def require_extra(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
     """Wrap imports that need the packages of an extra: if one is missing, raise UsageError with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in packages:
             raise
-        raise UsageError(f"{what}: install it with {install_line(extra)}") from error
+        raise UsageError(f"{what}: install it with {install_command(extra)}") from error
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -88,23 +88,23 @@ def command_line(words: Sequence[str]) -> str:
         if plain.startswith("="):
             # zsh would replace an unquoted `=name` by the path of the program `name`.
             plain = f"'{plain}'"
-        if exact(plain, _LONGEST) != plain:
-            plain = f'"$(printf {_bytes(word)})"'
+        if clean_name(plain, _LONGEST) != plain:
+            plain = f'"$(printf {_printf_format(word)})"'
             if word.endswith("\n"):
                 # `$(...)` drops trailing line breaks, so a dot is added and removed again.
-                before.append(f"w{len(line)}=$(printf {_bytes(word + '.')}) && ")
+                before.append(f"w{len(line)}=$(printf {_printf_format(word + '.')}) && ")
                 plain = f'"${{w{len(line)}%.}}"'
         line.append(plain)
     return "".join(before) + " ".join(line)
 
 
-def _bytes(word: str) -> str:
+def _printf_format(word: str) -> str:
     """Return a quoted `printf` format that prints the word and holds nothing special to a shell or a terminal."""
     plain = re.compile(rb"[A-Za-z0-9 _./:,@]").match
     return "'" + "".join(chr(byte) if plain(bytes([byte])) else f"\\{byte:03o}" for byte in os.fsencode(word)) + "'"
 
 
-def watch_workspace(workspace: Path) -> None:
+def distrust_workspace(workspace: Path) -> None:
     """Trust no program in this workspace from now on."""
     with suppress(ValueError):  # an impossible path holds no programs
         _watched.add(os.path.realpath(workspace))

@@ -41,13 +41,13 @@ def user_home() -> Path:
         ) from error
 
 
-def in_home(path: str) -> str:
+def abbreviate_home(path: str) -> str:
     """Return a path as people write it, with `~` for the user's home directory."""
     home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
     return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
 
 
-def is_there(path: Path | str) -> bool:
+def may_exist(path: Path | str) -> bool:
     """Whether something is at this path, or may be: without permission to look, the answer is True."""
     try:
         os.stat(path)  # noqa: PTH116  asked again and again
@@ -150,7 +150,7 @@ def remove_old_cache() -> None:
 
 
 @contextmanager
-def shown(state: Path) -> Iterator[None]:
+def mark_shown(state: Path) -> Iterator[None]:
     """Mark the workspace of a state directory as shown, by a lock that the system frees when the program ends."""
     with ExitStack() as stack:
         with suppress(OSError), Directory.make(state) as directory:
@@ -162,7 +162,7 @@ def shown(state: Path) -> Iterator[None]:
         yield
 
 
-def attend_screens(*, attended: bool) -> None:
+def set_attended(*, attended: bool) -> None:
     """Mark the screens of this process as attended or not; unattended ones do not count as shown."""
     global _is_attended  # noqa: PLW0603
     _is_attended = attended
@@ -191,7 +191,7 @@ def is_shown(state: Path) -> bool:
     return False
 
 
-def first_watched(state: Path) -> float | None:
+def read_first_watch(state: Path) -> float | None:
     """Return when a screen first showed the workspace, in epoch seconds; None if unknown."""
     from datetime import datetime
 

@@ -66,17 +66,17 @@ _PLAIN = re.compile(r"[\x20-\x7e]*\Z")
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return the text with only A to Z in lower case: full case folding turns some foreign letters into `s` or `k`."""
     return text.translate(_LOWER)
 
 
 @lru_cache(maxsize=4096)
-def _shown(character: str) -> str:
+def _show_character(character: str) -> str:
     """Return how one character is shown; "" for a combining mark, whose display depends on the character before it."""
     category = unicodedata.category(character)
     if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
-        return _visible(character)
+        return _make_visible(character)
     if category[0] == "M" or character in _TONES or _JAMO.match(character):
         return ""
     # Other spaces (no-break, ideographic, thin) become a plain space, because they could fake a word boundary.
@@ -95,21 +95,21 @@ def _is_seen_on(mark: str, base: str) -> bool:
     return base >= _SCRIPTS and unicodedata.category(base)[0] == "L"
 
 
-def _safe(text: str) -> str:
+def _make_safe(text: str) -> str:
     if _PLAIN.match(text):
         return text
-    text = _STRAY_JAMO.sub(_visible, re.sub(_JOINER, r"\1", text))
+    text = _STRAY_JAMO.sub(_make_visible, re.sub(_JOINER, r"\1", text))
     shown: list[str] = []
     base, marks = "", 0
     for character in [*text, ""]:  # the empty one ends the last marks
-        if character and not _shown(character) and _is_seen_on(character, base):
+        if character and not _show_character(character) and _is_seen_on(character, base):
             marks += 1
             if marks <= _MAX_MARKS:
                 shown.append(character)
             continue
         if marks > _MAX_MARKS:
-            shown.append(left_out(marks - _MAX_MARKS, "mark"))
-        replacement = character and (_shown(character) or _visible(character))
+            shown.append(omission_mark(marks - _MAX_MARKS, "mark"))
+        replacement = character and (_show_character(character) or _make_visible(character))
         base, marks = replacement[-1:], 0
         shown.append(replacement)
     return "".join(shown)
@@ -118,10 +118,10 @@ def _safe(text: str) -> str:
 def count_unseen(text: str) -> int:
     """Return how many characters of a text would be invisible if it were shown unchanged, as in an editor."""
     text = re.sub(_JOINER, r"\1", text)
-    return 0 if text.isascii() else len(_HIDDEN.findall(text)) - len(_HIDDEN.findall(_safe(text)))
+    return 0 if text.isascii() else len(_HIDDEN.findall(text)) - len(_HIDDEN.findall(_make_safe(text)))
 
 
-def left_out(number: int, what: str) -> str:
+def omission_mark(number: int, what: str) -> str:
     """Return a mark for omitted things, `<+3 marks>`. Text from `verbatim` never looks like such a mark."""
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
@@ -130,27 +130,27 @@ def clean(text: str, limit: int = LINE_LIMIT) -> str:
     """Return one safe line of at most `limit` characters, `…` in place of the rest. Never parse it as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
-    text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
+    text = _make_safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
     return text + "…" if cut else text
 
 
-def exact(text: str, limit: int = LINE_LIMIT) -> str:
+def clean_name(text: str, limit: int = LINE_LIMIT) -> str:
     """Do as `clean` for an id or a name, so that two which differ only in a blank look different."""
-    return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
+    return clean(_BLANK.sub(_make_visible, text[: limit + 1]), limit)
 
 
-def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
+def clean_call(text: str, limit: int = LINE_LIMIT) -> str:
     """Make a call safe for a decision: show the number of many blanks, and let no text look like such a number."""
     cut = len(text) > limit
-    text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
-    return _safe(text) + ("…" if cut else "")
+    text = _BLANK_IN_CALL.sub(_show_blanks, text[: max(limit - 1, 0)] if cut else text)
+    return _make_safe(text) + ("…" if cut else "")
 
 
-def _counted(blanks: re.Match[str]) -> str:
-    return f"<{len(blanks[0]):,} blanks>" if len(blanks[0]) >= _MANY else _visible(blanks)
+def _show_blanks(blanks: re.Match[str]) -> str:
+    return f"<{len(blanks[0]):,} blanks>" if len(blanks[0]) >= _MANY else _make_visible(blanks)
 
 
-def _visible(blanks: re.Match[str] | str) -> str:
+def _make_visible(blanks: re.Match[str] | str) -> str:
     codes = map(ord, blanks if isinstance(blanks, str) else blanks[0])
     return "".join(chr(0x2400 + code) if code <= 0x20 else f"<U+{code:04X}>" for code in codes)
 
@@ -175,7 +175,7 @@ class Piece(NamedTuple):
     counted: bool = False
 
 
-def whole(text: str) -> Iterator[Piece]:
+def safe_pieces(text: str) -> Iterator[Piece]:
     """Yield a whole foreign text in safe pieces. Many blanks or empty lines become a number, so they hide nothing."""
     lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
@@ -183,17 +183,17 @@ def whole(text: str) -> Iterator[Piece]:
         if is_empty and len(some) > _MOST_EMPTY:
             yield Piece(f"<{len(some):,} empty lines>", counted=True)
             continue
-        for line in (verbatim(one, len(one)) for one in some):
+        for line in (clean_call(one, len(one)) for one in some):
             for start in range(0, max(len(line), 1), LINE_LIMIT):
                 yield Piece(line[start : start + LINE_LIMIT], begins=start == 0)
 
 
-def hides(text: str) -> bool:
+def has_hidden_blanks(text: str) -> bool:
     """Whether a text holds so many blanks or empty lines in a row that `whole` shows their number instead."""
-    return any(piece.counted for piece in whole(text)) or _MANY_BLANKS.search(text) is not None
+    return any(piece.counted for piece in safe_pieces(text)) or _MANY_BLANKS.search(text) is not None
 
 
-def within(words: str, places: Iterable[str]) -> str:
+def shorten_paths(words: str, places: Iterable[str]) -> str:
     """Return words with the paths in a workspace made relative to it; `places` are the workspace's spellings."""
     for place in places:
         if len(place) > 1 and place in words:
@@ -202,9 +202,9 @@ def within(words: str, places: Iterable[str]) -> str:
     return words
 
 
-def quoted(text: str, limit: int = 80) -> str:
+def quote_text(text: str, limit: int = 80) -> str:
     """Return foreign text in quotation marks for a sentence of ours; the text cannot fake the closing one."""
-    return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
+    return "“" + clean_name(text, limit).replace("“", '"').replace("”", '"') + "”"
 
 
 # For one line of the screen
@@ -222,27 +222,27 @@ _MARKS = (
 _HEADING = r"(?m)^[ \t]*#{1,6}[ \t]+"
 
 
-def shown(text: str, limit: int = 200) -> str:
+def clean_row(text: str, limit: int = 200) -> str:
     """Return foreign text for one line of the screen: safe, and of a width on which terminals agree."""
     return clean(text, limit).translate(_WITHOUT_SELECTORS)
 
 
-def summary(text: str, limit: int = 200) -> str:
+def clean_summary(text: str, limit: int = 200) -> str:
     """Do as `shown`, without the Markdown marks of emphasis, code and headings that an agent may have written.
 
     For one-line summaries (titles, questions, hints). Use `shown` for a name that must be exact, such as an id.
     """
     text = text[: LINE_LIMIT + 1]
     if "*" in text or "`" in text or "#" in text:
-        text = _unmarked(re.sub(_HEADING, "", text))
-    return shown(text, limit)
+        text = _remove_marks(re.sub(_HEADING, "", text))
+    return clean_row(text, limit)
 
 
-def _unmarked(text: str) -> str:
-    return re.sub(_MARKS, lambda mark: (mark[2] or _unmarked(mark[4])).strip(" "), text)
+def _remove_marks(text: str) -> str:
+    return re.sub(_MARKS, lambda mark: (mark[2] or _remove_marks(mark[4])).strip(" "), text)
 
 
-def words_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the type and message of an error as safe text. Never raises, even if the error cannot be printed."""
     try:
         return clean(f"{type(error).__name__}: {error}".removesuffix(": "), 300)
@@ -250,7 +250,7 @@ def words_of(error: BaseException) -> str:
         return "an error that cannot be printed"
 
 
-def indented(value: object) -> str:
+def indented_json(value: object) -> str:
     """Return a value as indented JSON in ASCII only, so that foreign characters reach a terminal only as escapes."""
     # Takes a sixth of the time of `json`, which indents in Python.
     from pydantic_core import to_json
@@ -284,17 +284,17 @@ note = partial(Check, Mark.NOTE)
 bad = partial(Check, Mark.BAD)
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Print to standard output; a character that its encoding lacks is printed as an escape."""
-    _write(sys.stdout, text)
+    _print(sys.stdout, text)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print one line to standard error, with foreign text made safe."""
-    _write(sys.stderr, clean(text))
+    _print(sys.stderr, clean(text))
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _print(stream: TextIO | None, text: str) -> None:
     if stream is not None:
         encoding = stream.encoding or "utf-8"
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)

@@ -15,8 +15,8 @@ from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, health_of, together
 from agentwatch.sources.worktrees import used_worktrees
-from agentwatch.state import shown, state_directory, user_home
-from agentwatch.text import words_of
+from agentwatch.state import mark_shown, state_directory, user_home
+from agentwatch.text import describe_error
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Places(NamedTuple):
     complaints: Sequence[str] = ()
 
 
-def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
+def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
     """Return the names of top rows: the last part of each path, and more parts if several paths share it."""
     names: dict[Path, str] = {}
     for workspace in workspaces:
@@ -70,11 +70,11 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
 def find_worktrees(workspace: Path) -> Places:
     """Return the other worktrees of a repository, as they are now."""
     others = used_worktrees(workspace)
-    names = names_of([workspace, *others])
+    names = name_workspaces([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
-class Everywhere:
+class WorkspaceFinder:
     """Finds every workspace in which a session was alive in the last day, and keeps those found before."""
 
     def __init__(self) -> None:
@@ -83,14 +83,14 @@ class Everywhere:
     def __call__(self) -> Places:
         from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 
-        alive = workspaces_in(sessions_alive(time.time() - _DAY), _is_part)
+        alive = workspaces_in(sessions_alive(time.time() - _DAY), _is_shown_within)
         home = user_home()
         # The home directory and those above it hold all files of the user, so they are no workspaces.
         wide = {place for place in alive if place == home or place in home.parents}
         newest = sorted(alive.keys() - wide, key=lambda place: -alive[place])
         self._found = {place: one for place, one in self._found.items() if place.is_dir()}
         new = [place for place in newest if place not in self._found]
-        names = names_of([*self._found, *new])
+        names = name_workspaces([*self._found, *new])
         self._found |= {place: Place(place, names[place], comes=True) for place in new[: _MOST - len(self._found)]}
         complaints = [f"Sessions in {place} are not shown: name a directory below it" for place in sorted(wide)]
         if more := len(names) - len(self._found):
@@ -98,7 +98,7 @@ class Everywhere:
         return Places(list(self._found.values()), complaints)
 
 
-def _is_part(whole: str, part: str) -> bool:
+def _is_shown_within(whole: str, part: str) -> bool:
     """Whether the directory `part` is shown as a part of `whole`; the home and those above it have no parts."""
     from agentwatch.sources.sessions.store import holds
 
@@ -110,7 +110,7 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 
 @dataclass(slots=True, eq=False)
-class _Part:
+class _Member:
     """One workspace. `scope` is the prefix of its task ids in the joined tree, None before its tasks are shown."""
 
     place: Place
@@ -156,7 +156,7 @@ class Workspaces(Monitor):
         self._open_one, self._finds, self._end = open_one, finds, end
         self.pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
-        self._parts: dict[Path, _Part] = {}
+        self._parts: dict[Path, _Member] = {}
         self._places: Places | None = None
         for place in places:
             self._open(place)
@@ -258,14 +258,14 @@ class Workspaces(Monitor):
         except Exception as error:  # noqa: BLE001  `updates` raises it
             emit(error)
 
-    async def _watch(self, part: _Part, emit: _Emit) -> None:
+    async def _watch(self, part: _Member, emit: _Emit) -> None:
         import asyncio
 
         try:
             with ExitStack() as stack:
                 if not part.place.host:
                     # The lock tells hooks that somebody sees this workspace: only then they wait for a decision.
-                    await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
+                    await asyncio.to_thread(stack.enter_context, mark_shown(state_directory(part.place.workspace)))
                 async for changed in part.monitor.updates():
                     emit(self._apply_part(part, changed))
         except Exception as error:  # noqa: BLE001  nobody waits for this task
@@ -273,25 +273,25 @@ class Workspaces(Monitor):
                 emit(error)
             else:
                 # Watching one of several workspaces has failed: the others go on.
-                self.complaints.append(part.name(f"watching has ended ({words_of(error)})"))
+                self.complaints.append(part.name(f"watching has ended ({describe_error(error)})"))
                 emit(frozenset())
 
     def _open(self, place: Place) -> set[str]:
         """Start with a new workspace, and return the ids of its tasks that are shown at once."""
-        part = self._parts[place.workspace] = _Part(place, self._open_one(place))
+        part = self._parts[place.workspace] = _Member(place, self._open_one(place))
         return set() if place.waits else self._show(part)
 
-    def _show(self, part: _Part) -> set[str]:
+    def _show(self, part: _Member) -> set[str]:
         place = part.place
-        part.scope, keys = self.tree.show(part.monitor.tree, place.name, str(place.workspace), _why(part))
+        part.scope, keys = self.tree.show(part.monitor.tree, place.name, str(place.workspace), _unread_reason(part))
         return keys
 
-    def _apply_part(self, part: _Part, changed: Set[str]) -> Set[str]:
+    def _apply_part(self, part: _Member, changed: Set[str]) -> Set[str]:
         """Take in the changed tasks of one workspace, and return the ids of changed tasks in the joined tree."""
         tree, keys = part.monitor.tree, set[str]()
         if part.scope is not None:
-            keys = self.tree.update(part.scope, tree, changed, _why(part))
-        elif any(has_row(task) for key in changed if (task := tree.tasks.get(key))):
+            keys = self.tree.update(part.scope, tree, changed, _unread_reason(part))
+        elif any(gives_row(task) for key in changed if (task := tree.tasks.get(key))):
             keys = self._show(part)
         self._look_at_parts()
         return keys
@@ -325,17 +325,17 @@ class Workspaces(Monitor):
             self.health = Health("live", "no session of an agent was alive")
 
 
-def has_row(task: Task) -> bool:
+def gives_row(task: Task) -> bool:
     """Whether this task gives a row to a workspace that only comes with others."""
     return bool(task.alive_at) and not task.past
 
 
-def _why(part: _Part) -> str:
+def _unread_reason(part: _Member) -> str:
     """Return why nothing is known of a workspace on another machine, or not yet; "" if all is well."""
     return part.monitor.health.detail if part.place.host and (part.is_lost or part.is_unread) else ""
 
 
-def _health_of(part: _Part) -> Health:
+def _health_of(part: _Member) -> Health:
     """Return the health of a workspace; its problems name the workspace, unless its host is unreachable."""
     health = part.monitor.health
     if not health.problems or part.is_lost:

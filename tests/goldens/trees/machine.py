@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import time_machine
 
-from agentwatch.composition import watched
+from agentwatch.composition import build_workspaces
 from agentwatch.config import load
 from tests.goldens.world import run
 from tests.homes import live_in
@@ -66,7 +66,7 @@ class Machine:
         """Watch like a screen until the history holds everything; with `checks`, until all claims are checked, too."""
 
         async def until_seen():
-            monitor = watched([self.root / workspace], load())
+            monitor = build_workspaces([self.root / workspace], load())
 
             async def follow():
                 async with aclosing(monitor.updates()) as updates:

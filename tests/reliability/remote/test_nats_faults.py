@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.delegation.decision import Action
 from agentwatch.remote.nats import Login, NatsHub
-from agentwatch.remote.nats_accounts import accounts
+from agentwatch.remote.nats_accounts import format_accounts
 from tests.broker import Broker, Wire
 from tests.unit.remote.between import Seen, until
 from tests.unit.remote.far import OPERATORS, Host, Said, told_the_truth
@@ -90,7 +90,7 @@ class Fleet:
     def __init__(self, root: Path, ahead: float):
         self.machine = Machine(root / "build1", ahead)
         names = [(name, self.machine.keys[name].public) for name in OPERATORS]
-        text = accounts(names, [("build1", self.machine.key.public)])
+        text = format_accounts(names, [("build1", self.machine.key.public)])
         self.kim = Login(self.machine.keys["kim"])
         self.broker = Broker(root / "broker", text).start().make_store(self.kim)
         self.wire, self.there = Wire(self.broker), Wire(self.broker)

@@ -17,7 +17,7 @@ from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action, Request
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.claude_code import HookCall, read_hook_call
-from agentwatch.state import shown, state_directory
+from agentwatch.state import mark_shown, state_directory
 from tests.unit.claude_code.building import SESSION, Log, Store, meta
 from tests.unit.decisions.made import QUICK
 
@@ -138,7 +138,7 @@ class Scene:
         self.workspace = root / "shop"
         self.workspace.mkdir()
         self.screen = ExitStack()
-        self.screen.enter_context(shown(self.state))
+        self.screen.enter_context(mark_shown(self.state))
         # They serve thousands of rounds: a new one would read all earlier decisions and requests again.
         self.store = RequestStore(self.workspace, disk=QUICK)
         self.desk = DecisionService(self.workspace, disk=QUICK)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentwatch.agents.hook import requests
 from agentwatch.agents.hook.journal import JOURNAL, UNANSWERED
-from agentwatch.agents.hook.requests import AskedCall, answer_of, request_of, rules_of
+from agentwatch.agents.hook.requests import AskedCall, grantable_rules, hook_output, request_of
 from agentwatch.config import load
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import operator_name
@@ -38,7 +38,7 @@ def request(of: HookCall) -> Request:
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
     """Return the decision that the hook prints, or None if it prints nothing."""
-    answer = answer_of(of, action, params, note)
+    answer = hook_output(of, action, params, note)
     if answer is None:
         return None
     made = answer["hookSpecificOutput"]["decision"]
@@ -113,11 +113,11 @@ def test_the_rules_to_choose_are_narrow_and_of_this_tool():
     asked = call(
         permission_suggestions=[SUGGESTED | {"rules": narrow}, SUGGESTED | {"rules": narrow, "behavior": "ask"}]
     )
-    assert list(rules_of(asked)) == ["Bash(make:*)", "Bash(make seeds)"]
+    assert list(grantable_rules(asked)) == ["Bash(make:*)", "Bash(make seeds)"]
     server = call("mcp__x__y", {}, permission_suggestions=[SUGGESTED | {"rules": [{"toolName": "mcp__x__y"}]}])
-    assert list(rules_of(server)) == ["mcp__x__y"]
+    assert list(grantable_rules(server)) == ["mcp__x__y"]
     for command in ("make *", "make (x)", "make\nrm x", " make", "make:x", "a\\b"):
-        assert list(rules_of(call("Bash", {"command": command}))) == [], command
+        assert list(grantable_rules(call("Bash", {"command": command}))) == [], command
 
 
 def test_a_rule_that_was_chosen_holds_for_the_session_alone():
@@ -180,7 +180,7 @@ ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decisio
 def ask(call: HookCall, workspace: Path):
     """Ask as `agentwatch hook` does."""
     if is_shown(state_directory(workspace)):
-        requests.ask(call, workspace, load())
+        requests.answer_request(call, workspace, load())
 
 
 class Asking(Scene):

@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.agents.hook.child import answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
-from agentwatch.agents.hook.journal import row_of
+from agentwatch.agents.hook.journal import latest_sent_back
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Reader
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
@@ -21,7 +21,7 @@ from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.claude_code import NAME, read_hook_call
 from agentwatch.sources.sessions.reader import message
-from agentwatch.state import shown, state_directory
+from agentwatch.state import mark_shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
 from tests.unit.agents.documents import packet, returned, subagent
 
@@ -139,7 +139,7 @@ def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene):
 
 
 def test_a_held_child_goes_on_with_the_decision_that_comes(scene):
-    with shown(scene.state):
+    with mark_shown(scene.state):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
         assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
         decision_id = scene.decide(Action.RETRY, said=BROKEN, note="State whether a retry helps.")
@@ -190,7 +190,7 @@ def test_a_child_is_held_but_not_for_ever(scene, monkeypatch):
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
-    assert row_of(scene.workspace, SESSION, AGENT) == []
+    assert latest_sent_back(scene.workspace, SESSION, AGENT) == []
 
 
 def test_a_failed_child_is_held_if_no_decision_can_be_read(scene, monkeypatch):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agentwatch.agents import setup
-from agentwatch.agents.setup import programs
+from agentwatch.agents.setup import known_programs
 from agentwatch.config import Settings
-from agentwatch.shell import launcher
+from agentwatch.shell import launch_words
 from agentwatch.text import Mark
 from tests.homes import live_in
 
@@ -60,14 +60,14 @@ def files_of(workspace: Path) -> dict[str, str]:
 
 
 def init(workspace: Path, agent: str | None = None, *, write: bool = True, remove: bool = False) -> int:
-    return setup.run(workspace, agent, Settings(), write=write, remove=remove)
+    return setup.set_up(workspace, agent, Settings(), write=write, remove=remove)
 
 
 @pytest.mark.parametrize("agent", BEFORE)
 def test_changes_of_the_user_stay_when_ours_are_removed(tmp_path, agent):
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
-    instructions = tmp_path / programs(Settings())[agent].instructions
+    instructions = tmp_path / known_programs(Settings())[agent].instructions
     instructions.write_bytes(instructions.read_bytes() + b"\nAnd commas.\n")
     init(tmp_path, agent, remove=True)
     left = files_of(tmp_path)
@@ -94,7 +94,7 @@ def test_at_a_terminal_files_are_listed_and_written_after_a_yes(tmp_path, capsys
     asked, codes = [], []
     for yes, remove in ((False, False), (True, False), (False, True), (True, True), (True, True)):
         confirm = lambda question: asked.append(question) or yes  # noqa: B023, E731
-        codes.append(setup.run(tmp_path, None, Settings(), write=False, remove=remove, confirm=confirm))
+        codes.append(setup.set_up(tmp_path, None, Settings(), write=False, remove=remove, confirm=confirm))
         assert ("agentwatch" in files_of(tmp_path)["CLAUDE.md"]) is (yes != remove)
     assert (asked, codes) == (["Write 3 files?"] * 2 + ["Change 3 files?"] * 2, [1, 0, 1, 0, 0])
     out = capsys.readouterr().out
@@ -154,7 +154,7 @@ def old_setup(start: str) -> dict[str, str]:
 
 
 def marks(workspace: Path, settings: Settings = Settings()) -> list[Mark]:  # noqa: B008  it cannot be changed
-    return [one.mark for one in setup.checks(workspace, settings)]
+    return [one.mark for one in setup.check_setup(workspace, settings)]
 
 
 STALE = "it does not start this agentwatch as it would be written now"
@@ -163,9 +163,9 @@ WRONG = ["agentwatch", "/x/bin/python -I -S /x/agentwatch/__main__.py /x", "/bin
 
 def test_doctor_says_what_an_older_version_lacks(tmp_path):
     put(tmp_path, {**CLAUDE, "CLAUDE.md": "<!-- agentwatch: begin -->\nOld.\n<!-- agentwatch: end -->\n"})
-    hooks = programs(Settings())["claude-code"].files[1].ours["hooks"]
+    hooks = known_programs(Settings())["claude-code"].files[1].ours["hooks"]
     put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": hooks["SubagentStop"]}})})
-    block, started = (one.found for one in setup.checks(tmp_path, Settings()))
+    block, started = (one.found for one in setup.check_setup(tmp_path, Settings()))
     assert block == "CLAUDE.md: its block is of another version; `agentwatch init` renews it"
     assert started.startswith(f".claude/settings.json: {STALE}")
 
@@ -175,7 +175,7 @@ def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path, home, start):
     put(tmp_path, old_setup(start))
     entry = f"[mcp_servers.agentwatch]\ncommand = {json.dumps(start.split(maxsplit=1)[0])}\n"
     put(home, {".codex/config.toml": f"{entry}args = {json.dumps([*start.split()[1:], 'mcp'])}\n"})
-    found = [one.found for one in setup.checks(tmp_path, Settings())]
+    found = [one.found for one in setup.check_setup(tmp_path, Settings())]
     assert [one for one in found if STALE in one] == found
     assert found[-1].startswith("~/.codex/config.toml: ")
     (home / ".codex" / "config.toml").unlink()
@@ -185,7 +185,7 @@ def test_doctor_says_what_is_stale_and_init_mends_it(tmp_path, home, start):
     assert marks(tmp_path, Settings(hook_wait=100)) == [Mark.BAD], "the time-outs are others now"
     written = files_of(tmp_path)
     assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
-    assert written[".claude/settings.json"].count(f"{launcher()[3]} {launcher()[4]} hook") == 3
+    assert written[".claude/settings.json"].count(f"{launch_words()[3]} {launch_words()[4]} hook") == 3
     put(tmp_path, old_setup(start))
     init(tmp_path, remove=True)
     assert files_of(tmp_path).keys() == {".mcp.json"}

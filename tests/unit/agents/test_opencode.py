@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 import agentwatch
-from agentwatch.agents.hook.requests import hold_for_plugin, request_told
-from agentwatch.agents.setup import programs
+from agentwatch.agents.hook.requests import hold_for_plugin, read_plugin_request
+from agentwatch.agents.setup import known_programs
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService, operator_name
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
-from agentwatch.shell import launcher
-from agentwatch.state import shown, state_directory
+from agentwatch.shell import launch_words
+from agentwatch.state import mark_shown, state_directory
 from tests.homes import live_in
 from tests.unit.agents.claude import QUESTIONS
 
@@ -66,7 +66,7 @@ class Held:
 
     def __init__(self, first: object):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-        self.process = subprocess.Popen([*launcher(), "hook", "--plugin"], **pipes)  # type: ignore[call-overload]
+        self.process = subprocess.Popen([*launch_words(), "hook", "--plugin"], **pipes)  # type: ignore[call-overload]
         self.say(first)
 
     def say(self, line: object):
@@ -196,27 +196,27 @@ MAKE = {"command": "make"}
 )
 def test_all_of_a_request_is_shown_and_passes_for_nothing_else(permission, patterns, metadata, call, seen):
     asked = BASH | {"permission": permission, "patterns": patterns, "metadata": metadata}
-    request = request_told(told(Path("/w"), asked, call=call), Path("/w"))
+    request = read_plugin_request(told(Path("/w"), asked, call=call), Path("/w"))
     assert [request.shown, *map(str, request.beside)] == seen
 
 
 def test_another_directory_is_shown_and_half_a_request_is_none():
-    elsewhere = request_told(told(Path("/w/sub")), Path("/w"))
+    elsewhere = read_plugin_request(told(Path("/w/sub")), Path("/w"))
     assert [*map(str, elsewhere.beside)] == ['cwd: "/w/sub"']
     for wrong in ({"program": "other"}, {"nonce": ""}, {"asked": BASH | {"sessionID": None}}):
         with pytest.raises(ValueError, match="told of no request"):
-            request_told(told(Path("/w"), **wrong), Path("/w"))
+            read_plugin_request(told(Path("/w"), **wrong), Path("/w"))
 
 
 def test_a_call_without_any_details_is_not_answered_here():
     asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
-    request = request_told(told(Path("/w"), asked, call=None), Path("/w"))
+    request = read_plugin_request(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")
     assert "answer it there" in request.why_not
 
 
 def test_init_names_the_plugin_file_that_is_shipped():
-    (file,) = programs(Settings())["opencode"].files
+    (file,) = known_programs(Settings())["opencode"].files
     assert PLUGIN.as_uri() in str(file.ours)
     assert PLUGIN.is_file()
 
@@ -311,7 +311,7 @@ def test_the_program_gets_the_decision_or_nothing(workspace, seed):
     chance = random.Random(seed)
     box = RequestStore(workspace)
     old: list[Request] = []
-    with shown(state_directory(workspace)):
+    with mark_shown(state_directory(workspace)):
         for number in range(int(ROUNDS) // 20):
             calm = number % _CALM == 0
             one = Round(chance, workspace, number, calm=calm)

@@ -7,8 +7,8 @@ from agentwatch.cli import run
 from agentwatch.cli.keys import send
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
-from agentwatch.remote.nats import Login, asked
-from agentwatch.remote.nats_accounts import host_of, store
+from agentwatch.remote.nats import Login, ask_server
+from agentwatch.remote.nats_accounts import host_of, store_config
 from tests.broker import Broker, needed
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
@@ -73,8 +73,8 @@ def test_edits_of_the_file_stay_and_an_error_changes_nothing(trusting, tmp_path,
 def test_init_makes_the_store_and_makes_it_right(broker, trusting, tmp_path, capsys, monkeypatch):
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: there is none" in capsys.readouterr().out
-    short = store() | {"max_age": 60.0}
-    asked(broker.url, Login(trusting.load()), lambda client: client.jetstream().add_stream(StreamConfig(**short)))
+    short = store_config() | {"max_age": 60.0}
+    ask_server(broker.url, Login(trusting.load()), lambda client: client.jetstream().add_stream(StreamConfig(**short)))
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: not as it has to be (max_age)" in capsys.readouterr().out
     for _ in range(2):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.composition import scanned
+from agentwatch.composition import scan_workspace
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
 from agentwatch.history.store import Recorder
@@ -42,7 +42,7 @@ def cloned(repository: Repository, directory: Path) -> Path:
 
 
 def planner(root: Path) -> Task:
-    tasks = scanned(root, Settings(sessions=False)).tree.tasks
+    tasks = scan_workspace(root, Settings(sessions=False)).tree.tasks
     return next(task for name, task in tasks.items() if name.endswith("planner"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.delegation.task import State
-from agentwatch.history.store import MOST_ENTRIES, append_errors, entries_of
+from agentwatch.history.store import MOST_ENTRIES, append_errors, fault_entries
 from tests.unit.delegation.events import tree_of
 from tests.unit.history.recorded import META, Workspace, meta, packet
 
@@ -64,7 +64,7 @@ def test_foreign_texts_are_cut_and_no_time_breaks_anything(tmp_path):
     seen = Workspace().seen(META, meta("implemented", agent=long), at=1e300)
     broken = tuple(Finding(f"RET{number}", Severity.ERROR, long) for number in range(100))
     tree = tree_of([seen._replace(findings=broken)])
-    (entry,) = [entry for task in tree.tasks.values() for entry in entries_of(task)]
+    (entry,) = [entry for task in tree.tasks.values() for entry in fault_entries(task)]
     assert (entry["at"][:4], len(json.dumps(entry)) < 80_000) == ("1970", True)
     assert append_errors(tmp_path, [{**entry, "task_id": str(number)} for number in range(30)]) is None
     assert append_errors(tmp_path, [FAILURE]) is None
@@ -111,10 +111,10 @@ def test_a_missing_artifact_is_a_failure_too(status):
     tree = tree_of([seen, Checked(98, 98.0, META, seen.digest, (NOWHERE, NOWHERE))])
     task = tree.tasks["specs/7_api/coder"]
     assert (task.state, task.contradicted) == (State.COMPLETED, True)
-    assert [(entry["path"], entry["rules"]) for entry in entries_of(task)] == [(META, ["LNK007"])]
+    assert [(entry["path"], entry["rules"]) for entry in fault_entries(task)] == [(META, ["LNK007"])]
     found = NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)
     tree.apply(Checked(99, 99.0, META, seen.digest, (found,)))
-    assert entries_of(tree.tasks["specs/7_api/coder"]) == []
+    assert fault_entries(tree.tasks["specs/7_api/coder"]) == []
 
 
 def test_every_attempt_that_broke_its_contract_is_a_failure():
@@ -126,7 +126,7 @@ def test_every_attempt_that_broke_its_contract_is_a_failure():
             workspace.seen(META, meta("implemented")),
         ]
     )
-    (entry,) = [entry for task in tree.tasks.values() for entry in entries_of(task)]
+    (entry,) = [entry for task in tree.tasks.values() for entry in fault_entries(task)]
     (attempt,) = tree.tasks["x"].attempts
     assert attempt.state is State.INVALID
     assert attempt.returned is not None

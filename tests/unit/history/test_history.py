@@ -14,7 +14,7 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Checked, Claim, Event, Tick, Unreadable, Verdict
 from agentwatch.delegation.links import MAX_VERSIONS
-from agentwatch.history.recording import pack
+from agentwatch.history.recording import pack_text
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
 from agentwatch.sources.files.source import Recalled
 from agentwatch.state import HISTORY
@@ -195,7 +195,7 @@ def test_an_older_schema_is_read_and_migrated(state, version, mode):
         f"PRAGMA user_version = {version}",
         "INSERT INTO observations (run, ordinal, at, path, digest, outline)"
         f" VALUES ('r', 1, {seen.at}, '{META}', '{seen.digest}', '{{}}')",
-        f"INSERT INTO texts (digest, packed) VALUES ('{seen.digest}', x'{pack(meta('partial')).hex()}')",
+        f"INSERT INTO texts (digest, packed) VALUES ('{seen.digest}', x'{pack_text(meta('partial')).hex()}')",
     )
     before = (state / HISTORY).read_bytes()
     for open_ in (History, opened):

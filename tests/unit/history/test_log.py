@@ -24,7 +24,7 @@ from agentwatch.delegation.events import (
 )
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.history.log import RequestChange, StateChange, StateChanges, state_changes, story
+from agentwatch.history.log import RequestChange, StateChange, StateChanges, order_events, replay_state_changes
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.asking import decided, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
@@ -37,7 +37,7 @@ ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
 def told(events: Iterable[Event], now: float = 1_000.0) -> list[str]:
-    changes = state_changes(story(events, now), Tree())
+    changes = replay_state_changes(order_events(events, now), Tree())
     return [f"{one.at:g} {one.task_id}: {one.before} → {one.after} {one.attempt}" for one in changes]
 
 
@@ -87,14 +87,14 @@ def test_the_acts_of_a_task_are_listed_once_if_asked_for():
         "· ✓ Test",
     ]
     assert log_document(changes[1]).plain()["activity"]["about"] == make.about
-    assert len(list(state_changes(events, Tree()))) == 1
+    assert len(list(replay_state_changes(events, Tree()))) == 1
 
 
 def test_the_log_tells_each_step_of_a_request_once():
     one = request(command="rm \x1b[31m-r build")
     taken = decided(one, stage=Stage.DELIVERED, at=1_111.0)
     events = [ran_session(session()), requested(one), decided(one), taken, ran_session(session(updated_at=1_115.0), 9)]
-    changes = StateChanges(Tree()).apply(story(events, 2_000.0))
+    changes = StateChanges(Tree()).apply(order_events(events, 2_000.0))
     lines = [log_line(change) for change in changes if isinstance(change, RequestChange)]
     assert [line.split("  ", 2)[2] for line in lines] == [
         "allow? Bash  rm ␛[31m-r build: waits for you",
@@ -259,5 +259,5 @@ def test_no_line_is_later_than_the_last_sign_of_life():
 @given(st.lists(drawn_steps, max_size=14))
 def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps):
     events = record(steps)
-    of_the_story, of_the_source = tree_of(story(events, 0.0)), tree_of(events)
+    of_the_story, of_the_source = tree_of(order_events(events, 0.0)), tree_of(events)
     assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")

@@ -30,7 +30,7 @@ from agentwatch.delegation.events import (
 )
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
-from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
+from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new_file
 from agentwatch.sources import Batch
 from agentwatch.sources.playback import Playback
 from agentwatch.sources.sessions.reader import message
@@ -60,7 +60,7 @@ def session() -> tuple[Workspace, list[Event]]:
 def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None) -> Path:
     workspace, events = session()
     path = tmp_path / "shop.jsonl"
-    write_new(path, recording_lines("shop", events, text_of or workspace.text_of))
+    write_new_file(path, recording_lines("shop", events, text_of or workspace.text_of))
     return path
 
 
@@ -101,7 +101,7 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path):
         Noted(0, 9.0, "x", Aside(Put("mark", 9.0, snoozed=True))),
     ]
     events = [one, *plain, one._replace(run=None)]
-    write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of, 7.0))
+    write_new_file(tmp_path / "r", recording_lines("shop", events, workspace.text_of, 7.0))
     read = read_recording(tmp_path / "r")
     assert read.history_before == 7.0
     assert [one._replace(seq=0) for one in read.events] == [one._replace(seq=0) for one in (one, *plain)]  # type: ignore[attr-defined]
@@ -115,12 +115,12 @@ def test_no_file_is_replaced_and_no_half_of_one_left(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_new(tmp_path / "shop.jsonl", interrupted())
+        write_new_file(tmp_path / "shop.jsonl", interrupted())
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "r").write_text("mine")
     for place in ("r", "nowhere/r", "."):
         with pytest.raises(UsageError, match="give another"):
-            write_new(tmp_path / place, [])
+            write_new_file(tmp_path / place, [])
     assert (tmp_path / "r").read_text() == "mine"
 
 

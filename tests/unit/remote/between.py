@@ -15,7 +15,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.protocol import Hello
-from agentwatch.remote.relay import Relay, Relayed
+from agentwatch.remote.relay import Relay, RelayedWorkspace
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 from tests.broker import new_key
@@ -193,7 +193,7 @@ class Host(Relay):
 
     def __init__(self, time: Time, key: SigningKey = KEY):
         self.monitor = Monitor(Path("/w/shop"), Settings(), CombinedSource([]), time)
-        self.part = Relayed("shop", self.monitor)
+        self.part = RelayedWorkspace("shop", self.monitor)
         self.end, self.time = MemoryEnd(), time
         super().__init__([self.part], self.end, key, host="build1", clock=time)
         self.end.start(self._receive, self._change)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentwatch.config import load
 from agentwatch.errors import ConfigError, UsageError
-from agentwatch.remote.address import Address, named, parse
+from agentwatch.remote.address import Address, parse, read_hosts
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_settings_give_addresses_names(tmp_path, monkeypatch):
     file = tmp_path / "agentwatch" / "config.toml"
     file.parent.mkdir()
     file.write_text('[hosts]\nbuild1 = "ssh://b/w"\ntwo = ["ssh://c/w", "nats://n"]\n')
-    hosts = named(load().hosts)
+    hosts = read_hosts(load().hosts)
     assert [[one.written, one.label] for one in hosts["two"]] == [["ssh://c/w", "two"], ["nats://n", "two"]]
     assert str(hosts["build1"][0].place) == "/ssh:b:/w"
     for line, said in (
@@ -88,4 +88,4 @@ def test_the_settings_give_addresses_names(tmp_path, monkeypatch):
     ):
         file.write_text(f"[hosts]\n{line}\n")
         with pytest.raises(ConfigError, match=rf"config\.toml:2: .*{said}"):
-            named(load().hosts)
+            read_hosts(load().hosts)

@@ -17,7 +17,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.remote.host import RemoteSource
 from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import LinkState
-from agentwatch.remote.protocol import entry_of, signed, unpack
+from agentwatch.remote.protocol import entry_of, sign_frame, unpack_frame
 from agentwatch.sources import Health
 from tests.broker import new_key
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
@@ -144,7 +144,7 @@ class World:
                 waiting.insert(0, self.delivered[number * 7 % len(self.delivered)])
             case "forge" if waiting:
                 # One forger has another key, and another one changes a bit of the signature.
-                forged = signed(unpack(waiting[0][96:]), OTHER)
+                forged = sign_frame(unpack_frame(waiting[0][96:]), OTHER)
                 waiting[:0] = [forged, waiting[0][:50] + bytes([waiting[0][50] ^ 1]) + waiting[0][51:]]
             case "lose" if waiting:
                 del waiting[number % len(waiting)]
@@ -294,7 +294,7 @@ def test_a_recording_of_yesterday_is_no_host_that_answers():
     """An attacker on the way has kept all messages, and plays them to a new screen."""
     host, screen = pair()
     work(host)
-    recorded = [*screen.link.waiting, signed(host.hello(), KEY)]
+    recorded = [*screen.link.waiting, sign_frame(host.hello(), KEY)]
     host.beat()
     new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
     new.link.connect()

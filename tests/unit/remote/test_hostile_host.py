@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentwatch.contracts.shapes import Fields, Handoff
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
-from agentwatch.remote.log import MOST, weight
+from agentwatch.remote.log import MOST, memory_size
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.protocol import (
     EARLIEST,
@@ -34,8 +34,8 @@ from agentwatch.remote.protocol import (
     Watch,
     Workspace,
     entry_of,
-    signed,
-    unpack,
+    sign_frame,
+    unpack_frame,
 )
 from agentwatch.sources import Batch, Health
 from tests.unit.delegation.asking import ran, request, requested, session
@@ -70,7 +70,7 @@ def test_no_message_of_a_host_ends_the_screen(data):
         # A frame counts only with the echo of the screen's last message.
         echo = {screen.host.screen: screen.host.steady()}
         said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
-        screen.link.receive(signed(said, KEY))
+        screen.link.receive(sign_frame(said, KEY))
         host.time.at += 1
         screen.host.tick()
     assert isinstance(screen.document()["tasks"], list)
@@ -91,7 +91,7 @@ def test_a_greeting_that_takes_much_memory_is_not_heard():
         many = tuple(Workspace(id=f"{one:x}", path="", name=name) for one in range(number))
         flood = host.hello().model_copy(update={"epoch": "flood", "workspaces": many, "echo": echo})
         with suppress(ValueError):
-            screen.link.receive(signed(flood, KEY))
+            screen.link.receive(sign_frame(flood, KEY))
         screen.exchange()
     assert [task["task_id"] for task in before["tasks"]] == ["a"]
     assert screen.document() == before
@@ -121,7 +121,7 @@ class Flood(Link):
         self.thread.start()
 
     def send(self, message: bytes, to: str = ""):
-        if isinstance(frame := unpack(message), Watch):
+        if isinstance(frame := unpack_frame(message), Watch):
             self.echo = {frame.screen: frame.sent}
 
     def run(self):
@@ -131,7 +131,7 @@ class Flood(Link):
                 return
             alive = hello("e", workspaces=shop, echo=self.echo), Beat(epoch="e", now=time.time(), echo=self.echo)
             for said in (*(alive if number % 8 == 0 else ()), self.more(number)):
-                self.receive(said if isinstance(said, bytes) else signed(said, KEY))
+                self.receive(said if isinstance(said, bytes) else sign_frame(said, KEY))
 
     def stop(self):
         self.over.set()
@@ -206,7 +206,7 @@ def test_after_a_flood_of_news_the_tree_is_made_anew():
         screen.exchange()
     held = [0]
     for batch in screen.batches:
-        size = sum(weight(one) for one in batch.events if isinstance(one, Unreadable))
+        size = sum(memory_size(one) for one in batch.events if isinstance(one, Unreadable))
         held.append(size if batch.anew else held[-1] + size)
     assert max(held) < 1.1 * MOST_NEWS
     assert any(batch.anew for batch in screen.batches)

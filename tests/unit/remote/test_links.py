@@ -14,14 +14,14 @@ from queue import Queue
 
 import pytest
 
-from agentwatch.composition import desk_of
+from agentwatch.composition import build_desk
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.remote.address import Address
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
 from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd, stay_connected
 from agentwatch.remote.protocol import Outcome
-from agentwatch.remote.relay import Relay, Relayed
+from agentwatch.remote.relay import Relay, RelayedWorkspace
 from agentwatch.sources.files.source import FilesSource
 from tests.broker import Broker, Wire, new_key, running
 from tests.unit.remote.between import KEY, Heard, Seen, Start, document_of, starting, until
@@ -211,9 +211,9 @@ def test_messages_to_an_absent_end_do_not_block(way, started):
 @contextmanager
 def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
     """Run a relay that sends the events of a workspace."""
-    desk = partial(desk_of, workspace, Settings())
+    desk = partial(build_desk, workspace, Settings())
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, open_desk=desk)
-    relay = Relay([Relayed("shop", monitor)], way.end, KEY, host="build1")
+    relay = Relay([RelayedWorkspace("shop", monitor)], way.end, KEY, host="build1")
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(relay.run()))
     thread.start()

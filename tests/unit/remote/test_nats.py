@@ -14,9 +14,16 @@ from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
 from agentwatch.remote.host import Fleet
-from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked, connected
-from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
-from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace, signed
+from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, ask_server, connect
+from agentwatch.remote.nats_accounts import (
+    STREAM,
+    format_accounts,
+    host_of,
+    host_subject,
+    screen_subject,
+    store_subject,
+)
+from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace, sign_frame
 from agentwatch.state import workspace_id
 from tests.broker import DAY, Broker, certify, jwts, key_of, new_key, running
 from tests.unit.remote.between import Heard, starting, until
@@ -35,7 +42,7 @@ def kept(broker: Broker, login: Login | None = None) -> dict[str, int]:
     async def look(client: Client) -> dict[str, int]:
         return (await client.jetstream().stream_info(STREAM, subjects_filter=">")).state.subjects or {}
 
-    return asked(broker.url, login or Login(), look)
+    return ask_server(broker.url, login or Login(), look)
 
 
 def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
@@ -73,7 +80,7 @@ def test_names_of_workspaces_lead_to_no_directory_here(broker, tmp_path, monkeyp
     hello = Hello(**who, began_at=0.0, now=0.0, workspaces=tuple(known))
     end = NatsEnd(broker.url, key)
     started(end).is_up()
-    end.keep(signed(hello, key))
+    end.keep(sign_frame(hello, key))
     until(lambda: store_subject(end.host) in kept(broker))
     fleet = Fleet([parse(f"{broker.url}/box")])
     assert [place.workspace for place in fleet.found().places] == [Path(f"/nats:box/{own}")]
@@ -93,7 +100,7 @@ def file(tmp_path, monkeypatch):
 
 def why_not(server: str, login: Login | None = None) -> str:
     with pytest.raises(TroubleError) as error:
-        asked(server, login or Login(), lambda client: client.flush())
+        ask_server(server, login or Login(), lambda client: client.flush())
     return str(error.value)
 
 
@@ -118,7 +125,7 @@ def test_over_tls_with_a_creds_file_both_hear_each_other(file, tmp_path, capsys,
         run(["doctor", "--nats", broker.url, "--creds", str(creds)])
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
         # An address with `tls://` encrypts, too.
-        asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
+        ask_server(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
     # Log lines of libraries would be printed over the screen.
     assert "eof_received" not in caplog.text
 
@@ -158,7 +165,7 @@ BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory):
     """Run a server on which kim and two hosts have accounts, and each host has sent one message."""
-    text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
+    text = format_accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
     for broker in running(tmp_path_factory.mktemp("broker"), text, AS_KIM):
         for started in starting():
             for key in (BOX, OTHER):
@@ -184,7 +191,7 @@ async def hear(client: Client, *subjects: str) -> list[str]:
 
 
 async def say(broker: Broker, login: Login, *subjects: str, body: bytes = b'{"batch": 1}', reply: str = "stolen"):
-    async with connected(broker.url, login, "evil") as client:
+    async with connect(broker.url, login, "evil") as client:
         for subject in subjects:
             await client.publish(subject, body, reply=reply)
         await client.flush()
@@ -218,7 +225,7 @@ def test_a_host_that_speaks_for_another_is_heard_by_nobody(spoken, subject):
         await say(spoken, AS_BOX, subject, end)
         return await has_come(client, heard, end)
 
-    assert asked(spoken.url, AS_KIM, listen) == [end]
+    assert ask_server(spoken.url, AS_KIM, listen) == [end]
     assert kept(spoken, AS_KIM) == before
 
 
@@ -233,7 +240,7 @@ def test_no_host_has_the_server_answer_to_another(spoken, subject, body):
         await asyncio.sleep(0.1)
         return (await client.jetstream().get_last_msg(STREAM, target)).data or b""
 
-    assert asked(spoken.url, AS_KIM, read) == b"mine"
+    assert ask_server(spoken.url, AS_KIM, read) == b"mine"
 
 
 def test_a_host_hears_no_messages_from_or_to_others(spoken):
@@ -244,7 +251,7 @@ def test_a_host_hears_no_messages_from_or_to_others(spoken):
         await say(spoken, AS_KIM, other, screen_subject(OTHER_ID, "x"), own)
         return await has_come(client, heard, own)
 
-    assert set(asked(spoken.url, AS_BOX, spy)) == {own}
+    assert set(ask_server(spoken.url, AS_BOX, spy)) == {own}
 
 
 def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
@@ -252,7 +259,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken):
         return (await client.request(store_subject(BOX_ID), b"", timeout=5, headers={"Nats-Rollup": "all"})).data
 
     before = kept(spoken, AS_KIM)
-    assert "rollup" in json.loads(asked(spoken.url, AS_BOX, wipe))["error"]["description"]
+    assert "rollup" in json.loads(ask_server(spoken.url, AS_BOX, wipe))["error"]["description"]
     assert kept(spoken, AS_KIM) == before
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentwatch.remote.address import parse
-from agentwatch.remote.pipe import GREETING, Writer, command, messages, reason
+from agentwatch.remote.pipe import GREETING, Writer, explain_end, read_messages, relay_command
 
 
 def framed(message: bytes) -> bytes:
@@ -26,7 +26,7 @@ def arrived(data: bytes) -> tuple[list[bytes], str]:
         threading.Thread(target=lambda: (pipe.write(data), pipe.close()), daemon=True).start()
         found: list[bytes] = []
         try:
-            for message in messages(incoming):
+            for message in read_messages(incoming):
                 found.append(message)  # noqa: PERF402  it ends by an exception
         except OSError as error:
             return found, str(error)
@@ -77,7 +77,7 @@ def test_data_that_waits_at_the_end_gets_into_no_other_file():
 
 def test_the_shell_gets_paths_quoted_and_ssh_no_option():
     hostile = "/srv/-rf '; touch pwned; '$(x)\n"
-    made = command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
+    made = relay_command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
     assert made[-3:-1] == ["--", "::1"]
     assert made[made.index("-p") + 1 : made.index("-p") + 4] == ["2222", "-l", "kim"]
     assert shlex.split(made[-1])[-2:] == [hostile, "~/shop"]
@@ -96,7 +96,7 @@ def test_the_shell_gets_paths_quoted_and_ssh_no_option():
     ],
 )
 def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code, lines, words):
-    said = reason(code, lines, "build1", "the connection has ended")
+    said = explain_end(code, lines, "build1", "the connection has ended")
     assert words in said
     assert len(said) < 500
     assert said.isprintable()

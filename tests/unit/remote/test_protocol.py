@@ -24,11 +24,11 @@ from agentwatch.remote.protocol import (
     Observed,
     Verifier,
     VersionError,
-    pack,
+    frame_to_json,
+    pack_frame,
     read_frame,
-    signed,
-    to_bytes,
-    unpack,
+    sign_frame,
+    unpack_frame,
 )
 from tests.broker import new_key
 
@@ -82,8 +82,13 @@ def verifier() -> Verifier:
 
 @given(FRAMES)
 def test_a_frame_comes_back_as_it_was_in_one_line(frame):
-    assert b"\n" not in to_bytes(frame)
-    assert read_frame(to_bytes(frame)) == unpack(pack(frame)) == verifier().read(signed(frame, KEY)) == frame
+    assert b"\n" not in frame_to_json(frame)
+    assert (
+        read_frame(frame_to_json(frame))
+        == unpack_frame(pack_frame(frame))
+        == verifier().read(sign_frame(frame, KEY))
+        == frame
+    )
 
 
 def damaged(value: Any, path: list[int], other: Any) -> Any:
@@ -100,9 +105,9 @@ def damaged(value: Any, path: list[int], other: Any) -> Any:
 @given(FRAMES, st.lists(st.integers(0, 20), min_size=1, max_size=8), JSON)
 def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame, path, other):
     with suppress(ValueError):
-        understood = read_frame(json.dumps(damaged(json.loads(to_bytes(frame)), path, other)).encode())
+        understood = read_frame(json.dumps(damaged(json.loads(frame_to_json(frame)), path, other)).encode())
         # A frame that was understood can be sent again.
-        assert read_frame(to_bytes(understood)).kind == understood.kind
+        assert read_frame(frame_to_json(understood)).kind == understood.kind
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
@@ -136,7 +141,7 @@ def test_a_text_that_is_no_frame_is_refused(data):
 
 def test_unknown_keys_of_a_frame_are_ignored():
     entry = Entry(gone=Gone(1, 5.0, "a.json"))
-    fields = json.loads(to_bytes(Observed(workspace="w", epoch="e", after=0, upto=1, entries=(entry,))))
+    fields = json.loads(frame_to_json(Observed(workspace="w", epoch="e", after=0, upto=1, entries=(entry,))))
     fields["more"] = fields["entries"][0]["more"] = 1
     known = read_frame(json.dumps(fields).encode())
     assert isinstance(known, Observed)
@@ -153,20 +158,20 @@ def test_another_protocol_is_refused_with_a_reason(protocol):
 
 @given(st.data())
 def test_a_message_with_one_changed_bit_is_not_read(data):
-    message = bytearray(signed(HELLO, KEY))
+    message = bytearray(sign_frame(HELLO, KEY))
     place = data.draw(st.integers(0, len(message) * 8 - 1))
     message[place // 8] ^= 1 << place % 8
     assert verifier().read(bytes(message)) is None
 
 
 def test_a_signed_decision_is_no_message_nor_the_reverse():
-    payload = b"=" + to_bytes(HELLO)
+    payload = b"=" + frame_to_json(HELLO)
     about = b"DSSEv1 44 application/vnd.agentwatch.decision.v1+json %d %s" % (len(payload), payload)
     for message in (KEY.private.sign(about) + bytes.fromhex(KEY.public.keyid) + payload, seal(payload, KEY)):
         assert verifier().read(message) is None
-    assert verifier().read(signed(HELLO, OTHER)) is None
+    assert verifier().read(sign_frame(HELLO, OTHER)) is None
 
 
 def test_a_message_that_would_fill_the_memory_is_not_unpacked():
     with pytest.raises(ValueError, match="too large"):
-        unpack(b"z" + zlib.compress(bytes(LARGEST * 4)))
+        unpack_frame(b"z" + zlib.compress(bytes(LARGEST * 4)))

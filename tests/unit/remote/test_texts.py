@@ -12,8 +12,8 @@ from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
-from agentwatch.remote.protocol import Ask, Reply, signed, unpack
-from agentwatch.remote.texts import Answers, FarTranscript
+from agentwatch.remote.protocol import Ask, Reply, sign_frame, unpack_frame
+from agentwatch.remote.texts import Answers, RemoteTranscript
 from agentwatch.sources.sessions.entries import Entry, EntryKind, LinesTranscript, Look
 from agentwatch.sources.sessions.fields import Fields
 from tests.unit.delegation.asking import ran, session
@@ -39,10 +39,10 @@ class There(Link):
         change(LinkState(up=True))
 
     def send(self, message: bytes, to: str = ""):
-        if isinstance(ask := unpack(message), Ask):
+        if isinstance(ask := unpack_frame(message), Ask):
             self.asked.append(ask.key)
             for reply in self.answer(ask):
-                self.receive(signed(reply, KEY))
+                self.receive(sign_frame(reply, KEY))
 
     def stop(self):
         pass
@@ -91,7 +91,7 @@ class Log:
         self.local = LinesTranscript(path, lambda: entries_in)
         there = SimpleNamespace(tree=tree, transcript=lambda _run: LinesTranscript(path, lambda: entries_in))
         self.answers = Answers(there)
-        self.far = FarTranscript(self.ask, lambda: self.now)
+        self.far = RemoteTranscript(self.ask, lambda: self.now)
 
     def write(self, at: float, kind: EntryKind, **more: Any):
         with self.path.open("a") as file:
@@ -134,6 +134,6 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
 
 @pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
 def test_an_invalid_reply_is_no_transcript(data):
-    here = FarTranscript(lambda _place: data)
+    here = RemoteTranscript(lambda _place: data)
     assert here.look() is None
     assert [*here.entries()] == []

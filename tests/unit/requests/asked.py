@@ -16,7 +16,7 @@ from agentwatch.delegation.decision import Action, Option, Query, Request, Reque
 from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
-from agentwatch.state import shown, workspace_id
+from agentwatch.state import mark_shown, workspace_id
 from tests.unit.decisions.made import QUICK, Operator
 from tests.unit.delegation import asking
 
@@ -87,7 +87,7 @@ class Place(Operator):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        with shown(self.state):
+        with mark_shown(self.state):
             yield
 
 

@@ -19,7 +19,7 @@ from agentwatch.decisions.form import is_final_report
 from agentwatch.decisions.reader import ending_of
 from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 PURPOSES = {
     "handoff-packet": (
@@ -210,8 +210,8 @@ def validate_return(text: str) -> Validated:
     """Check whether a text may be a child's last message, in which prose or a fence may surround the contract."""
     reading = read_document(text, "return", embedded=True)
     if not reading or not isinstance(reading.document, Return):
-        return Validated(**_judged(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
-    judgement = _judged(reading)
+        return Validated(**_judge(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
+    judgement = _judge(reading)
     compliant = judgement["state"] != INVALID
     do_now = "send exactly this text, and nothing else, as your last message"
     mend = "mend every error, and validate it again before you send it"
@@ -223,15 +223,15 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
     document = reading.document if reading else None
     if not reading or not isinstance(document, Handoff) or not document.recognised:
-        return _refused(None, _NO_PACKET)
+        return _refuse(None, _NO_PACKET)
     if reading.has_error or not document.task_id:
-        return _refused(reading, "mend every error and submit it again; do not start the child before it is accepted")
+        return _refuse(reading, "mend every error and submit it again; do not start the child before it is accepted")
     do_now = (
         "start the child now, with this packet as the first block of its prompt; when it has ended, call submit_return"
-        f" for {quoted(document.task_id)} with its return"
+        f" for {quote_text(document.task_id)} with its return"
     )
     path = f"handoffs/{stem_of(document.task_id)}.handoff"
-    return _refused(reading, _READ_ONLY) if read_only else _written(workspace, path, text, reading, do_now)
+    return _refuse(reading, _READ_ONLY) if read_only else _write_document(workspace, path, text, reading, do_now)
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
@@ -241,30 +241,30 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     reading = read_document(text, f"{path}.{ending_of(text)}")
     document = reading.document if reading else None
     if not reading or not isinstance(document, Return) or not document.recognised:
-        return _refused(None, _NO_RESULT)
-    stated, task, state = own_id(document), quoted(task_id), _judged(reading)["state"]
+        return _refuse(None, _NO_RESULT)
+    stated, task, state = own_id(document), quote_text(task_id), _judge(reading)["state"]
     if stated and stated != task_id:
-        why = f"it says that it is the return of {quoted(stated)}, not of {task}: submit it for that task"
-        return _refused(reading, why)
+        why = f"it says that it is the return of {quote_text(stated)}, not of {task}: submit it for that task"
+        return _refuse(reading, why)
     is_handed_over = any(os.path.lexists(workspace / f"handoffs/{stem}.handoff.{ending}") for ending in ("json", "md"))
     if not stated and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
-        return _refused(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
+        return _refuse(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
     if read_only or (state == INVALID and not accept_invalid):
-        return _refused(reading, _READ_ONLY if read_only else _BROKEN)
+        return _refuse(reading, _READ_ONLY if read_only else _BROKEN)
     do_now = f"go on: {task} is {state}; check what it claims before you rely on it"
     if is_final_report(document):
         do_now = f"go on without {task}: the operator has aborted it; hand this report up, and start nothing for it"
     elif state in WAITS:
-        do_now = wait_about(task_id)
-    return _written(workspace, path, text, reading, do_now)
+        do_now = wait_instruction(task_id)
+    return _write_document(workspace, path, text, reading, do_now)
 
 
-def wait_about(task_id: str, question: str = "") -> str:
+def wait_instruction(task_id: str, question: str = "") -> str:
     """Return words that tell an agent to wait for the operator, and the foreign `question` asked, if any."""
-    why = f"the operator is asked: {quoted(question, 300)}; " if question else ""
+    why = f"the operator is asked: {quote_text(question, 300)}; " if question else ""
     return (
-        f"{why}call wait_for_decision for {quoted(task_id)} now, again and again until it is not pending, and do what"
-        " its do_now says; do not retry, escalate or give up by yourself"
+        f"{why}call wait_for_decision for {quote_text(task_id)} now, again and again until it is not pending, and do"
+        " what its do_now says; do not retry, escalate or give up by yourself"
     )
 
 
@@ -281,7 +281,7 @@ def stem_of(task_id: str) -> str:
     return stem
 
 
-def _judged(reading: Document | None) -> dict[str, Any]:
+def _judge(reading: Document | None) -> dict[str, Any]:
     """Return the fields of an answer about a document: `contract`, `state` (None for a handoff) and `findings`."""
     if not reading:
         return {"contract": None, "state": None, "findings": []}
@@ -292,7 +292,7 @@ def _judged(reading: Document | None) -> dict[str, Any]:
     return {"contract": reading.contract.value, "state": state, "findings": findings}
 
 
-def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
+def _write_document(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
     """Write a document to `path`, to which the ending (json or md) is added."""
     data, ending = text.encode("utf-8", "replace"), ending_of(text)
     place, name = path.split("/")
@@ -304,10 +304,10 @@ def _written(workspace: Path, path: str, text: str, reading: Document, do_now: s
                 directory.remove(f"{name}.{'md' if ending == 'json' else 'json'}")
     except OSError as error:
         why = f"{place}/ cannot be written: {error.strerror or error}"
-        return _refused(reading, f"{why}. It must be a directory, not a link; tell the operator")
+        return _refuse(reading, f"{why}. It must be a directory, not a link; tell the operator")
     sha256 = hashlib.sha256(data).hexdigest()
-    return Submitted(**_judged(reading), do_now=do_now, accepted=True, path=f"{path}.{ending}", sha256=sha256)
+    return Submitted(**_judge(reading), do_now=do_now, accepted=True, path=f"{path}.{ending}", sha256=sha256)
 
 
-def _refused(reading: Document | None, do_now: str) -> Submitted:
-    return Submitted(**_judged(reading), do_now=do_now, accepted=False)
+def _refuse(reading: Document | None, do_now: str) -> Submitted:
+    return Submitted(**_judge(reading), do_now=do_now, accepted=False)

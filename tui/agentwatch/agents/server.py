@@ -13,7 +13,7 @@ from pydantic import Field
 from agentwatch import __version__
 from agentwatch.agents import documents
 from agentwatch.agents.documents import ContractTold, Submitted, Validated, Waited
-from agentwatch.composition import Load, known_desk
+from agentwatch.composition import Load, find_desk
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about
@@ -74,7 +74,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         if submitted.accepted and submitted.state not in documents.WAITS:
             task = load(workspace, settings, inspects=True).tree.tasks.get(task_id)
             if task and task.contradicted and task.question:
-                submitted.do_now = documents.wait_about(task_id, task.question)
+                submitted.do_now = documents.wait_instruction(task_id, task.question)
         return submitted
 
     @server.tool(annotations=_READS)
@@ -91,7 +91,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         """
         # The limit of the settings is below the time-outs of the clients.
         seconds = settings.mcp_wait if timeout_seconds is None else min(timeout_seconds, settings.mcp_wait)
-        return await _wait(workspace, settings, load, task_id, seconds)
+        return await _wait_for_decision(workspace, settings, load, task_id, seconds)
 
     @server.tool(annotations=_READS)
     def get_contract(name: Contract) -> ContractTold:
@@ -103,7 +103,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
     return 0
 
 
-async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
+async def _wait_for_decision(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
     """Return the decision about a task's latest attempt, or that it is still pending after so many seconds.
     Cancelling ends the wait at once."""
     reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
@@ -120,7 +120,7 @@ async def _wait(workspace: Path, settings: Settings, load: Load, task_id: str, s
 
     def answer(found: Found) -> Waited:
         # The task as it is now, not as it was when the wait began.
-        task, question = see(desk=known_desk(workspace), inspects=False) if found.decided else look()
+        task, question = see(desk=find_desk(workspace), inspects=False) if found.decided else look()
         found = found if found.decided else reader.find(question)
         _, told = reader.answer(found, task, task_id)
         if found.record:

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.agents.hook.journal import last_unanswered
-from agentwatch.composition import sessions_of
+from agentwatch.composition import build_sessions_source
 from agentwatch.config import Settings
-from agentwatch.console import MUTED, Part, say_line
+from agentwatch.console import MUTED, Part, print_line
 from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError
-from agentwatch.shell import command_line, install_line, launcher
+from agentwatch.shell import command_line, install_command, launch_words
 from agentwatch.sources.claude_code import ASKS
-from agentwatch.state import in_home
-from agentwatch.text import Check, bad, clean, good, note, say
+from agentwatch.state import abbreviate_home
+from agentwatch.text import Check, bad, clean, good, note, print_text
 from agentwatch.view.words import plural
 
 NAME = "agentwatch"
@@ -134,7 +134,7 @@ Step = Edit | ByHand
 Change = Callable[[str, bool], str]
 
 
-def run(
+def set_up(
     workspace: Path,
     agent: str | None,
     settings: Settings,
@@ -147,33 +147,41 @@ def run(
 
     With `confirm`, list the files and write them after a yes; without, show each changed line.
     """
-    command, known = launcher(), programs(settings)
-    chosen = [known[agent]] if agent else _recognised(workspace, known, settings)
+    command, known = launch_words(), known_programs(settings)
+    chosen = [known[agent]] if agent else _find_programs(workspace, known, settings)
     if not remove:
-        say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
+        print_text(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
-            say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
+            print_text(
+                f"beware: the MCP server cannot start without its SDK; install that first: {install_command('mcp')}"
+            )
     if confirm:
-        steps = {step.path: step for one in chosen for step in _edits(plan(workspace, one, remove=remove))}
+        steps = {
+            step.path: step for one in chosen for step in _changing_edits(plan_steps(workspace, one, remove=remove))
+        }
         if steps:
-            say(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
+            print_text(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
             for step in steps.values():
-                say_line(*_listed(step))
+                print_line(*_summary_of(step))
             write = confirm(f"{'Change' if remove else 'Write'} {plural(len(steps), 'file')}?")
             if not write:
-                say(f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line")
+                print_text(
+                    f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line"
+                )
                 return BY_HAND
     # One program after the other, as two of them may share a file.
-    left = [_set_up(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]
+    left = [
+        _set_up_program(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen
+    ]
     return BY_HAND if any(left) else 0
 
 
-def _edits(steps: Iterable[Step]) -> list[Edit]:
+def _changing_edits(steps: Iterable[Step]) -> list[Edit]:
     """Return the edits that change a file."""
     return [step for step in steps if isinstance(step, Edit) and step.before != step.after]
 
 
-def _listed(edit: Edit) -> list[Part | str]:
+def _summary_of(edit: Edit) -> list[Part | str]:
     """Return one line about the change of a file: its name, and how many lines are added and removed."""
     before, after = ((text or "").splitlines() for text in edit[1:])
     lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
@@ -182,60 +190,60 @@ def _listed(edit: Edit) -> list[Part | str]:
     return [f"  {clean(edit.path):<24} ", (f"{became}, {counts} lines", MUTED)]
 
 
-def _recognised(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
+def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
     """Return the programs that have files or a session in the workspace, else the generic one; tell the user."""
     read = set[str]()
     if settings.sessions:
-        with closing(sessions_of(workspace)) as source:
+        with closing(build_sessions_source(workspace)) as source:
             source.scan()
             read = {one.source for one in source.found() if one.sessions}
     named = [program for name, program in known.items() if name != "generic"]
     found = [one for one in named if one.name in read or any(os.path.exists(workspace / sign) for sign in one.signs)]
     if found:
-        say(f"found: {', '.join(one.name for one in found)}")
+        print_text(f"found: {', '.join(one.name for one in found)}")
         return found
-    say_line(
+    print_line(
         "no agent program is recognised here, by its files or its sessions. If you use one of these, name it with"
         f" --agent ({', '.join(one.name for one in named)}). This serves any other program that reads AGENTS.md"
     )
     return [known["generic"]]
 
 
-def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
+def _set_up_program(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
     """Set up or remove one program, showing each changed line if `shows`. Return whether work by hand is left."""
-    name, steps = program.name, plan(workspace, program, remove=remove)
-    edits = _edits(steps)
+    name, steps = program.name, plan_steps(workspace, program, remove=remove)
+    edits = _changing_edits(steps)
     by_hand = [step for step in steps if isinstance(step, ByHand)]
     for edit in edits if shows else ():
         old, new = ("/dev/null" if text is None else edit.path for text in edit[1:])
         before, after = ((text or "").splitlines() for text in edit[1:])
         for line in difflib.unified_diff(before, after, old, new, lineterm=""):
-            say(clean(line))
+            print_text(clean(line))
     for step in by_hand:
-        say_line(clean(f"by hand, to {step.place} ({step.why}):"))
+        print_line(clean(f"by hand, to {step.place} ({step.why}):"))
         for line in step.lines.splitlines():
-            say(f"    {clean(line)}")
+            print_text(f"    {clean(line)}")
     if not edits:
-        say(f"{name}: nothing to {'remove' if remove else 'change'}")
+        print_text(f"{name}: nothing to {'remove' if remove else 'change'}")
     elif not write:
-        say(f"{name}: nothing is written yet; do it with --write")
+        print_text(f"{name}: nothing is written yet; do it with --write")
     for edit in edits if write else ():
         try:
             _write(workspace, edit)
         except OSError as error:
             raise WorkspaceError(f"{edit.path}: cannot be written ({error}); what was written before stays") from error
-        say(f"{name}: {'removed from' if remove else 'written to'} {edit.path}")
+        print_text(f"{name}: {'removed from' if remove else 'written to'} {edit.path}")
     if program.note and not remove:
-        say_line(f"{name}: {program.note}")
+        print_line(f"{name}: {program.note}")
     return bool(by_hand)
 
 
-def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
+def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
     """Yield the checks of `doctor` on files that `init` wrote: whether it would write the same now."""
     if said := last_unanswered(workspace):
         yield note("agents", f"an answer to a program did not get through at {said}")
-    known = programs(settings)
-    steps = [step for one in known.values() for step in plan(workspace, one, remove=False)]
+    known = known_programs(settings)
+    steps = [step for one in known.values() for step in plan_steps(workspace, one, remove=False)]
     edits = {step.path: step for step in steps if isinstance(step, Edit) and NAME in (step.before or "")}
     is_right = dict[str, bool]()
     for path, edit in edits.items():
@@ -250,10 +258,10 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
     if is_right.get(CLAUDE_SETTINGS):
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
-    yield from _of_codex(known["codex"].by_hand[0].lines)
+    yield from _check_codex(known["codex"].by_hand[0].lines)
 
 
-def _of_codex(lines: str) -> Iterator[Check]:
+def _check_codex(lines: str) -> Iterator[Check]:
     """Compare the entry that the operator added to Codex's configuration by hand with ours."""
     import tomllib
 
@@ -262,29 +270,29 @@ def _of_codex(lines: str) -> Iterator[Check]:
         there, ours = (tomllib.loads(text)["mcp_servers"][NAME] for text in (place.read_text("utf-8"), lines))
         if there != {**there, **{key: ours[key] for key in ("command", "args")}}:
             shown = "`agentwatch init --agent codex` shows what belongs there"
-            yield bad("agents", f"{in_home(str(place))}: {_STALE}; {shown}")
+            yield bad("agents", f"{abbreviate_home(str(place))}: {_STALE}; {shown}")
 
 
 # Files
 
 
-def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
+def plan_steps(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """Return the steps that set a program up, or with `remove` take the set-up out."""
-    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(launcher()))
+    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(launch_words()))
     changes = [(program.instructions, told, partial(_change_block, told))]
     for file in program.files:
         path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
         change = partial(_change_json, file.ours)
         changes.append((path, change("", True), change))
-    steps = [_step(workspace, *one, put=not remove) for one in changes]
+    steps = [_plan_edit(workspace, *one, put=not remove) for one in changes]
     return steps if remove else [*steps, *program.by_hand]
 
 
-def _step(workspace: Path, path: str, lines: str, change: Change, *, put: bool) -> Step:
+def _plan_edit(workspace: Path, path: str, lines: str, change: Change, *, put: bool) -> Step:
     """Return the edit of one file, or `lines` to add by hand if the file cannot be edited."""
     before = None
     try:
-        with suppress(FileNotFoundError), _directory_of(workspace, path) as (directory, name):
+        with suppress(FileNotFoundError), _open_directory_of(workspace, path) as (directory, name):
             before = directory.read(name, _LARGEST).decode()
         # A file that held only our part is removed.
         after = change(before or "", put) or None
@@ -297,7 +305,7 @@ def _step(workspace: Path, path: str, lines: str, change: Change, *, put: bool) 
 
 
 @contextmanager
-def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
+def _open_directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
     """Open the directory of a workspace file without following links; yield it and the file's name. Raises OSError."""
     *parents, name = path.split("/")
     directory = Directory.open(workspace)
@@ -310,7 +318,7 @@ def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator
 
 def _write(workspace: Path, edit: Edit) -> None:
     """Write or remove the file of an edit. Raises OSError."""
-    with _directory_of(workspace, edit.path, make=True) as (directory, name):
+    with _open_directory_of(workspace, edit.path, make=True) as (directory, name):
         if edit.after is None:
             directory.remove(name)
         else:
@@ -335,12 +343,12 @@ def _change_block(block: str, text: str, put: bool) -> str:
 def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
     """Return the JSON text with our part or, if not `put`, without it: unchanged if equal, "" if nothing is left."""
     try:
-        before = _as(dict, json.loads(text or "{}"))
+        before = _require_kind(dict, json.loads(text or "{}"))
     except json.JSONDecodeError as error:
         raise NotEditableError(f"line {error.lineno}: {error.msg}") from error
     except RecursionError as error:
         raise NotEditableError("it is too deep") from error
-    document = _merged(before, ours, put=put)
+    document = _merge(before, ours, put=put)
     if document == before:
         return text
     indent = _INDENT.search(text)
@@ -348,22 +356,22 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
     return f"{new}\n" if document else ""
 
 
-def _merged(node: Any, ours: Any, *, put: bool) -> Any:
+def _merge(node: Any, ours: Any, *, put: bool) -> Any:
     """Return a JSON value with our part, in place of an older version, or without it if not `put`."""
     if isinstance(ours, list):
-        entries = _as(list, node)
+        entries = _require_kind(list, node)
         others = [entry for entry in entries if not _is_ours(entry)]
         is_right = put and [entry for entry in entries if _is_ours(entry)] == ours
         return entries if is_right else [*others, *(ours if put else ())]
-    members = dict(_as(dict, node))
+    members = dict(_require_kind(dict, node))
     for key, value in ours.items():
-        members[key] = (put and value) if key == NAME else _merged(members.get(key), value, put=put)
+        members[key] = (put and value) if key == NAME else _merge(members.get(key), value, put=put)
         if not members[key]:
             del members[key]
     return members
 
 
-def _as(kind: type[Any], value: Any) -> Any:
+def _require_kind(kind: type[Any], value: Any) -> Any:
     if value is None:
         return kind()
     if not isinstance(value, kind):
@@ -374,9 +382,9 @@ def _as(kind: type[Any], value: Any) -> Any:
 # The programs
 
 
-def programs(settings: Settings) -> dict[str, Program]:
+def known_programs(settings: Settings) -> dict[str, Program]:
     """Return all programs by name; the settings determine the time-outs."""
-    command, agents = launcher(), "AGENTS.md"
+    command, agents = launch_words(), "AGENTS.md"
     request = int(settings.mcp_wait) + _MCP_SLACK
     mcp = {"mcpServers": {NAME: {"command": command[0], "args": [*command[1:], "mcp"]}}}
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}

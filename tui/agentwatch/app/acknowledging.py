@@ -17,7 +17,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements, new_name
-from agentwatch.text import clean, quoted
+from agentwatch.text import clean, quote_text
 from agentwatch.view.words import name_of, plural
 
 _WIDTH = 72
@@ -107,7 +107,7 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
     now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
     if app.screen is main and main.sought:
-        name = f"all that {quoted(main.sought.text, _NAME_LENGTH)} finds"
+        name = f"all that {quote_text(main.sought.text, _NAME_LENGTH)} finds"
         named[name] = [one for one in tree.tasks.values() if main.sought.matches(one, now)]
     if task:
         more = ", with what is below it" if task.children else ""
@@ -183,4 +183,4 @@ async def _record(
 
 
 def _name(task: Task) -> str:
-    return quoted(name_of(task), _NAME_LENGTH)
+    return quote_text(name_of(task), _NAME_LENGTH)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from textual.binding import Binding, BindingType
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.config import where
-from agentwatch.text import quoted
+from agentwatch.config import locate_setting
+from agentwatch.text import quote_text
 
 
 class Home(StrEnum):
@@ -370,9 +370,9 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, Ac
         spec, keys, fault = COMMANDS.get(name), [key_of(word) for word in words], ""
         if spec is None:
             meant = did_you_mean(name, COMMANDS) or "`agentwatch help keys` has all"
-            fault = f"there is no command {quoted(name, 40)}; {meant}"
+            fault = f"there is no command {quote_text(name, 40)}; {meant}"
         elif None in keys:
-            fault = f"{quoted(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
+            fault = f"{quote_text(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
         elif spec.is_numbered and len(set(keys)) != len(spec.keys):
             fault = f"it needs a list of {len(spec.keys)} different keys, one for each of its numbers"
         elif (spec.homes[0] is Home.FILTER or (spec.goes_first and spec.homes[0] is not Home.REPLAY)) and any(
@@ -382,12 +382,12 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, Ac
         else:
             made[name] = spec._replace(keys=tuple(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
         if fault:
-            faults.append(f"{where(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
+            faults.append(f"{locate_setting(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
     while clash := _clash(made):
         name, other, key = clash
         made |= {name: COMMANDS[name], other: COMMANDS[other]}
         fault = f"{name} and {other} would both have the key {key_label(key)}; give one of them another key"
-        faults.append(f"{where(f'keys.{name}')}: {fault}")
+        faults.append(f"{locate_setting(f'keys.{name}')}: {fault}")
     return made, faults
 
 

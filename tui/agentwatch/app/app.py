@@ -31,9 +31,9 @@ from agentwatch.app.actions import HELP, ActionSpec, Home, Place, action_name, b
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.config import config_directory, where
-from agentwatch.state import attend_screens, in_home
-from agentwatch.text import clean, shown, words_of
+from agentwatch.config import config_directory, locate_setting
+from agentwatch.state import abbreviate_home, set_attended
+from agentwatch.text import clean, clean_row, describe_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ class OpeningScreen(Screen[None]):
         self._title = title
 
     def compose(self) -> ComposeResult:
-        title = (shown(self._title), "$text-muted")
+        title = (clean_row(self._title), "$text-muted")
         yield Static(Content.assemble((" agentwatch  ", "bold"), title, ("   ○ starting", "$text-muted")), id="title")
         yield Container()
         # There are no notices yet.
@@ -264,14 +264,14 @@ class AgentwatchApp(App[None]):
             self.set_interval(1.0, self.notifier.notify)
         faults = view_faults(self.settings.views)
         self.monitor.complaints += self._faults
-        self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
+        self.monitor.complaints += (f"{locate_setting(f'views.{name}')}: {fault}" for name, fault in faults.items())
         self.run_worker(self._show_changes(), exit_on_error=False)
         try:
             async for changed in self.monitor.updates():
                 self._changed |= changed
                 self._news.set()
         except Exception as error:  # noqa: BLE001  the operator keeps the screen, and sees why nothing more comes
-            failure = f"watching has ended, start agentwatch again ({words_of(error)})"
+            failure = f"watching has ended, start agentwatch again ({describe_error(error)})"
             self.monitor.health = self.monitor.health._replace(mode="degraded", detail=failure)
             self.notify(failure, title="Degraded", severity="error", markup=False, timeout=12)
 
@@ -421,7 +421,7 @@ class AgentwatchApp(App[None]):
             self.complain("agentwatch cannot be suspended here.")
 
     def _come_back(self, _app: App[object]) -> None:
-        attend_screens(attended=True)
+        set_attended(attended=True)
         self.post_message(events.AppFocus())
         self.refresh(layout=True)
 
@@ -519,7 +519,7 @@ class AgentwatchApp(App[None]):
             # A path on another machine gets the form that `scp` takes.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
-            self.notify(f"Copied the path of {clean(file.name, 80)}: {in_home(words)}", markup=False)
+            self.notify(f"Copied the path of {clean(file.name, 80)}: {abbreviate_home(words)}", markup=False)
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:

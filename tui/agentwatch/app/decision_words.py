@@ -6,7 +6,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, 
 from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import shown
+from agentwatch.text import clean_row
 from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
 
 ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # the actions of the deciding commands
@@ -59,10 +59,10 @@ def short(decision: Decision, now: float) -> str:
 def receipt_line(decision: Decision, now: float) -> Content:
     """Return a decision and its steps so far, each with its age unless that is the age of the step before."""
     spec = SPECS[decision.action]
-    mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
-    words, age = [Content.styled(f"{shown(decision.words, 100)}{mode}", "bold")], ""
+    mode = f" to {clean_row(decision.mode, 40)}" if decision.mode else ""
+    words, age = [Content.styled(f"{clean_row(decision.words, 100)}{mode}", "bold")], ""
     for receipt in decision.receipts:
-        by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
+        by = f" by {clean_row(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
         before, age = age, ago(receipt.at, now)
         claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
@@ -76,7 +76,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
 def warning(decision: Decision, now: float) -> str | None:
     """Return a sentence on what the operator can do about a decision that does not proceed; None if all is well."""
     if decision.waits:
-        return f"{shown(decision.waits, 300)}"
+        return f"{clean_row(decision.waits, 300)}"
     if is_unread(decision, now):
         age = duration(now - decision.receipt.at)
         return (

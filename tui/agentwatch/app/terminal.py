@@ -28,7 +28,7 @@ from textual.color import Color
 from textual.drivers import linux_driver
 from textual.filter import LineFilter
 
-from agentwatch.state import attend_screens, remove_scratch_directories
+from agentwatch.state import remove_scratch_directories, set_attended
 
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp
@@ -69,7 +69,7 @@ class Terminal(linux_driver.LinuxDriver):
 
     def _sigtstp_application(self, *arguments: Any) -> None:
         """Go to the shell, and mark the screen as unattended until the app comes back."""
-        attend_screens(attended=False)
+        set_attended(attended=False)
         super()._sigtstp_application(*arguments)
 
     def _sigcont_application(self, *arguments: Any) -> None:

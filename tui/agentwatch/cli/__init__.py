@@ -34,8 +34,8 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         code, message = os.EX_IOERR, f"{place}{reason(error)}; {remedy(error)}, then try again"
-    from agentwatch.text import complain
+    from agentwatch.text import print_error
 
     for line in f"agentwatch: {message}".splitlines():
-        complain(line)
+        print_error(line)
     return code

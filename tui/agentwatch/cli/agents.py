@@ -12,7 +12,7 @@ from agentwatch.config import load
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.claude_code import ASKS, read_hook_call
 from agentwatch.state import is_shown, state_directory
-from agentwatch.text import complain, say
+from agentwatch.text import print_error, print_text
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
 _FAILED = 1  # exit code 2 would block the agent, with our message as the reason
@@ -35,7 +35,7 @@ def hook(options: Namespace) -> int:
         return hold_for_plugin()
     call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
     if not call:
-        complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
+        print_error(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return _FAILED
     answer: dict[str, Any] = {}
     try:
@@ -44,17 +44,17 @@ def hook(options: Namespace) -> int:
             workspace = workspace_at(options.path or os.environ.get("CLAUDE_PROJECT_DIR") or call.cwd or ".")
             if call.event == ASKS:
                 if is_shown(state_directory(workspace)):
-                    from agentwatch.agents.hook.requests import ask
+                    from agentwatch.agents.hook.requests import answer_request
 
-                    ask(call, workspace, load())
+                    answer_request(call, workspace, load())
                 return 0
             from agentwatch.agents.hook.child import answer_call
 
             answer = answer_call(call, workspace, load())
     except AgentwatchError as error:
-        complain(f"agentwatch hook: {error}; {_NOTHING_DONE}")
+        print_error(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else _FAILED
-    say(json.dumps(answer))  # ASCII only: foreign characters reach the program as escapes
+    print_text(json.dumps(answer))  # ASCII only: foreign characters reach the program as escapes
     return 0
 
 
@@ -64,15 +64,15 @@ def mcp(options: Namespace) -> int:
     import gc
     from functools import partial
 
-    from agentwatch.composition import scanned, sessions_of
-    from agentwatch.shell import needing
+    from agentwatch.composition import build_sessions_source, scan_workspace
+    from agentwatch.shell import require_extra
 
     gc.enable()
     workspace, settings = workspace_at(options.path), load()
-    with needing("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
+    with require_extra("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
         from agentwatch.agents.server import serve
     # All calls share one source of sessions, which reads only what is new.
-    return serve(workspace, settings, partial(scanned, sessions=sessions_of(workspace)))
+    return serve(workspace, settings, partial(scan_workspace, sessions=build_sessions_source(workspace)))
 
 
 @command(
@@ -85,9 +85,9 @@ def mcp(options: Namespace) -> int:
 def init(options: Namespace) -> int:
     """Prepare an agent program to hand off, return and wait for decisions: list the changes, ask once, and write
     them. If nobody can be asked, show each line, and write only with --write."""
-    from agentwatch.agents.setup import run
-    from agentwatch.console import confirms, is_terminal
+    from agentwatch.agents.setup import set_up
+    from agentwatch.console import ask_to_confirm, is_terminal
 
     workspace, write = workspace_at(options.path), options.write
-    confirm = confirms if is_terminal() and sys.stdin.isatty() and not write else None
-    return run(workspace, options.agent, load(), write=write, remove=options.remove, confirm=confirm)
+    confirm = ask_to_confirm if is_terminal() and sys.stdin.isatty() and not write else None
+    return set_up(workspace, options.agent, load(), write=write, remove=options.remove, confirm=confirm)

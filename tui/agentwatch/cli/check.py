@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
-from agentwatch.console import STRONG, Part, say_line
+from agentwatch.console import STRONG, Part, print_line
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, is_fenced, promises_artifacts, slot
@@ -27,7 +27,7 @@ from agentwatch.sources.files.read import (
     to_path,
     walk,
 )
-from agentwatch.text import clean, complain, indented, say
+from agentwatch.text import clean, indented_json, print_error, print_text
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
 from agentwatch.view.words import SEVERITIES, plural
@@ -76,19 +76,19 @@ def check(options: Namespace) -> int:
         if judged:
             checked.append(judged)
         elif file.is_named:
-            complain(f"{file.path}: not checked, because it is neither a handoff nor a return by any contract")
+            print_error(f"{file.path}: not checked, because it is neither a handoff nor a return by any contract")
     counts = Counter(finding.severity for file in checked for finding in file.findings)
     if options.format == "json":
-        say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
+        print_text(indented_json(CheckedDoc(files=checked).model_dump(mode="json")))
     else:
         for finding in (finding for file in checked for finding in file.findings):
             if options.format == "github":
-                say(_github_line(finding))
+                print_text(_github_line(finding))
             else:
-                say_line(*_line(finding))
+                print_line(*_line(finding))
     if options.format == "text":
         found = ", ".join(plural(counts[one], one) for one in (Severity.ERROR, Severity.WARNING))
-        say(f"{plural(len(checked), 'file')} checked: {found if counts else 'nothing found'}")
+        print_text(f"{plural(len(checked), 'file')} checked: {found if counts else 'nothing found'}")
     return int(counts[Severity.ERROR] > 0)
 
 

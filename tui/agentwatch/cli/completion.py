@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 from agentwatch.cli.command import COMMANDS, argument, command, load_command
-from agentwatch.text import clean, exact, say
+from agentwatch.text import clean, clean_name, print_text
 
 # No library fits: the scripts of shtab cannot ask for task ids and it does not know fish; argcomplete needs one parser
 # with all subparsers and runs the whole command line for each word.
@@ -68,7 +68,7 @@ def completion(options: Namespace) -> int:
     With -- WORD ..., print what the last word of a command line could be.
     """
     if not options.end:
-        say(_SCRIPTS[options.shell])
+        print_text(_SCRIPTS[options.shell])
         return 0
     # Print no error, whatever happens, and end by itself after a while.
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
@@ -80,7 +80,7 @@ def completion(options: Namespace) -> int:
             lines = []
     signal.setitimer(signal.ITIMER_REAL, 0)
     for line in lines:
-        say(line)
+        print_text(line)
     return 0
 
 
@@ -92,7 +92,7 @@ def _offered(words: Sequence[str]) -> list[tuple[str, str]]:
         known = _known_to(before[0], before[1:], last)
     elif before or last.startswith("-"):
         known = _known_to("", before, last)
-    return [(word, text) for word, text in known if word and word.startswith(last) and word == exact(word)]
+    return [(word, text) for word, text in known if word and word.startswith(last) and word == clean_name(word)]
 
 
 def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
@@ -115,7 +115,7 @@ def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str
 
 def _look_up(name: str) -> list[tuple[str, str]]:
     """Return the possible values of an argument, given by its name, each with its meaning."""
-    from agentwatch.composition import inbox_of, scanned
+    from agentwatch.composition import build_inbox, scan_workspace
     from agentwatch.config import load
     from agentwatch.manual import topics
 
@@ -126,9 +126,9 @@ def _look_up(name: str) -> list[tuple[str, str]]:
     if name == "topic":
         return [(topic, COMMANDS.get(topic, "")) for topic in (*topics(), *COMMANDS)]
     if name == "request":
-        return [(one.request_id, one.shown) for one in inbox_of(Path.cwd()).store.read() if one.can_answer]
+        return [(one.request_id, one.shown) for one in build_inbox(Path.cwd()).store.read() if one.can_answer]
     if name == "task":
-        tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
+        tasks = scan_workspace(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Tasks that need the operator come first if the shell keeps the order.
         first = sorted(tasks, key=lambda one: not one.ask)
         return [(one.task_id, f"{one.shown.word}: {one.title}") for one in first]

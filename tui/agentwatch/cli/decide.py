@@ -13,9 +13,9 @@ from pathlib import Path
 
 from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command, flag, one_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, passphrase, subject_of, task_in
-from agentwatch.composition import check_claims, desk_of
+from agentwatch.composition import build_desk, check_claims
 from agentwatch.config import load
-from agentwatch.console import confirms
+from agentwatch.console import ask_to_confirm
 from agentwatch.decisions import form, policy
 from agentwatch.decisions.errors import NotAllowedError, ReturnChangedError
 from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
@@ -27,7 +27,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, exact, quoted, say, whole
+from agentwatch.text import clean, clean_name, print_error, print_text, quote_text, safe_pieces
 from agentwatch.view.words import plural
 
 
@@ -81,7 +81,7 @@ def decide(options: Namespace) -> int:
             params = _with_document(task, subject, params, options, monitor)
             where = f"{clean(str(desk.state))}/decisions"
             if monitor.host:
-                where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
+                where = f"the ledger of {quote_text(monitor.host, 60)}, once it has checked this"
             at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
             facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
             lines = fact_lines([form.fact("decision", str(action)), *facts])
@@ -96,9 +96,11 @@ def decide(options: Namespace) -> int:
         made = desk.decide(subject, action, params, returned=returned, note=note)
         say_recorded(made, "decision")
         if made.undelivered:
-            complain(f"recorded, not delivered: {made.undelivered}")
+            print_error(f"recorded, not delivered: {made.undelivered}")
         else:
-            say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
+            print_text(
+                "delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read"
+            )
         return ExitCode.DONE
 
 
@@ -171,7 +173,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     """Yield all the texts that will be signed, and the words of the child."""
     texts = [
         ("The note", note),
-        *((f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers),
+        *((f"To {quote_text(one.question or 'it', 300)}", one.answer) for one in params.answers),
         ("The final error report", params.report),
         ("The handoff for the next attempt", params.handoff),
         ("The child's words", "\n".join(f"{label}: {text}" for label, text in words_of_child(task))),
@@ -214,7 +216,7 @@ def answer(options: Namespace) -> int:
         if not confirmed(options, _lines(request, action, params, note), "answer"):
             return ExitCode.NOT
         say_recorded(asyncio.run(monitor.answer(request, action, params, note)), "request")
-    say("`agentwatch pending` says when its program has it")
+    print_text("`agentwatch pending` says when its program has it")
     return ExitCode.DONE
 
 
@@ -223,8 +225,8 @@ def _find(requests: Iterable[Request], start: str) -> Request:
     word = start.lower()
     fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= form.DIGITS else []
     if len(fitting) != 1:
-        why = f"{plural(len(fitting), 'request')} begin with {quoted(start)}; give more of its id"
-        none = f"no request {quoted(start)} is open here (its id, or the first {form.DIGITS} digits of it)"
+        why = f"{plural(len(fitting), 'request')} begin with {quote_text(start)}; give more of its id"
+        none = f"no request {quote_text(start)} is open here (its id, or the first {form.DIGITS} digits of it)"
         raise UsageError(f"{why if fitting else none}; `agentwatch pending` lists those that wait")
     return fitting[0]
 
@@ -248,18 +250,18 @@ def _params(request: Request, options: Namespace) -> Params:
 def options_of(query: Query, longest: int) -> Iterator[str]:
     """Yield a safe line for each option of a question: its label and description, cut after `longest` characters."""
     for option in query.options:
-        yield clean(f"{exact(option.label, longest)}{option.description and f': {option.description}'}", longest)
+        yield clean(f"{clean_name(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
 
 def _lines(request: Request, action: Action, params: Params, note: str) -> Iterator[str]:
     """Yield the preview of an answer and the whole request. Foreign text is indented behind a bar."""
     yield from fact_lines(form.request_facts(request, time.time()))
-    rule = f", and for the rest of its session {exact(params.rule, len(params.rule))}" if params.rule else ""
+    rule = f", and for the rest of its session {clean_name(params.rule, len(params.rule))}" if params.rule else ""
     yield from ("", f"  Your answer: {action}{rule}")
     if note:
         yield from barred("Your words to the model", note)
     for one in params.answers:
-        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
+        yield f"  {quote_text(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
     for number, query in enumerate(request.queries, 1):
         yield from barred(f"Question {number}{', which takes several' if query.several else ''}", query.question)
         yield from (f"  │   - {one}" for one in options_of(query, form.LONGEST))
@@ -287,7 +289,7 @@ def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
         raise UsageError("there is no terminal to ask on; say --yes")
     settings, secret = load(), passphrase()
     with subject_of(options.path, settings) as subject:
-        open_desk = partial(desk_of, settings=settings, passphrase=secret)
+        open_desk = partial(build_desk, settings=settings, passphrase=secret)
         yield partial(subject.scan, open_desk, secret, inspects=False)
 
 
@@ -300,7 +302,7 @@ def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
 def barred(title: str, text: str) -> Iterator[str]:
     """Yield a title and below it a whole foreign text, each line behind a bar."""
     yield from ("", f"  {title}:")
-    for piece in whole(text):
+    for piece in safe_pieces(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
@@ -322,18 +324,18 @@ def say_recorded(made: DecisionMade, what: str) -> None:
     """Say which decision was recorded now, or that the same one was recorded before."""
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
-    say(f"recorded: {before}{what} {record.decision_id}")
+    print_text(f"recorded: {before}{what} {record.decision_id}")
     if made.doubt:
-        complain(made.doubt)
+        print_error(made.doubt)
 
 
 def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
     """Print a preview, and return whether the operator confirms it on the terminal or gave `--yes`."""
     for line in preview:
-        say(line)
+        print_text(line)
     if options.yes:
         return True
-    if confirms(f"Record this {what}?"):
+    if ask_to_confirm(f"Record this {what}?"):
         return True
-    say("nothing is recorded")
+    print_text("nothing is recorded")
     return False

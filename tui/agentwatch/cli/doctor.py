@@ -6,19 +6,19 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.agents.setup import checks
+from agentwatch.agents.setup import check_setup
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument, command
 from agentwatch.cli.verify import of_ledger
-from agentwatch.composition import shelf_of
-from agentwatch.config import Settings, load, where
-from agentwatch.console import say_checks
+from agentwatch.composition import build_acknowledgements
+from agentwatch.config import Settings, load, locate_setting
+from agentwatch.console import print_checks
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import DecisionService
 from agentwatch.disk import Directory
 from agentwatch.history.store import History
-from agentwatch.shell import FLEET, needing
+from agentwatch.shell import FLEET, require_extra
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note
 from agentwatch.view.rows import view_faults
@@ -34,10 +34,10 @@ from agentwatch.view.words import plural
 def doctor(options: Namespace) -> int:
     """Check that agentwatch can work here."""
     if options.nats:
-        return say_checks(_of_server(options.nats, options.creds))
+        return print_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
     desk = DecisionService(workspace, read_only=settings.read_only)
-    return say_checks(
+    return print_checks(
         [
             *_of_state(state_directory(workspace)),
             *_of_places(workspace, desk),
@@ -48,7 +48,7 @@ def doctor(options: Namespace) -> int:
             *_of_history(workspace),
             *_of_ledger(desk),
             *_of_settings(settings),
-            *checks(workspace, settings),
+            *check_setup(workspace, settings),
         ]
     )
 
@@ -93,7 +93,7 @@ def _of_key(desk: DecisionService) -> Iterator[Check]:
 
 
 def _of_history(workspace: Path) -> Iterator[Check]:
-    history, shelf = History(state_directory(workspace)), shelf_of(workspace)
+    history, shelf = History(state_directory(workspace)), build_acknowledgements(workspace)
     sound = f"{plural(len(history.recall().events), 'observation')}, sound"
     shelf.read_changes()
     wrong = [notice for notice in (history.notice, shelf.notice) if notice]
@@ -109,7 +109,7 @@ def _of_ledger(desk: DecisionService) -> Iterator[Check]:
 
 def _of_settings(settings: Settings) -> Iterator[Check]:
     """Check the saved views and the operator's key bindings."""
-    wrong = [f"{where(f'views.{name}')}: {why}" for name, why in view_faults(settings.views).items()]
+    wrong = [f"{locate_setting(f'views.{name}')}: {why}" for name, why in view_faults(settings.views).items()]
     if settings.keys:
         from agentwatch.app.actions import with_keys
 
@@ -119,15 +119,15 @@ def _of_settings(settings: Settings) -> Iterator[Check]:
 
 def _of_server(server: str, creds: str | None) -> Iterator[Check]:
     """Check whether a NATS server is fit for a fleet, and say what to do if not."""
-    with needing(*FLEET):
-        from agentwatch.remote.nats import TroubleError, asked, login_of, shown, store_settings
+    with require_extra(*FLEET):
+        from agentwatch.remote.nats import TroubleError, ask_server, hide_password, login_of, outdated_store_settings
     try:
-        differs = asked(server, login_of(creds, Keys()), store_settings)
+        differs = ask_server(server, login_of(creds, Keys()), outdated_store_settings)
     except TroubleError as error:
         yield bad("connection", str(error))
         return
-    yield good("connection", f"{shown(server)} answers")
-    cure = f"`agentwatch fleet init {shown(server)}`"
+    yield good("connection", f"{hide_password(server)} answers")
+    cure = f"`agentwatch fleet init {hide_password(server)}`"
     if differs is None:
         yield bad("store", f"there is none, so nobody sees hosts that are off: {cure} makes it")
     elif differs:

@@ -14,10 +14,10 @@ from agentwatch.decisions.keys import PRIVATE, Keys, Role
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
-from agentwatch.remote.pipe import command as remote_command
-from agentwatch.remote.pipe import reason
+from agentwatch.remote.pipe import explain_end
+from agentwatch.remote.pipe import relay_command as remote_command
 from agentwatch.shell import command_line, resolve_command
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.text import clean, print_error, print_text, quote_text
 
 _SSH_SECONDS = 120.0  # somebody may have to type a password
 
@@ -57,7 +57,7 @@ def keys(options: Namespace) -> int:
             _trust(keys, parse_public(whose[0]), options.name or "", role)
         case "distrust":
             other = keys.distrust_other(role, _named(keys, whose[0], role))
-            say(f"not trusted any more: {quoted(other.name)}; what was recorded until now stays valid")
+            print_text(f"not trusted any more: {quote_text(other.name)}; what was recorded until now stays valid")
         case "passphrase":
             change_passphrase(keys)
         case "authorized":
@@ -76,16 +76,18 @@ def show(keys: Keys) -> None:
     """Print the public key, where the private one is kept and whether it has a passphrase. Raises KeyProblemError."""
     public = public_key(keys)
     kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
-    say(f"public key   {public.text}")
-    say(f"fingerprint  {public.keyid}")
-    say(f"place        {clean(str(keys.directory / PRIVATE))}")
-    say(f"             {clean(kept)}")
+    print_text(f"public key   {public.text}")
+    print_text(f"fingerprint  {public.keyid}")
+    print_text(f"place        {clean(str(keys.directory / PRIVATE))}")
+    print_text(f"             {clean(kept)}")
     for retired in keys.trust().keys:
         if retired.retired_at:
-            say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
-    say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
+            print_text(
+                f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid"
+            )
+    print_text("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
     operators = [f"{OPERATOR}{one.public.text}" for one in keys.trusted(Role.OPERATOR)]
-    say(f"  {VARIABLE}={','.join([public.text, *operators])}")
+    print_text(f"  {VARIABLE}={','.join([public.text, *operators])}")
 
 
 def public_key(keys: Keys) -> PublicKey:
@@ -112,29 +114,29 @@ def rotate(keys: Keys) -> None:
         locked = None
     new = _new_passphrase() if locked else None
     keys.rotate(new)
-    say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
+    print_text("replaced: what the old key has signed stays valid; what it signs from now on does not count")
     show(keys)
 
 
 def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
     fingerprint = f"{keys.trust_other(role, public, name).public.keyid[:16]}…"
     if role is Role.HOST:
-        say(f"trusted: what is signed with {fingerprint} comes from the host {quoted(name)}")
+        print_text(f"trusted: what is signed with {fingerprint} comes from the host {quote_text(name)}")
         return
-    say(f"trusted: {quoted(name)} may decide here from another machine, with the key {fingerprint}")
+    print_text(f"trusted: {quote_text(name)} may decide here from another machine, with the key {fingerprint}")
     own = _own_key(keys)
     if keys.why_encrypted():
-        complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
-    say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
+        print_error("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
+    print_text(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
 
 
 def _list_others(keys: Keys) -> None:
     for role, heading in (Role.OPERATOR, "operators who may decide here:"), (Role.HOST, "hosts that are trusted:"):
         found = keys.others(role)
-        say(f"{heading}{'' if found else ' none'}")
+        print_text(f"{heading}{'' if found else ' none'}")
         for one in found:
             until = f", until {one.retired_at}: not any more" if one.retired_at else ""
-            say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
+            print_text(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
@@ -142,7 +144,9 @@ def _named(keys: Keys, which: str, role: Role) -> PublicKey:
     others = sorted(keys.others(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if not found:
-        raise KeyProblemError(f"{quoted(which)}: no such key is trusted here; `agentwatch keys authorized` lists them")
+        raise KeyProblemError(
+            f"{quote_text(which)}: no such key is trusted here; `agentwatch keys authorized` lists them"
+        )
     return found
 
 
@@ -157,11 +161,11 @@ def change_passphrase(keys: Keys) -> None:
     new = _new_passphrase("none" if old else None)
     keys.protect(new or None, lambda: old)
     if new:
-        say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
+        print_text("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
-        say("removed: anyone who can read the key file can decide")
+        print_text("removed: anyone who can read the key file can decide")
     if new and not old:
-        complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
+        print_error("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
 
 
 def _new_passphrase(empty: str | None = None) -> str:
@@ -193,19 +197,21 @@ def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[
             done = subprocess.run(  # noqa: S603  a list, and no shell here
                 line, capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False
             )
-            why = done.returncode and reason(done.returncode, done.stderr.splitlines(), address.target)
+            why = done.returncode and explain_end(done.returncode, done.stderr.splitlines(), address.target)
         except subprocess.TimeoutExpired:
             why = "it does not answer"
         except OSError as error:
             raise UsageError(f"{program[0]} cannot be started here ({error.strerror}): install OpenSSH") from error
         if why:
             code = ExitCode.NOT
-            complain(f"{address.target}: {clean(why, 600)}")
+            print_error(f"{address.target}: {clean(why, 600)}")
         else:
-            say(f"{address.target}: you may decide there, as {name}")
-    say(f"your public key: {key.text}")
+            print_text(f"{address.target}: you may decide there, as {name}")
+    print_text(f"your public key: {key.text}")
     if code is ExitCode.DONE:
-        say(f"next, to watch and decide there: agentwatch {' '.join(f'ssh://{one.target}/PATH' for one in addresses)}")
+        print_text(
+            f"next, to watch and decide there: agentwatch {' '.join(f'ssh://{one.target}/PATH' for one in addresses)}"
+        )
         relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
-        say(f"a sandbox that only dials out: {relay}")
+        print_text(f"a sandbox that only dials out: {relay}")
     return code

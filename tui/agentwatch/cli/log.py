@@ -16,9 +16,15 @@ from queue import Empty, SimpleQueue
 
 from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of, worktrees_of
-from agentwatch.composition import history_line, inbox_of, sessions_of, shelf_of, source_of
+from agentwatch.composition import (
+    build_acknowledgements,
+    build_inbox,
+    build_sessions_source,
+    build_source,
+    history_cutoff,
+)
 from agentwatch.config import Settings, load
-from agentwatch.console import MUTED, Part, say_line
+from agentwatch.console import MUTED, Part, print_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
 from agentwatch.delegation.standing import HAVE_FAILED, request_words
@@ -26,16 +32,16 @@ from agentwatch.delegation.task import Shown, State, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
-from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
-from agentwatch.history.recording import recording_lines, write_new
+from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, order_events
+from agentwatch.history.recording import recording_lines, write_new_file
 from agentwatch.history.store import History
-from agentwatch.monitor import rules_of
+from agentwatch.monitor import tree_rules
 from agentwatch.remote.host import RemoteSource
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.sources.playback import PLAYED
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.state import first_watched, state_directory
-from agentwatch.text import clean, complain, exact, quoted, say
+from agentwatch.state import read_first_watch, state_directory
+from agentwatch.text import clean, clean_name, print_error, print_text, quote_text
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
 
@@ -95,12 +101,12 @@ def log(options: Namespace) -> int:
         codes = [0]
         for number, (one, *_) in enumerate([subject, *others]):
             if others:
-                say(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
-            sessions = sessions_of(one.workspace, options.session) if settings.sessions else None
+                print_text(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
+            sessions = build_sessions_source(one.workspace, options.session) if settings.sessions else None
             with closing(sessions) if sessions else nullcontext():
                 codes.append(_log(one.workspace, settings, options, sessions, _Printer(settings, options)))
         for complaint in complaints:
-            complain(clean(complaint))
+            print_error(clean(complaint))
         return max(codes)
 
 
@@ -110,15 +116,17 @@ def _log(
     """Print the state changes by a workspace's history, decisions and sessions and, with `--follow`, later ones as they
     happen; or export all events."""
     state = state_directory(workspace)
-    history, inbox = History(state), inbox_of(workspace)
-    source = source_of(workspace, settings, sessions=sessions)
+    history, inbox = History(state), build_inbox(workspace)
+    source = build_source(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
     if options.session is not None and not (batch.events or options.follow):
-        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(options.session, 60)}")
+        raise NoMatchError(
+            f"nothing matches: no session here has an id that begins with {quote_text(options.session, 60)}"
+        )
     events = [*recalled.events, *batch.events, *asked]
 
     def text(digest: str) -> str | None:
@@ -129,18 +137,18 @@ def _log(
         if not events:
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
         events += decisions.look(writes=False)
-        noted = (one for one in shelf_of(workspace).read_changes() if isinstance(one, Noted))
+        noted = (one for one in build_acknowledgements(workspace).read_changes() if isinstance(one, Noted))
         events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put)
         events += printer.verdicts(events, inspector)
-        lines = recording_lines(workspace.name, events, text, history_line(workspace, settings))
-        write_new(Path(options.export), lines)
+        lines = recording_lines(workspace.name, events, text, history_cutoff(workspace, settings))
+        write_new_file(Path(options.export), lines)
         # Count what `replay` plays: it splits a request into its start and end, and a run into its turns.
-        count = sum(isinstance(one, PLAYED) for one in story(events, time.time()))
+        count = sum(isinstance(one, PLAYED) for one in order_events(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
-        say(f"{count:,} observations in {clean(options.export)}. {warning}")
+        print_text(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
     # Nobody saw the order of what was there before the first look, so it becomes one line.
-    watched_at = first_watched(state) if recalled.events else time.time()
+    watched_at = read_first_watch(state) if recalled.events else time.time()
     if watched_at is not None:
         printer.fold_first_look(watched_at)
     events += decisions.look(writes=False)
@@ -151,7 +159,7 @@ def _log(
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
     if not events and not problems:
-        complain(f"{clean(str(workspace))}: {_NOTHING}")
+        print_error(f"{clean(str(workspace))}: {_NOTHING}")
     return report_problems(problems)
 
 
@@ -174,7 +182,7 @@ class _Printer:
         self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
         # The same rules as for the screen: a task outlives its files.
-        self.tree = Tree(rules_of(settings))
+        self.tree = Tree(tree_rules(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # the events that were printed together with their verdicts
         self.look_at = -math.inf
@@ -193,7 +201,7 @@ class _Printer:
 
     def print_story(self, events: Iterable[Event]) -> None:
         """Print the changes by these events in the order of time, including the line on the first look."""
-        self.print(story(events, time.time()))
+        self.print(order_events(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()
@@ -220,9 +228,9 @@ class _Printer:
                 if change.at < self._since:
                     continue
                 if self._as_json:
-                    say(json.dumps(log_document(change).plain()))
+                    print_text(json.dumps(log_document(change).plain()))
                 else:
-                    say_line(*_inked(log_line(change)), hang=22)
+                    print_line(*_inked(log_line(change)), hang=22)
 
     def print_first_look(self) -> None:
         """Print one line about the tasks that were there before anybody watched."""
@@ -232,7 +240,9 @@ class _Printer:
         words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
         if tasks and self.look_at >= self._since:
             oldest = (iso(min(self._old.values())) or "-")[:10]
-            say(f"{iso(self.look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}")
+            print_text(
+                f"{iso(self.look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}"
+            )
         self._old_tasks.clear()
         self.look_at = -math.inf
 
@@ -316,7 +326,7 @@ def log_line(change: Change) -> str:
             text = f"{before} → {after}"
             text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
             text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, 80)}  {text}"
+    return f"{iso(change.at) or '-':<20}  {clean_name(change.task_id, 80)}  {text}"
 
 
 def log_document(change: Change) -> Document:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from agentwatch import manual
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, argument, command, start
-from agentwatch.console import STRONG, Part, has_colors, is_terminal, say_line, say_pages
+from agentwatch.console import STRONG, Part, has_colors, is_terminal, print_line, print_pages
 from agentwatch.contracts.rules import Rule
 from agentwatch.errors import UsageError
-from agentwatch.text import clean, indented, say
+from agentwatch.text import clean, indented_json, print_text
 
 _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md\)")
 _MARKED = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")
@@ -25,9 +25,9 @@ def help(options: Namespace) -> int:  # noqa: A001  the name of the command
         return start(options.topic, ["--help"])
     topic = _known(options.topic, "topic", topics) or "README"
     if is_terminal():
-        say_pages(_styled(manual.unwrapped(topic).rstrip()))
+        print_pages(_styled(manual.unwrapped(topic).rstrip()))
     else:
-        say(manual.page(topic).rstrip())
+        print_text(manual.page(topic).rstrip())
     return 0
 
 
@@ -52,7 +52,7 @@ def schema(options: Namespace) -> int:
     """Print the JSON schema of a contract, of the output of a command, or of a file that agentwatch writes."""
     names = manual.schemas()
     name = _known(options.name, "schema", names)
-    say(manual.schema(name).rstrip() if name else "\n".join(names))
+    print_text(manual.schema(name).rstrip() if name else "\n".join(names))
     return 0
 
 
@@ -75,19 +75,19 @@ def rules(options: Namespace) -> int:
         rule = every.get(options.explain.upper())
         if not rule:
             raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
-        say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
-        say(textwrap.fill(rule.why, 100))
+        print_text(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
+        print_text(textwrap.fill(rule.why, 100))
         for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
             if example:
-                say(f"\n{heading}:\n{textwrap.indent(example, '    ')}")
+                print_text(f"\n{heading}:\n{textwrap.indent(example, '    ')}")
     elif options.format == "json":
         names = ["id", "contract", "severity", "section", "title", "message", "why", "right", "wrong"]
-        say(indented({"rules": [{name: getattr(rule, name) for name in names} for rule in every.values()]}))
+        print_text(indented_json({"rules": [{name: getattr(rule, name) for name in names} for rule in every.values()]}))
     else:
         width = max(len(rule.title) for rule in every.values())
         for rule in every.values():
             contract = rule.contract or "any"
-            say_line(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}", hang=8)
+            print_line(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}", hang=8)
     return 0
 
 

@@ -13,9 +13,9 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import OF_HOSTS, PATH, PLACES, SESSION, argument, command, flag, seconds
 from agentwatch.cli.decide import options_of, ways_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
-from agentwatch.composition import known_desk, scanned, shelf_of
+from agentwatch.composition import build_acknowledgements, find_desk, scan_workspace
 from agentwatch.config import load
-from agentwatch.console import MUTED, STRONG, Part, say_line
+from agentwatch.console import MUTED, STRONG, Part, print_line
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
@@ -27,8 +27,8 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.shell import called, command_line
-from agentwatch.text import clean, exact, quoted, say, shown
+from agentwatch.shell import call_words, command_line
+from agentwatch.text import clean, clean_name, clean_row, print_text, quote_text
 from agentwatch.view import document as view
 from agentwatch.view import words
 from agentwatch.view.words import ago, clock, duration, look
@@ -133,20 +133,20 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
         _say_task(task, told, now)
     for decision in moving:
         steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
-        by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
-        say_line(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+        by = f" by {quote_text(decision.operator, 60)}" if decision.operator else ""
+        print_line(f"→ {clean_name(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
         for line in filter(None, (decision.waits, words.taken_words(decision))):
-            say_line(f"  {clean(line)}", hang=0)
+            print_line(f"  {clean(line)}", hang=0)
     if not asking and not moving:
-        say(f"nothing{' that can be seen' if monitor.problems else ''} needs you")
+        print_text(f"nothing{' that can be seen' if monitor.problems else ''} needs you")
     for notice in document.notices:
-        say_line(("!", "text-warning"), f" {clean(notice.path)}: {clean(notice.message)}")
+        print_line(("!", "text-warning"), f" {clean(notice.path)}: {clean(notice.message)}")
     if history := words.history_words(tree):
-        say_line(f"{history}: see `agentwatch tree --where is:history`")
+        print_line(f"{history}: see `agentwatch tree --where is:history`")
     if aside:
         counts = {"acknowledged": len(aside) - document.snoozed, "snoozed": document.snoozed}
         counted = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-        say_line(f"{counted}: see `agentwatch tree --where is:acknowledged,snoozed`")
+        print_line(f"{counted}: see `agentwatch tree --where is:acknowledged,snoozed`")
     return report_problems(monitor.problems)
 
 
@@ -164,7 +164,7 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
         # The id stands behind `--`, so that it is no option whatever an agent calls its task.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
-        return {action: command_line([*called(), "decide", *_way(task, action), *about]) for action in actions}
+        return {action: command_line([*call_words(), "decide", *_way(task, action), *about]) for action in actions}
     except (RecordError, ValueError):
         return {}
 
@@ -180,18 +180,18 @@ def _way(task: Task, action: Action) -> list[str]:
 
 
 def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
-    say_line(*_heading(task, now))
+    print_line(*_heading(task, now))
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
-        say_line(f"  {words.in_line(task, question, 400)}", hang=0)
+        print_line(f"  {words.in_line(task, question, 400)}", hang=0)
     for request, document in zip(asked, told.requests, strict=True):
         asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
-        say_line(f"  {shown(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
+        print_line(f"  {clean_row(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
         for query in request.queries:
-            say_line(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:", hang=0)
+            print_line(f"    {quote_text(query.question, 200)}{', several' if query.several else ''}:", hang=0)
             for option in options_of(query, 200):
-                say_line(f"      - {option}", hang=0)
+                print_line(f"      - {option}", hang=0)
         _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
     # If a request is open, its answer lets the task go on, so no decision about the attempt is offered.
     if not task.request:
@@ -202,22 +202,22 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
 def _heading(task: Task, now: float) -> list[Part | str]:
     face, since = look(task), task.since
     age = "" if since is None else f" {duration(now - since)}"
-    name = f" {exact(task.task_id, 200)}", STRONG
+    name = f" {clean_name(task.task_id, 200)}", STRONG
     return [(face.glyph, face.color), name, f"  attempt {task.attempt}, ", (face.word, face.color), (age, MUTED)]
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
     """Print the command line of the first way unwrapped, to be copied, and below it the other ways."""
-    say(f"    {line}") if line else say_line(f"    {clean(why_not, 400)}", hang=0)
+    print_text(f"    {line}") if line else print_line(f"    {clean(why_not, 400)}", hang=0)
     if ways[1:]:
         others = f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}"
-        say_line((others, MUTED), hang=0)
+        print_line((others, MUTED), hang=0)
 
 
 def request_line(request: Request, workspace: Path | str) -> str | None:
     """Return the command line for the plain answer to a request, None if no command can answer it."""
     about = ["--", request.request_id, str(workspace)]
-    return next((command_line([*called(), "answer", *way, *about]) for way in ways_of(request)), None)
+    return next((command_line([*call_words(), "answer", *way, *about]) for way in ways_of(request)), None)
 
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
@@ -257,32 +257,32 @@ def ack(options: Namespace) -> int:
     if not (options.task or options.undo):
         raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")
     workspace, now = workspace_at(options.task or "." if options.undo else options.path), time.time()
-    shelf = shelf_of(workspace)
+    shelf = build_acknowledgements(workspace)
     shelf.read_changes()
     if options.undo:
         if not (last := shelf.undo()):
-            say("there is nothing to undo")
+            print_text("there is nothing to undo")
             return ExitCode.NOT
-        say(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
+        print_text(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
         for task_id in last.tasks:
-            say(f"  {exact(task_id, 200)}")
+            print_text(f"  {clean_name(task_id, 200)}")
         return ExitCode.DONE
-    tree = (monitor := scanned(workspace, load(), desk=known_desk(workspace), requests=True)).tree
+    tree = (monitor := scan_workspace(workspace, load(), desk=find_desk(workspace), requests=True)).tree
     tasks = [task for task, _ in tree.preorder([task_in(monitor, options.task).task_id])]
     asking = [task for task in tasks if task.question and not task.acknowledged]
     if options.seconds is not None:
         asking = [task for task in asking if not task.past]
     if not asking:
-        say("nothing is put aside: nothing asks there")
+        print_text("nothing is put aside: nothing asks there")
         return ExitCode.NOT
     for task in asking:
-        say_line(*_heading(task, now))
-        say_line(f"  {clean(task.question or '', 400)}", hang=0)
+        print_line(*_heading(task, now))
+        print_line(f"  {clean(task.question or '', 400)}", hang=0)
     marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
     if options.seconds is None:
         shelf.acknowledge(marks)
     else:
         shelf.snooze(marks, now + options.seconds)
         did = f"snoozed until {clock(now + options.seconds, now)}"
-    say(f"{did}: {words.plural(len(marks), 'task')}; `agentwatch ack --undo` takes it back")
+    print_text(f"{did}: {words.plural(len(marks), 'task')}; `agentwatch ack --undo` takes it back")
     return ExitCode.DONE

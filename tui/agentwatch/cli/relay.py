@@ -17,21 +17,21 @@ from urllib.parse import urlsplit
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.cli.keys import public_key
-from agentwatch.composition import desk_of, monitor_of
+from agentwatch.composition import build_desk, build_monitor
 from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError, WorkspaceError
-from agentwatch.remote.address import is_host
-from agentwatch.remote.nats_accounts import accounts, merged, nkey_of
+from agentwatch.remote.address import is_host_name
+from agentwatch.remote.nats_accounts import format_accounts, merge_accounts, nkey_of
 from agentwatch.remote.pipe import Link, LinkState, StdioEnd
-from agentwatch.remote.relay import Relay, Relayed
-from agentwatch.shell import FLEET, find_program, needing
+from agentwatch.remote.relay import Relay, RelayedWorkspace
+from agentwatch.shell import FLEET, find_program, require_extra
 from agentwatch.state import user_home
-from agentwatch.text import clean, complain, quoted, say
-from agentwatch.workspaces import Everywhere, names_of
+from agentwatch.text import clean, print_error, print_text, quote_text
+from agentwatch.workspaces import WorkspaceFinder, name_workspaces
 
 _PORT = 4222
 _CONFIGURATION = """\
@@ -73,7 +73,7 @@ def relay(options: Namespace) -> int:
     end: Link | None = _stdio() if options.stdio else None
     # `asked` has for each workspace the paths that name it. A ~ in an address was not expanded by any shell.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
-    everywhere = Everywhere() if options.all else None
+    everywhere = WorkspaceFinder() if options.all else None
     if everywhere:
         asked = {place.workspace: [] for place in everywhere().places}
         missing = {} if asked else {"": WorkspaceError("no session of an agent was alive there in the last day")}
@@ -86,19 +86,19 @@ def relay(options: Namespace) -> int:
         raise next(iter(missing.values()))
     settings = load()
     # One key signs the decisions here and the messages of this host; the first use makes it.
-    desk = desk_of(next(iter(asked), user_home()), settings)
+    desk = build_desk(next(iter(asked), user_home()), settings)
     if why := desk.why_locked():
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
 
-    def relayed(workspace: Path, name: str) -> Relayed:
-        monitor = monitor_of(workspace, settings, open_desk=partial(desk_of, workspace, settings))
-        return Relayed(name, monitor, asked.setdefault(workspace, []))
+    def relayed(workspace: Path, name: str) -> RelayedWorkspace:
+        monitor = build_monitor(workspace, settings, open_desk=partial(build_desk, workspace, settings))
+        return RelayedWorkspace(name, monitor, asked.setdefault(workspace, []))
 
-    def others() -> list[Relayed]:
+    def others() -> list[RelayedWorkspace]:
         found = everywhere().places if everywhere else ()
         return [relayed(one.workspace, one.name or "") for one in found if one.workspace not in asked]
 
-    parts = [relayed(workspace, name) for workspace, name in names_of(asked).items()]
+    parts = [relayed(workspace, name) for workspace, name in name_workspaces(asked).items()]
     words = {path: clean(str(error)) for path, error in missing.items()}
     key = desk.key()
     end = end or _nats(options, key)
@@ -112,7 +112,7 @@ def relay(options: Namespace) -> int:
         return await telling.run()
 
     if ended := asyncio.run(run()):
-        complain(f"agentwatch: the relay has ended: {ended}")
+        print_error(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE
 
 
@@ -125,26 +125,26 @@ def _stdio() -> StdioEnd:
 
 def _nats(options: Namespace, key: SigningKey) -> Link:
     """Return a link over a NATS server, which reports its state on standard error."""
-    with needing(*FLEET):
-        from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
+    with require_extra(*FLEET):
+        from agentwatch.remote.nats import Login, NatsEnd, credentials_file, hide_password
 
     deciding = {clean(one.name): None for one in Keys().trusted(Role.OPERATOR)}
     host = options.name or socket.gethostname()
     port = urlsplit(options.nats if "://" in options.nats else f"//{options.nats}").port or _PORT
-    introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
-    say(f"relaying over {clean(shown(options.nats))} as {key.public.text}")
-    say(f"may decide here: {', '.join(deciding) or 'nobody yet; `--trust NAME=KEY` says who may'}")
+    introduced_as = f"{host if is_host_name(host) else 'NAME'}={key.public.text}"
+    print_text(f"relaying over {clean(hide_password(options.nats))} as {key.public.text}")
+    print_text(f"may decide here: {', '.join(deciding) or 'nobody yet; `--trust NAME=KEY` says who may'}")
     listening = f" --port {port}" if port != _PORT else ""
     config = f"agentwatch fleet config{listening} --trust {introduced_as} nats.conf"
-    say(f"next, unless the server knows this host: {config}")
+    print_text(f"next, unless the server knows this host: {config}")
     if sys.stdout is not None:
         # Without a flush, these lines would reach the log of a service only when the relay ends.
         sys.stdout.flush()
-    return NatsEnd(options.nats, key, login=Login(key, file_of(options.creds)), note=_report_state)
+    return NatsEnd(options.nats, key, login=Login(key, credentials_file(options.creds)), note=_report_state)
 
 
 def _report_state(state: LinkState) -> None:
-    complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
+    print_error("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
 def _deciders(own: SigningKey) -> list[str]:
@@ -181,14 +181,14 @@ def fleet(options: Namespace) -> int:
         raise UsageError("`agentwatch fleet init` takes a server, such as nats://hub:4222, and no --trust")
     if not is_init:
         return _configure(keys, options)
-    with needing(*FLEET):
-        from agentwatch.remote.nats import TroubleError, asked, login_of, make_store, shown
+    with require_extra(*FLEET):
+        from agentwatch.remote.nats import TroubleError, ask_server, hide_password, login_of, make_store
     try:
-        asked(options.where, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
+        ask_server(options.where, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
     except TroubleError as error:
         raise UsageError(clean(str(error), 600)) from error
-    where = clean(shown(options.where))
-    say(f"made: it keeps the latest entry of each host; next, to watch: agentwatch {where}")
+    where = clean(hide_password(options.where))
+    print_text(f"made: it keeps the latest entry of each host; next, to watch: agentwatch {where}")
     return ExitCode.DONE
 
 
@@ -197,8 +197,8 @@ def _configure(keys: Keys, options: Namespace) -> int:
     KeyProblemError and UsageError."""
     introduced_hosts = list(map(introduced, options.trust))
     for name, public in introduced_hosts:
-        if not is_host(name):
-            raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+        if not is_host_name(name):
+            raise UsageError(f"{quote_text(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
         if any(one.name == name and one.public != public for one in keys.trusted(Role.HOST)):
             again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
             raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
@@ -208,7 +208,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
     named = {role: [(one.name, one.public) for one in keys.trusted(role)] for role in Role}
     operators = [("you", own), *(one for one in named[Role.OPERATOR] if one[1] != own)]
     hosts = [one for one in named[Role.HOST] if one[1] not in {key for _, key in operators}]
-    new = accounts(operators, hosts)
+    new = format_accounts(operators, hosts)
     # Look also in directories that are often missing in a user's PATH.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
     next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
@@ -218,21 +218,21 @@ def _configure(keys: Keys, options: Namespace) -> int:
         path = Path(options.where).resolve()
         was_there = path.exists()
         ever = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
-        ours = accounts(ever, [("", one.public) for one in keys.others(Role.HOST)])
+        ours = format_accounts(ever, [("", one.public) for one in keys.others(Role.HOST)])
         head = _CONFIGURATION.format(accounts="", port=options.port)
-        _write_configuration(path, *(merged(_read(path), new, ours) if was_there else (head, new, "")), server)
-        say(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
+        _write_configuration(path, *(merge_accounts(_read(path), new, ours) if was_there else (head, new, "")), server)
+        print_text(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
         if was_there:
             next_ = f"{server} --signal reload, or reload=PID where another runs beside it"
         elif _is_taken(options.port):
             why = "Debian's package starts a server of its own; `sudo systemctl disable --now nats-server` ends it"
-            complain(f"port {options.port} is taken on this machine ({why}), or take another with --port")
+            print_error(f"port {options.port} is taken on this machine ({why}), or take another with --port")
     if hosts:
-        complain(f"next: {next_}")
+        print_error(f"next: {next_}")
     else:
-        complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
+        print_error("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
     if keys.why_encrypted():
-        complain(
+        print_error(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
         )

@@ -11,13 +11,13 @@ from typing import Any
 from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
 from agentwatch.cli.shared import require_session, subjects_of, unreached, worktrees_of
 from agentwatch.config import load
-from agentwatch.console import STRONG, Part, is_terminal, say_line
+from agentwatch.console import STRONG, Part, is_terminal, print_line
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable, Verdict
 from agentwatch.delegation.task import Attempt, Shown, State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
-from agentwatch.history.log import StateChange, state_changes, story
-from agentwatch.history.recording import write_new
+from agentwatch.history.log import StateChange, order_events, replay_state_changes
+from agentwatch.history.recording import write_new_file
 from agentwatch.history.store import History
 from agentwatch.report.account import (
     Account,
@@ -32,7 +32,7 @@ from agentwatch.report.account import (
 from agentwatch.report.html import html
 from agentwatch.sources import complain_of
 from agentwatch.state import state_directory
-from agentwatch.text import indented, say
+from agentwatch.text import indented_json, print_text
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.words import LOOKS, SEVERITIES, VERDICTS, iso
 
@@ -57,7 +57,7 @@ def json_report(account: Account) -> str:
 
     Times are ISO 8601 in UTC, null if unknown. Texts are as in the documents.
     """
-    return indented(document_of(account)) + "\n"
+    return indented_json(document_of(account)) + "\n"
 
 
 def document_of(account: Account) -> Document:
@@ -167,14 +167,14 @@ def _write(accounts: Sequence[Account], format_: str | None, output: str | None)
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
     text = "\n".join(map(FORMATS[format_], accounts))
     if len(accounts) > 1 and format_ == "json":
-        text = indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
+        text = indented_json({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
     if output is None and format_ == "md" and is_terminal():
         for line in text.splitlines():
-            say_line(*_inked(line), wraps=not line.startswith("|"))
+            print_line(*_inked(line), wraps=not line.startswith("|"))
     elif output is None:
-        say(text.removesuffix("\n"))
+        print_text(text.removesuffix("\n"))
     else:
-        write_new(Path(output), [text])
+        write_new_file(Path(output), [text])
     problems = [problem for account in accounts for problem in account.problems]
     complain_of(problems)
     return 1 if problems else 0
@@ -193,4 +193,4 @@ def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateCha
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    return tuple(state_changes(story(told, now), Tree(rules)))
+    return tuple(replay_state_changes(order_events(told, now), Tree(rules)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentwatch import __version__
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.errors import UsageError
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 if TYPE_CHECKING:
     from agentwatch.config import Settings
@@ -53,7 +53,7 @@ def watch(options: Namespace) -> int:
     if options.hosts and not names:
         if not os.path.isdir(options.hosts):
             known = ", ".join(name for name, _ in settings.hosts)
-            raise UsageError(f"no host of your settings is called {quoted(options.hosts)}; there are {known}")
+            raise UsageError(f"no host of your settings is called {quote_text(options.hosts)}; there are {known}")
         # `--hosts PATH` means all hosts, and PATH is a directory to watch.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
     # `--hosts` alone shows only hosts; hosts that the settings always show come beside the workspace here.
@@ -68,9 +68,9 @@ def watch(options: Namespace) -> int:
     from agentwatch.app.terminal import run
 
     def opened() -> Monitor:
-        from agentwatch.composition import watched
+        from agentwatch.composition import build_workspaces
 
-        return watched(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
+        return build_workspaces(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
 
     if addresses:
         # Open hosts before the screen starts, so that their errors are printed without a screen.
@@ -87,7 +87,7 @@ def demo(options: Namespace) -> int:
 
     from agentwatch.app.played import DemoApp
     from agentwatch.app.terminal import run
-    from agentwatch.composition import source_of
+    from agentwatch.composition import build_source
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
     from agentwatch.monitor import Monitor
@@ -100,7 +100,7 @@ def demo(options: Namespace) -> int:
         monitor = Monitor(
             workspace,
             settings,
-            source_of(workspace, settings),
+            build_source(workspace, settings),
             time.time,
             inspects=True,
             open_desk=session.open_desk,
@@ -116,7 +116,7 @@ def replay(options: Namespace) -> int:
     import time
     from pathlib import Path
 
-    from agentwatch.history.log import story
+    from agentwatch.history.log import order_events
     from agentwatch.history.recording import read_recording
 
     if not 0 < options.speed < float("inf"):
@@ -129,7 +129,7 @@ def replay(options: Namespace) -> int:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-    playback = Playback(story(recording.events, time.time()), recording.texts.get, options.speed)
+    playback = Playback(order_events(recording.events, time.time()), recording.texts.get, options.speed)
     workspace, line = Path(recording.workspace), recording.history_before
     monitor = Monitor(workspace, settings, playback, clock=playback.clock, history_before=line)
     return run(ReplayApp(monitor, playback))

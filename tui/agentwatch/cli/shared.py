@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import known_desk, monitor_of_host, scanned, shown_worktrees
+from agentwatch.composition import build_host_monitor, find_desk, find_shown_worktrees, scan_workspace
 from agentwatch.config import Settings, load
 from agentwatch.errors import ExitCode, NoMatchError, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
-from agentwatch.text import clean, complain, indented, quoted, say
+from agentwatch.text import clean, indented_json, print_error, print_text, quote_text
 from agentwatch.workspaces import Place
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Subject(NamedTuple):
 
     def scan(
         self,
-        open_desk: Callable[[Path], DecisionService | None] = known_desk,
+        open_desk: Callable[[Path], DecisionService | None] = find_desk,
         passphrase: Callable[[], str] | None = None,
         *,
         inspects: bool = True,
@@ -48,8 +48,8 @@ class Subject(NamedTuple):
         workspace, fleet = self.place.workspace, self.fleet
         if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
-            return scanned(*about, desk=desk, inspects=inspects, dates=True, requests=True)
-        monitor = monitor_of_host(fleet, self.place, self.settings, passphrase)
+            return scan_workspace(*about, desk=desk, inspects=inspects, dates=True, requests=True)
+        monitor = build_host_monitor(fleet, self.place, self.settings, passphrase)
         monitor.scan()
         monitor.written = fleet.address(workspace)
         monitor.directory = fleet.directory(workspace) or monitor.written
@@ -63,9 +63,9 @@ def targets_of(
     WorkspaceError, ConfigError, and UsageError, also if a `session` is asked of another machine."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
-    from agentwatch.remote.address import Address, is_address, named, parse
+    from agentwatch.remote.address import Address, is_address, parse, read_hosts
 
-    hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
+    hosts, paths, addresses = read_hosts(settings.hosts), list[str](), list[Address]()
     for word in words:
         if word in hosts:
             addresses += hosts[word]
@@ -110,14 +110,14 @@ def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[s
     if len(subjects) != 1 or subjects[0].fleet:
         return [], ()
     (one,) = subjects
-    found = shown_worktrees(one.place.workspace, one.settings, one.session)
+    found = find_shown_worktrees(one.place.workspace, one.settings, one.session)
     return [one._replace(place=place) for place in found.places], found.complaints
 
 
 def print_workspaces(
     options: Namespace,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], DecisionService | None] = known_desk,
+    open_desk: Callable[[Path], DecisionService | None] = find_desk,
 ) -> int:
     """Print each workspace, and the worktrees of a single one, with `print_one`. It gets a monitor, the options and a
     function that takes its JSON document.
@@ -136,7 +136,7 @@ def print_workspaces(
         for number, (one, monitor) in enumerate(zip(subjects, monitors, strict=True)):
             if not options.json and len(subjects) > 1:
                 name = one.place.name if one.fleet else None
-                say(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
+                print_text(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
             codes += [print_one(monitor, options, documents.append), unreached(monitor)]
     if options.json:
         is_one = len(asked) == 1 and not asked[0].fleet
@@ -144,16 +144,16 @@ def print_workspaces(
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
         complete = all(document["complete"] for document in documents)
         several = {"schema_version": 1, "complete": complete, "workspaces": documents}
-        say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
+        print_text(indented_json({**documents[0], "worktrees": documents[1:]} if is_one else several))
     for complaint in complaints:
-        complain(complaint)
+        print_error(complaint)
     return max(codes)
 
 
 def require_session(session: str | None, monitors: Iterable[Monitor]) -> None:
     """Raise NoMatchError if a session is asked for and none of these monitors has seen it."""
     if session and not any(one.tree.runs.all for one in monitors):
-        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quoted(session, 60)}")
+        raise NoMatchError(f"nothing matches: no session here has an id that begins with {quote_text(session, 60)}")
 
 
 def unreached(monitor: Monitor) -> int:
@@ -171,7 +171,7 @@ def task_in(monitor: Monitor, task_id: str) -> Task:
     """Report the problems of reading, and return a task of a monitor. Raises UsageError if there is no such task."""
     complain_of(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
-        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
+        unseen = f"no task {quote_text(task_id)} is seen in {clean(str(monitor.workspace))}"
         raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
     return monitor.tree.tasks[task_id]
 

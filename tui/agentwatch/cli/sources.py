@@ -5,11 +5,11 @@ from argparse import Namespace
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, command, flag
 from agentwatch.cli.shared import report_problems
-from agentwatch.composition import sessions_of
-from agentwatch.console import say_line
+from agentwatch.composition import build_sessions_source
+from agentwatch.console import print_line
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.registry import looked_in
-from agentwatch.text import clean, indented, say
+from agentwatch.text import clean, indented_json, print_text
 from agentwatch.view.document import problem_documents
 from agentwatch.view.words import plural
 
@@ -19,7 +19,7 @@ from agentwatch.view.words import plural
 )
 def sources(options: Namespace) -> int:
     """Say which agents' sessions were found, which are read, and which are skipped and why."""
-    source = sessions_of(workspace_at(options.path))
+    source = build_sessions_source(workspace_at(options.path))
     source.scan()
     stores, problems = source.found(), source.problems
     source.close()
@@ -34,10 +34,10 @@ def sources(options: Namespace) -> int:
             "complete": not problems,
             "problems": [one.plain() for one in problem_documents(problems)],
         }
-        say(indented(document))
+        print_text(indented_json(document))
         return 1 if problems else 0
     for one in stores:
         counted = f"{plural(one.sessions, 'session')}, {one.children} below"
         skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""
-        say_line(f"{clean(one.source, 24):<14} {counted:<24}  {clean(one.place)}{skipped}", hang=15)
+        print_line(f"{clean(one.source, 24):<14} {counted:<24}  {clean(one.place)}{skipped}", hang=15)
     return report_problems(problems)

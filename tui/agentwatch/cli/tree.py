@@ -8,12 +8,12 @@ from typing import Any
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.console import MUTED, NEEDS, STRONG, Part, say_line
+from agentwatch.console import MUTED, NEEDS, STRONG, Part, print_line
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, quoted, summary
+from agentwatch.text import clean, clean_summary, print_error, quote_text
 from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
 from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
 
@@ -37,7 +37,7 @@ def tree(options: Namespace) -> int:
     code = print_workspaces(options, partial(_print_tree, counts))
     if any(counts) or not options.where:
         return code
-    complain(f"agentwatch: nothing matches {quoted(options.where, 200)}")
+    print_error(f"agentwatch: nothing matches {quote_text(options.where, 200)}")
     return max(code, ExitCode.NOT)
 
 
@@ -60,11 +60,11 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=found and found.shown):
             if isinstance(row.row_id, Group):
-                say_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
+                print_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
-                say_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
-        say_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
+                print_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
+        print_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
     complain_of(monitor.problems)
     asks = any(one.needs_operator for one in found.matches.values()) if found else tree.totals.needs_operator
     return 1 if options.fail and (asks or monitor.problems) else 0
@@ -73,7 +73,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
 def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
     """Yield the parts of a task's line, in the words of the screen."""
     face, since = look(task), task.since
-    name = summary(f"{chain} · {task.title}" if chain else task.title, 80)
+    name = clean_summary(f"{chain} · {task.title}" if chain else task.title, 80)
     yield "  " * min(depth, _LEVELS)
     yield face.glyph, face.color
     yield f" {name}  ", STRONG if task.needs_operator else MUTED if task.past or task.acknowledged else ""

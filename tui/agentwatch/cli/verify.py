@@ -10,9 +10,9 @@ from pathlib import Path
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.cli.shared import passphrase, report_problems
-from agentwatch.composition import desk_of, scanned
+from agentwatch.composition import build_desk, scan_workspace
 from agentwatch.config import load
-from agentwatch.console import say_checks
+from agentwatch.console import print_checks
 from agentwatch.decisions.delivery import MIRROR
 from agentwatch.decisions.envelope import STATEMENT_TYPE, VARIABLE, Trust, given, seal
 from agentwatch.decisions.errors import DecisionError, reason
@@ -26,8 +26,8 @@ from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError
-from agentwatch.history.recording import write_new
-from agentwatch.text import Check, bad, clean, good, note, quoted, say
+from agentwatch.history.recording import write_new_file
+from agentwatch.text import Check, bad, clean, good, note, print_text, quote_text
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
@@ -53,23 +53,23 @@ def verify(options: Namespace) -> int:
             raise UsageError("--set-aside is about the whole ledger; give no FILE")
         names = desk.ledger.set_aside(desk.keys.trust())
         for name in names:
-            say(f"{clean(name)}: set aside; what was decided there must be decided again")
+            print_text(f"{clean(name)}: set aside; what was decided there must be decided again")
         if not names:
-            say("nothing in the ledger had to be set aside")
+            print_text("nothing in the ledger had to be set aside")
         return ExitCode.DONE
     # Trust the keys of this user and those in the environment, with which an orchestrator was started.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
         forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.mirror(writes=False).foreign]
-        return say_checks([*of_ledger(desk), *forged])
+        return print_checks([*of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
             data = directory.read(Path(file).name, _LARGEST)
     except OSError as error:
         why = f"{file}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
         raise UsageError(why) from error
-    tree = scanned(workspace, load(), desk=desk, inspects=False, requests=True).tree
-    return say_checks((_of_statements if is_statement(data) else _of_decision)(data, tree, desk, trust))
+    tree = scan_workspace(workspace, load(), desk=desk, inspects=False, requests=True).tree
+    return print_checks((_of_statements if is_statement(data) else _of_decision)(data, tree, desk, trust))
 
 
 def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
@@ -79,13 +79,13 @@ def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -
         yield bad("signature", str(error))
         return
     asked, is_expired = record.request, record.is_expired(datetime.now(UTC))
-    what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
+    what = f"{record.action} of {quote_text(record.task_id)}, attempt {record.attempt}"
     if asked:
-        what = f"{record.action} of a {asked.kind} of {quoted(asked.program)}, session {quoted(asked.session)}"
-    by = f"by {quoted(record.operator, 60)}{' on another machine' if record.signed_request else ''}"
+        what = f"{record.action} of a {asked.kind} of {quote_text(asked.program)}, session {quote_text(asked.session)}"
+    by = f"by {quote_text(record.operator, 60)}{' on another machine' if record.signed_request else ''}"
     yield good("signature", f"{what}, {by}, signed with your key {keyid[:16]}…")
     if record.workspace_id != desk.workspace_id:
-        yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
+        yield bad("workspace", f"it is about another one, {quote_text(record.workspace_id)}")
         return
     yield _in_chain(record, data, desk)
     # An answer is only for the process that asked, so its expiry is no fault.
@@ -139,7 +139,7 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
     """Check each line of a file of statements. Beside `trust`, the keys of trusted hosts count for statements."""
     hosts = desk.keys.others(Role.HOST)
     trust = trust.with_more(Trust(tuple(hosts)))
-    names = {one.public.keyid: f"the key of {quoted(one.name)}" for one in hosts}
+    names = {one.public.keyid: f"the key of {quote_text(one.name)}" for one in hosts}
     here = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         try:
@@ -148,11 +148,13 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
             yield bad("signature", f"line {number}: {error}")
             continue
         stated = f"{statement.state}, contradicted" if statement.contradicted else statement.state
-        said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
+        said = f"{stated}: {quote_text(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
         is_of_here, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)
         if not is_of_here:
-            yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
+            yield note(
+                "workspace", f"it was made in another one, {quote_text(statement.workspace_id)}; files are compared"
+            )
         elif task and (task.state, task.attempt) != (statement.state, statement.attempt):
             yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
         yield from _of_documents(statement, here, is_of_here=is_of_here)
@@ -163,9 +165,9 @@ def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: 
     for name, digest in statement.subject:
         if name not in here:
             missing = "cannot be compared: it is not here any more, or cannot be read"
-            yield (bad if is_of_here else note)("subject", f"{quoted(name)} {missing}")
+            yield (bad if is_of_here else note)("subject", f"{quote_text(name)} {missing}")
         elif here[name] != digest:
-            yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
+            yield bad("subject", f"{quote_text(name)} is another one here: it was changed, or this is another attempt")
     if same := sum(here.get(name) == digest for name, digest in statement.subject):
         yield good("subject", f"{plural(same, 'document')} here as stated")
 
@@ -185,11 +187,11 @@ def attest(options: Namespace) -> int:
     if not (options.task or options.all):
         raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")
     workspace, settings = workspace_at(options.task or "." if options.all else options.path), load()
-    desk = desk_of(workspace, settings, passphrase())
-    monitor = scanned(workspace, settings, desk=desk, requests=True)
+    desk = build_desk(workspace, settings, passphrase())
+    monitor = scan_workspace(workspace, settings, desk=desk, requests=True)
     tasks = [task for task, _ in monitor.tree.preorder() if options.all or task.task_id == options.task]
     if not tasks and not options.all:
-        raise UsageError(f"there is no task {quoted(options.task, 80)} here; `agentwatch tree` lists them")
+        raise UsageError(f"there is no task {quote_text(options.task, 80)} here; `agentwatch tree` lists them")
     tasks = [task for task in tasks if subject_of(task)]
     if not tasks:
         raise UsageError("nobody wrote a handoff or a return, so there is nothing that a statement could be about")
@@ -210,9 +212,9 @@ def attest(options: Namespace) -> int:
         envelopes.append(seal(payload, key, STATEMENT_TYPE))
     text = b"".join(envelopes).decode("ascii")
     if not options.output:
-        say(text.removesuffix("\n"))
+        print_text(text.removesuffix("\n"))
     else:
-        write_new(Path(options.output), [text])
+        write_new_file(Path(options.output), [text])
         signed = f"{plural(len(envelopes), 'statement')} in {clean(options.output)}"
-        say(f"{signed}, signed with {key.public.keyid[:16]}…")
+        print_text(f"{signed}, signed with {key.public.keyid[:16]}…")
     return report_problems(monitor.problems)

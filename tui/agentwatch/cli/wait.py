@@ -12,7 +12,7 @@ from typing import Any
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
-from agentwatch.composition import find_task, scanned
+from agentwatch.composition import find_task, scan_workspace
 from agentwatch.config import Settings, load
 from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned
 from agentwatch.decisions.service import operator_name
@@ -20,7 +20,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.text import clean, print_error, print_text, quote_text
 
 # `wait` accepts only decisions about the present return and attempt: with older ones, an orchestrator in a loop would
 # retry for ever. A sandbox may hide the history, so the attempt number that is seen is a lower bound.
@@ -52,7 +52,7 @@ def wait(options: Namespace) -> int:
     end, asker = time.monotonic() + options.timeout, Reader(workspace, "wait", read_only=settings.read_only)
 
     def load_decided(workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        monitor = scanned(workspace, settings, **more)
+        monitor = scan_workspace(workspace, settings, **more)
         asker.tell(monitor.tree, task_id)
         return monitor
 
@@ -84,17 +84,17 @@ def wait(options: Namespace) -> int:
     _print(document, None if options.json else 2)
     # The decision counts as read only once it is printed.
     if found.record and (problem := asker.mark(found, "agentwatch wait")):
-        complain(problem)
-    about = quoted(task_id)
+        print_error(problem)
+    about = quote_text(task_id)
     if code == ExitCode.EXPIRED:
-        complain(f"the decision about {about} has expired: the operator must decide again")
+        print_error(f"the decision about {about} has expired: the operator must decide again")
     elif code == ExitCode.UNASKED:
-        complain(document["do_now"])
+        print_error(document["do_now"])
     elif code != ExitCode.DONE:
-        complain(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
+        print_error(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
         _complain_of_refused(found)
         if code == ExitCode.PENDING and not task:
-            complain(f"no task {about} is seen in the files of {workspace}: check its id")
+            print_error(f"no task {about} is seen in the files of {workspace}: check its id")
     return code
 
 
@@ -114,7 +114,7 @@ def claim(options: Namespace) -> int:
     found = asker.find(Question(None, decision_id=decision_id))
     if not found.record:
         known = "has expired: the operator must decide again" if found.expired else "is not there (yet)"
-        complain(f"not claimed: a signed decision {decision_id} {known}")
+        print_error(f"not claimed: a signed decision {decision_id} {known}")
         _complain_of_refused(found)
         return asker.answer(found, None, "")[0]
     made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
@@ -124,7 +124,7 @@ def claim(options: Namespace) -> int:
     _print({"decision_id": decision_id, **made._asdict(), "again": again}, None)
     if again or not made.won:
         is_whose = "already yours" if again else "not yours, do not carry it out"
-        complain(f"{is_whose}: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
+        print_error(f"{is_whose}: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
     return ExitCode.DONE if made.won else ExitCode.TAKEN
 
 
@@ -137,7 +137,7 @@ def _settings_in_sight() -> Settings:
 
 
 def _print(document: Mapping[str, object], indent: int | None) -> None:
-    say(json.dumps(document, indent=indent))  # ASCII only: foreign characters reach a terminal as escapes
+    print_text(json.dumps(document, indent=indent))  # ASCII only: foreign characters reach a terminal as escapes
     if sys.stdout is not None:
         sys.stdout.flush()
 
@@ -145,4 +145,4 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
 def _complain_of_refused(found: Found) -> None:
     """Report the refused decisions on standard error."""
     for problem in found.refused[:10]:
-        complain(f"refused: {problem.message}")
+        print_error(f"refused: {problem.message}")

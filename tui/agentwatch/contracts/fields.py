@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
 from agentwatch.contracts.shapes import Contract, Json
-from agentwatch.text import folded
+from agentwatch.text import fold_case
 
 _KIND_OF = {
     **dict.fromkeys(("greater_than_equal", "less_than_equal", "finite_number"), "range"),
@@ -101,7 +101,7 @@ def _judge_errors(
         elif kind not in ("missing", "empty"):
             if kind == "value" and isinstance(value, str):
                 words = re.findall(r"'(\w+)'", item["ctx"]["expected"] if "case" in rules else "")
-                meant = next((word for word in words if folded(word) == folded(value)), None)
+                meant = next((word for word in words if fold_case(word) == fold_case(value)), None)
                 kind = "case" if meant else kind
             elif kind == "value":
                 kind = "type"

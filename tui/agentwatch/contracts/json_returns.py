@@ -36,7 +36,7 @@ from agentwatch.contracts.rules import (
     tokens,
 )
 from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
-from agentwatch.text import folded
+from agentwatch.text import fold_case
 
 LOW_CONFIDENCE = 0.5  # a confidence below this is flagged for a human
 _POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
@@ -381,7 +381,7 @@ def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
 
 
 def _plain(status: object) -> str:
-    return folded(status.strip()).replace(" ", "_").replace("-", "_") if isinstance(status, str) else ""
+    return fold_case(status.strip()).replace(" ", "_").replace("-", "_") if isinstance(status, str) else ""
 
 
 def _judge_status(status: object, findings: Findings) -> Outcome | None:
@@ -407,7 +407,7 @@ def _blockers(top: Json) -> list[str] | None:
         for entry in _entries(value)[:MAX_ENTRIES]:
             texts = [entry]
             if isinstance(entry, dict):
-                if folded(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
+                if fold_case(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
                     continue
                 # Known keys first, then any other.
                 keys = "description message issue reason summary blocker title text"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
 from agentwatch.contracts.shapes import Todo, Todos, TodoStatus
-from agentwatch.text import folded
+from agentwatch.text import fold_case
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
@@ -128,7 +128,7 @@ def scan_blocks(lines: list[str]) -> Page:
         elif not fence and "#" in line and (match := _HEADING.match(line)):
             text = (match[2] or "").strip()
             is_other = len(text) > 60 or "`" in text
-            header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", folded(text)))
+            header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", fold_case(text)))
             found.append((header, index, len(match[1]), text))
         seen.append(line)
         outside.append(not fence)
@@ -193,7 +193,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
         # If Status is the only section, it needs a known `state` (perhaps cut off) or a summary.
-        is_known = any(folded(known).startswith(folded(state)) for known in STATES)
+        is_known = any(fold_case(known).startswith(fold_case(state)) for known in STATES)
         if len(found) > 1 or is_known or value_below(page, found[STATUS][0], "summary") is not None:
             return found
     return found if len(found) > 2 else None

@@ -23,7 +23,7 @@ from agentwatch.contracts.markdown import (
 )
 from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
-from agentwatch.text import folded, quoted
+from agentwatch.text import fold_case, quote_text
 
 MAX_LINES = 5_000  # lines of a return or a checklist that are read, in about 30 ms; even long ones have only 100
 _ATTEMPTS = 20  # unreadable places in a text that are tried, if an object seems to begin there
@@ -93,7 +93,7 @@ _OF_NAMED = {
 
 def contract_by_name(name: str) -> Contract | None:
     """Return the contract that a file's name demands, even if its content is unreadable; None if it demands none."""
-    last = folded(name.rpartition("/")[2])
+    last = fold_case(name.rpartition("/")[2])
     stem, *kind = last.rsplit(".", 2)
     named = _NAMES.get(".".join(kind)) if stem else None
     return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
@@ -118,7 +118,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     """Return the contract that an object follows, or None; `embedded` in an answer, fewer keys make it a return."""
     if not isinstance(top, dict):
         return None
-    last, packet = folded(name.rpartition("/")[2]), unwrapped(top)
+    last, packet = fold_case(name.rpartition("/")[2]), unwrapped(top)
     named = contract_by_name(last) if last.endswith(".json") else None
     is_meta = named is Contract.RETURN_META
     if named in _OF_NAMED:
@@ -141,7 +141,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     if str(packet.get("handoff_schema")).startswith("composability.handoff_packet"):
         return Contract.HANDOFF_PACKET
     status = top.get("status")
-    word = folded(status) if isinstance(status, str) else ""
+    word = fold_case(status) if isinstance(status, str) else ""
     is_return = _is_subagent_return(top, word)
     if _count(top, _FAMILY_KEYS) if is_meta else _is_return_meta(top, word, is_return=is_return):
         return Contract.RETURN_META
@@ -202,10 +202,10 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
         # A return comes before a handoff.
         return _read_last_return(lines_of(text), name) or _read_packet(lines_of(text), name)
     is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
-    if is_object and folded(name).endswith((".jsonl", ".ndjson")):
+    if is_object and fold_case(name).endswith((".jsonl", ".ndjson")):
         return None
-    if folded(name).endswith(".json"):
-        is_report = named is Contract.REPORT_CONTRACT or folded(name).rpartition("/")[2] == "report.json"
+    if fold_case(name).endswith(".json"):
+        is_report = named is Contract.REPORT_CONTRACT or fold_case(name).rpartition("/")[2] == "report.json"
         return _read_json(text, name, named, is_report=is_report) if is_object or named or is_report else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found or not named:
@@ -342,7 +342,7 @@ class JsonSource:
         known = set[Location]()
         for location, at in self._parts if "" in self._odd else ():
             if location in known:
-                findings.add("DOC004", self._line(at), key=quoted(".".join(map(str, location)), 60))
+                findings.add("DOC004", self._line(at), key=quote_text(".".join(map(str, location)), 60))
             known.add(location)
         for match in _TOKEN.finditer(self._text) if self._odd else ():
             if match[0] in self._odd:
@@ -574,8 +574,8 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
         start = match.start()
         end, part = _object_at(text, start)
         # An object is quoted if text follows it on its line.
-        quoted = end is not None and _GOES_ON.match(text, end) is not None
-        contract = contract_of(part, name, embedded=not quoted)
+        is_quoted = end is not None and _GOES_ON.match(text, end) is not None
+        contract = contract_of(part, name, embedded=not is_quoted)
         if asked and isinstance(part, dict) and not text[:start].strip():
             contract = leading_contract_of(part, name)
         if contract:

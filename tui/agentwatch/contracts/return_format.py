@@ -26,7 +26,7 @@ from agentwatch.contracts.markdown import (
 )
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relative, outline, sentences
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
-from agentwatch.text import folded
+from agentwatch.text import fold_case
 
 _OUTCOMES = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
 _TEXT_KEYS = ("runtime_model_reported", "runtime_mode_reported")
@@ -141,7 +141,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
         if section.level != LEVEL:
             findings.add("RET005", section.line, header=header, level=section.level)
         if section.text != header:
-            rule = "RET006" if folded(section.text) == folded(header) else "RET007"
+            rule = "RET006" if fold_case(section.text) == fold_case(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
     keys = Keys()
@@ -273,7 +273,7 @@ def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
     found: list[str] = []
     for index, text, _, item in rows:
         if item:
-            found += [] if folded(item.text) in _LIKE_NONE else [item.text]
+            found += [] if fold_case(item.text) in _LIKE_NONE else [item.text]
         elif text.strip() and not _NO_TEXT.match(text) and not (text[:1] in " \t" and found):
             findings.add("RET041", index)
     return found[:MAX_ENTRIES]
@@ -299,7 +299,7 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
             if item.indent > indent + 1:
                 findings.add("RET061", index)
             elif key not in _FILE_KEYS:
-                entries.append("" if folded(item.text) in _LIKE_NONE else item.text)
+                entries.append("" if fold_case(item.text) in _LIKE_NONE else item.text)
             elif (path := _path_of(item, key, index, findings)) is not None:
                 entries.append(path)
         elif _NO_TEXT.match(text) or not text.strip():
@@ -337,7 +337,7 @@ def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
         findings.add("RET062", index)
         return [key_line.value]
     findings.add("RET056", index, key=key_line.name)
-    if folded(key_line.value) in _LIKE_NONE:
+    if fold_case(key_line.value) in _LIKE_NONE:
         return [""]
     return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", key_line.value.strip("[]"))]
 
@@ -354,8 +354,8 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
 def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
     """Return the path of a bullet below a list key, "" if the bullet says that there is none, None for a remark."""
     text = item.text
-    if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
-        if folded(text) != "(none)":
+    if fold_case(text) in _LIKE_NONE or _NO_FILES.match(text):
+        if fold_case(text) != "(none)":
             findings.add("RET060", index, key=key)
         return ""
     path, rest = _split(text, _MORE_THAN_A_PATH)

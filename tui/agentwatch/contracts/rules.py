@@ -11,7 +11,7 @@ from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 ERROR = Severity.ERROR
 WARNING = Severity.WARNING
@@ -96,7 +96,7 @@ def contract_rules() -> dict[str, Rule]:
 def shown(value: object) -> str:
     """Return a foreign value for use in a message, short and safe."""
     if isinstance(value, str):
-        return quoted(value, 60)
+        return quote_text(value, 60)
     if isinstance(value, (dict, list)):
         return "an array" if isinstance(value, list) else "an object"
     import json  # imported late: the first frame shows no value

@@ -34,7 +34,7 @@ from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, L
 from agentwatch.decisions.record import Record, Time, time_of, written
 from agentwatch.delegation.decision import SPECS, Receipt, Stage
 from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
-from agentwatch.text import clean, clean_lines, exact
+from agentwatch.text import clean, clean_lines, clean_name
 
 MIRROR = f"{DOT}/{NAME}"
 RECEIPTS = "receipts"
@@ -155,7 +155,7 @@ def page(record: Record) -> bytes:
         "mode": params.mode and clean(params.mode),
         "mitigation": params.mitigation,
     }
-    lines = [f"# {spec.page or spec.word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
+    lines = [f"# {spec.page or spec.word}: {clean_name(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:

@@ -25,7 +25,7 @@ from agentwatch.delegation.decision import SPECS, Action, ActionSpec, Request, R
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, mitigated
 from agentwatch.delegation.task import Shown, Task
-from agentwatch.text import clean, exact, quoted
+from agentwatch.text import clean, clean_name, quote_text
 from agentwatch.view.words import (
     LOOKS,
     ago,
@@ -186,10 +186,10 @@ def facts(
     the decision is recorded."""
     look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
-    name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
+    name = quote_text(clean_name(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
     if question := question_at(task, now):
-        yield fact("asks", quoted(question, 400))
+        yield fact("asks", quote_text(question, 400))
     returned, latest = (one.latest.returned for one in (seen, task))
     if not (digest := subject.return_sha256) or not returned:
         yield fact("return", "none yet")
@@ -205,7 +205,7 @@ def facts(
     for label, found in (("false", false), ("breaks", broken)):
         if found and next(iter(found)) not in question:
             more = f", and {len(found) - 1:,} more: see the details" if len(found) > 1 else ""
-            yield fact(label, quoted(next(iter(found.values())), 300) + more, "text-error")
+            yield fact(label, quote_text(next(iter(found.values())), 300) + more, "text-error")
     if not SPECS[action].ends:
         yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
@@ -221,7 +221,7 @@ def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
         ending = task.below.count(lambda one: one.shown if one.state.is_open else None)
         each = [f"{ending[one]:,} {one.word}" for one in reversed(Shown) if ending[one]]
         more = f", with {plural(task.open_below, 'open task')} below it: {', '.join(each)}"
-    mode = f"the mode {quoted(params.mode, 60)}" if params.mode else "another mode"
+    mode = f"the mode {quote_text(params.mode, 60)}" if params.mode else "another mode"
     return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
 
 
@@ -333,15 +333,15 @@ def _readable_rules(request: Request) -> dict[str, str]:
 
 def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
     """Yield the preview of an answer; `asker` is the task that asks, if known."""
-    asker = asker or f"session {quoted(request.session_id, 80)}"
+    asker = asker or f"session {quote_text(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
-    yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
+    yield fact("asks for", f"{request.kind}: {quote_text(request.tool, 200)}")
     yield fact("asked", ", ".join(filter(None, [ago(request.asked_at, now), left_words(request, now)])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
     for name, rule in _readable_rules(request).items():
-        yield fact(name, f"for the rest of its session, without asking: {quoted(rule, _LONGEST_RULE)}")
+        yield fact(name, f"for the rest of its session, without asking: {quote_text(rule, _LONGEST_RULE)}")
     beside = ", ".join(one.name for one in request.beside)
-    warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
+    warnings = [f"besides the call it is given {quote_text(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
     yield from (fact("beware", one, "text-warning") for one in warnings)
 

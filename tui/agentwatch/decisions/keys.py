@@ -21,7 +21,7 @@ from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedK
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason, remedy
 from agentwatch.decisions.record import time_of, written
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
-from agentwatch.text import exact, quoted
+from agentwatch.text import clean_name, quote_text
 
 PRIVATE = "decisions.key"
 PUBLIC = "decisions.pub"
@@ -42,7 +42,7 @@ class Role(StrEnum):
 
 def checked_name(name: str) -> str:
     """Return a key's name if it fits on one line and is safe to show; else raise KeyProblemError."""
-    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or exact(name) != name:
+    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or clean_name(name) != name:
         raise KeyProblemError(f"a name of a key is a word or two, {_LONGEST_NAME} characters at most")
     return name
 
@@ -51,7 +51,7 @@ def introduced(text: str) -> tuple[str, PublicKey]:
     """Return the name and the key in a `NAME=KEY`; raise KeyProblemError for other texts."""
     name, between, key = text.partition("=")
     if not between:
-        raise KeyProblemError(f"{quoted(text)}: write NAME=KEY, with a key that `agentwatch keys` prints")
+        raise KeyProblemError(f"{quote_text(text)}: write NAME=KEY, with a key that `agentwatch keys` prints")
     return checked_name(name), parse_public(key)
 
 
@@ -160,7 +160,7 @@ class Keys:
             known = {one.public: one for one in _keys_in(directory, role) if not one.retired_at}
             if name in (one.name for one in known.values() if one.public != public):
                 raise KeyProblemError(
-                    f"{quoted(name)} is the name of another key; choose another, or distrust that one"
+                    f"{quote_text(name)} is the name of another key; choose another, or distrust that one"
                 )
             since = known[public].trusted_at if public in known else _now()
             _put(directory, role, public, f"name {name}\ntrusted {since}")

@@ -41,7 +41,7 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, time_of, verify_request
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 NAME = "decisions"
 ASIDE = "aside"
@@ -85,7 +85,7 @@ class ChainProblem(NamedTuple):
     @property
     def message(self) -> str:
         """The problem in words for people."""
-        return f"{quoted(self.name)}: {self.why}"
+        return f"{quote_text(self.name)}: {self.why}"
 
 
 class ChainEntry(NamedTuple):
@@ -142,7 +142,7 @@ def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Recor
     payload, keyid = opened(data, trust.signing)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):
-        raise OtherWorkspaceError(f"it is a decision about another workspace, {quoted(record.workspace_id)}")
+        raise OtherWorkspaceError(f"it is a decision about another workspace, {quote_text(record.workspace_id)}")
     trust.require(keyid, record.created_at)
     verify_request(record, keyid, trust)
     return record, keyid

@@ -18,7 +18,7 @@ from agentwatch.delegation.standing import (
     mitigated,
 )
 from agentwatch.delegation.task import State, Task
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 _MOST_MODES = 8  # modes that are offered; any other can be written
 
@@ -44,7 +44,7 @@ def refusal(task: Task, action: Action, params: Params, note: str) -> str | None
     if action is Action.ESCALATE and params.mode == FITTER and is_restored(task):
         return f"the {FITTER} has restored the line: retry first, or escalate to another mode"
     if action is Action.ESCALATE and params.mode == mode_of(task):
-        return f"it ran in the mode {quoted(params.mode or '')} already; escalate to another"
+        return f"it ran in the mode {quote_text(params.mode or '')} already; escalate to another"
     return None
 
 

@@ -29,7 +29,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
 from agentwatch.errors import ExitCode
 from agentwatch.state import state_directory, workspace_id
-from agentwatch.text import clean, exact, quoted
+from agentwatch.text import clean, clean_name, quote_text
 
 POLL_SECONDS = 0.2
 HANDOFFS = "handoffs"  # the directory in `.agentwatch` for amended handoffs
@@ -228,7 +228,7 @@ class Reader:
         elif not refused and is_needless(task):
             code, nothing = ExitCode.UNASKED, "nothing is asked of the operator"
             told = {"detail": f"{nothing} about it"}
-            do = f"go on: {quoted(task_id)} is {state}, and {nothing}, so do not wait"
+            do = f"go on: {quote_text(task_id)} is {state}, and {nothing}, so do not wait"
         about = {"do_now": do, "task_id": task_id, "state": state, "unasked": code is ExitCode.UNASKED}
         return code, {"pending": True, **told, **about}
 
@@ -270,15 +270,15 @@ def unreturned(task: Task | None) -> str:
     if not task or task.question or task.own_state not in AT_WORK:
         return ""
     state = "at work" if task.own_state is State.WORKING else task.own_state
-    return f"{quoted(task.task_id)} is {state}, and has not returned"
+    return f"{quote_text(task.task_id)} is {state}, and has not returned"
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
     """Return the instruction, in one sentence, for an agent that reads a decision."""
     # An id of several words could pass for a part of the sentence.
-    task = exact(record.task_id)
+    task = clean_name(record.task_id)
     if not _WORD.fullmatch(task):
-        task = quoted(record.task_id, 200)
+        task = quote_text(record.task_id, 200)
     note = ", and the operator's note in `note`," if record.note.strip() else ""
     given = f"with the last handoff, its decision_id set to {record.decision_id}{note.removesuffix(',')}"
     if record.handoff_sha256 is None:

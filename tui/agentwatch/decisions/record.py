@@ -29,7 +29,7 @@ from agentwatch.delegation.decision import (
     RequestKind,
     request_id_of,
 )
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 VERSION = 1
 # The version of a record that answers a program's request: it has two more keys, `request` and `params.rule`.
@@ -399,7 +399,7 @@ def refusal(request: Request, action: Action, params: Params, note: str = "") ->
     if note and not (action is Action.DENY and request.words):
         return "no words get to the program with this: leave them out"
     if params.rule is not None and params.rule not in request.rules:
-        return f"{quoted(params.rule)} is none of the rules that it offers"
+        return f"{quote_text(params.rule)} is none of the rules that it offers"
     return _unanswered(request, params) if action is Action.ANSWER else None
 
 
@@ -410,9 +410,9 @@ def _unanswered(request: Request, params: Params) -> str | None:
     given = Counter(one.question for one in params.answers)
     for question, query in asked.items():
         if not given[question]:
-            return f"all of its questions have to be answered; this one is not: {quoted(question)}"
+            return f"all of its questions have to be answered; this one is not: {quote_text(question)}"
         if given[question] > 1 and not query.several:
-            return f"one answer can be given to {quoted(question)}"
+            return f"one answer can be given to {quote_text(question)}"
     is_blank = not all(one.answer.strip() for one in params.answers)
     if is_blank or given.keys() - asked or len(set(params.answers)) != len(params.answers):
         return "an answer is empty, given twice, or to what it does not ask"

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from agentwatch.background import Part
+from agentwatch.background import Pollable
 from agentwatch.decisions.delivery import (
     MIRROR,
     NOT_DELIVERED,
@@ -250,7 +250,7 @@ class DecisionService:
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
-class DecisionWatcher(Part):
+class DecisionWatcher(Pollable):
     """Follows the decisions of a workspace, once or as a part of a worker: records, their stages, and forged files."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time):

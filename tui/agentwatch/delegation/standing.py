@@ -24,7 +24,7 @@ from agentwatch.delegation.decision import (
 )
 from agentwatch.delegation.events import Activity, ActivityKind, Aside, Run, RunState, Seen, Verdict, merged
 from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
-from agentwatch.text import exact, left_out, verbatim
+from agentwatch.text import clean_call, clean_name, omission_mark
 
 _OF_RUNS = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
@@ -118,12 +118,12 @@ def title(task: Task) -> str:
             return given
         name = task_id
     elif task.requests and not task.attempts:
-        return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
+        return f"{task.requests[0].source.partition('-')[0]} · {clean_name(task_id)}"
     elif not parent and task.agent:
         directory, separator, extra = task_id.partition("#")
         directory = dirname(directory) if basename(directory) == task.agent else directory
         name = (basename(directory) or name) + separator + extra
-    return exact(name if name.strip() else task_id)
+    return clean_name(name if name.strip() else task_id)
 
 
 def why(task: Task) -> str:
@@ -464,7 +464,7 @@ def _more(questions: int) -> str:
 
 def _cut(text: str, longest: int = 300) -> str:
     more = len(text) - longest
-    return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
+    return clean_call(text[:longest]) + (omission_mark(more, "character") if more > 0 else "")
 
 
 def is_past(task: Task, line: float) -> bool:

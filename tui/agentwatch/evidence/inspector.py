@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.background import Background, let_others_work
+from agentwatch.background import BackgroundThread, let_others_work
 from agentwatch.delegation.events import Checked, Run, Seen
 from agentwatch.sources.files.read import to_name
 from agentwatch.sources.files.source import ParsedDocuments
@@ -38,7 +38,7 @@ class Target(NamedTuple):
     runs: tuple[Run, ...] = ()
 
 
-class Inspector(Background[Sequence[Checked]]):
+class Inspector(BackgroundThread[Sequence[Checked]]):
     """Checks claims in its own thread, from `start` to `stop`, because a round waits for git.
 
     `text_of` returns the text of a version, None if it is lost, and `transcript_of` the transcript of a run; any

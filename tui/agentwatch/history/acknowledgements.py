@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.background import Part
+from agentwatch.background import Pollable
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.history.store import Database, UnusableError, select
+from agentwatch.history.store import Database, UnusableError, select_rows
 
 # The file of earlier versions, a JSON object per line; the next write imports and renames it.
 OLD_NAME = "put-aside.jsonl"
@@ -45,7 +45,7 @@ class _Row(NamedTuple):
     until: float | None = None
 
 
-class Acknowledgements(Part):
+class Acknowledgements(Pollable):
     """The acknowledgements of one workspace, in its state directory; any thread may call it."""
 
     def __init__(self, state: Path, *, clock: Callable[[], float] = time.time):
@@ -93,7 +93,7 @@ class Acknowledgements(Part):
             if signs == self._signs or (rows := self._rows()) is None:
                 return []
             self._signs, before, was = signs, self._known, self._began
-            self._began, self._known = began, known = _fold(rows)
+            self._began, self._known = began, known = _fold_rows(rows)
             changed = [one for one in sorted({*before, *known}) if known.get(one) != before.get(one)]
             events: list[Event] = [Noted(0, self._clock(), one, known.get(one, Aside())) for one in changed]
             return [*events, Looked(0, began)] if began not in (None, was) else events
@@ -101,7 +101,7 @@ class Acknowledgements(Part):
     def _rows(self) -> list[_Row] | None:
         """Return all rows that were not undone; None if they cannot be read."""
         try:
-            rows = [*_read_old(self._old), *(self._database.read(_select) or ())]
+            rows = [*_read_old(self._old), *(self._database.read(_select_rows) or ())]
         except (UnusableError, OSError) as error:
             self._unread = f"what you have put aside cannot be read: {error}"
             return None
@@ -144,7 +144,7 @@ class Acknowledgements(Part):
             return
         with self._io:
             try:
-                self._database.write(lambda connection: _insert(connection, [*_read_old(self._old), *rows]))
+                self._database.write(lambda connection: _insert_rows(connection, [*_read_old(self._old), *rows]))
                 with suppress(FileNotFoundError):
                     self._old.rename(self._old.with_suffix(".imported.jsonl"))
             except (UnusableError, OSError) as error:
@@ -168,7 +168,7 @@ def _read_old(path: Path) -> Iterable[_Row]:
                 yield _Row(fields["record"], float(fields["at"]), task_id, str(mark), str(name), until and float(until))
 
 
-def _fold(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
+def _fold_rows(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
     """Return (since when things are new, each task's last actions); `over` of earlier versions is ignored."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
@@ -183,12 +183,12 @@ def _fold(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
     return began, known
 
 
-def _select(connection: sqlite3.Connection) -> list[_Row]:
-    rows = select(connection, "SELECT kind, at, task_id, mark, name, until FROM asides ORDER BY id")
+def _select_rows(connection: sqlite3.Connection) -> list[_Row]:
+    rows = select_rows(connection, "SELECT kind, at, task_id, mark, name, until FROM asides ORDER BY id")
     return [_Row(kind, at, str(task_id, "utf-8", "surrogatepass"), *more) for kind, at, task_id, *more in rows]
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
+def _insert_rows(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     values = [(*row[:2], row.task_id.encode("utf-8", "surrogatepass"), *row[3:]) for row in rows]
     connection.executemany(
         "DELETE FROM asides WHERE kind = 'seen' AND task_id = ?",

@@ -23,14 +23,14 @@ from agentwatch.delegation.task import Shown, State
 from agentwatch.delegation.tree import Tree
 
 
-def story(events: Iterable[Event], now: float) -> list[Event]:
+def order_events(events: Iterable[Event], now: float) -> list[Event]:
     """Return events in the order of their times: a run at the end of each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
     returned: dict[str | None, float] = {}
     seen_until = lost_at = float("-inf")
     timed: list[tuple[float, Event]] = []
-    for event in _with_times_of_loss(list(events)):
-        for one in _moments(event, now):
+    for event in _date_losses(list(events)):
+        for one in _split_event(event, now):
             at = one.at
             if path := getattr(one, "path", ""):
                 at = max(at, latest.get(path, at))
@@ -52,7 +52,7 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
     return [one for _, one in timed]
 
 
-def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
+def _date_losses(events: Sequence[Event]) -> list[Event]:
     """Return the events; a loss found at a start is dated before the files written meanwhile."""
     # Only the first time of a content counts: a renamed file keeps its time.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
@@ -65,10 +65,10 @@ def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
     return timed[::-1]
 
 
-def _moments(event: Event, now: float) -> Iterator[Event]:
+def _split_event(event: Event, now: float) -> Iterator[Event]:
     match event:
         case Ran(run=Run() as run):
-            yield from _moments_of_run(event, run)
+            yield from _split_run(event, run)
         case Requested(request=Request() as request):
             yield event._replace(at=request.asked_at, request=request.begun)
             if not request.is_open:
@@ -83,22 +83,22 @@ def _moments(event: Event, now: float) -> Iterator[Event]:
         yield Tick(event.seq, event.decision.expires_at or now)
 
 
-def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
+def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
     def moment(at: float | None, run: Run) -> Ran:
         # No time is later than the last sign of life, which no store can put into the future.
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
-    yield moment(run.started_at, _begun(run, run))
+    yield moment(run.started_at, _run_at_start(run, run))
     for number, one in enumerate(run.rounds[:-1], 1):
         following = run.rounds[number].began_at
         yield moment(
             following if one.ended_at is None else one.ended_at, replace(run.part(0, number), updated_at=run.updated_at)
         )
-        yield moment(following, _begun(run, run.part(0, number + 1)))
+        yield moment(following, _run_at_start(run, run.part(0, number + 1)))
     yield moment(run.ended_at, run)
 
 
-def _begun(run: Run, part: Run) -> Run:
+def _run_at_start(run: Run, part: Run) -> Run:
     """Return a run as it was when the last round of `part` had begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
     # A refused call is no sign of life: it has no model, because none was asked.
@@ -207,6 +207,6 @@ class StateChanges:
         return changes
 
 
-def state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:
+def replay_state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:
     """Replay events in an empty tree, and yield every state change in its order."""
     return (change for change in StateChanges(tree).apply(events) if isinstance(change, StateChange))

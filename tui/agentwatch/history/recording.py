@@ -44,12 +44,12 @@ _PLAIN = {
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
-def pack(text: str) -> bytes:
+def pack_text(text: str) -> bytes:
     """Return a text compressed; lone surrogates are kept."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
-def unpack(packed: object) -> str | None:
+def unpack_text(packed: object) -> str | None:
     """Return the text again, None if damaged."""
     if isinstance(packed, bytes):
         with suppress(zlib.error, UnicodeDecodeError):
@@ -73,7 +73,7 @@ def outline_of(seen: Seen) -> str | None:
     """Return the outline of a version, None if it would be too long."""
     kind = next(letter for letter, shape in _KINDS.items() if isinstance(seen.document, shape))
     parts = seen.document, seen.findings, seen.incomplete
-    outline = contracts_version() + kind + _shape(kind).dump_json(parts, exclude_defaults=True).decode()
+    outline = contracts_version() + kind + _outline_shape(kind).dump_json(parts, exclude_defaults=True).decode()
     return outline if len(outline) <= _LONGEST_OUTLINE else None
 
 
@@ -82,7 +82,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     noted = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
-            shape = _shape(outline[_DIGITS : _DIGITS + 1])
+            shape = _outline_shape(outline[_DIGITS : _DIGITS + 1])
             document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
             noted = Document(document, findings, not incomplete)
             if outline.startswith(contracts_version()):
@@ -100,7 +100,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
 
 
 @cache
-def _shape(kind: str) -> TypeAdapter[Any]:
+def _outline_shape(kind: str) -> TypeAdapter[Any]:
     # One shape for each kind: trying one after the other would cost more than reading the text again.
     return shape_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
@@ -150,7 +150,7 @@ def recording_lines(
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
-def write_new(path: Path, pieces: Iterable[str]) -> None:
+def write_new_file(path: Path, pieces: Iterable[str]) -> None:
     """Write a text into a new file readable by the user alone; raise UsageError, and leave nothing then."""
     try:
         with open(

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from agentwatch.background import Part
+from agentwatch.background import Pollable
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.events import Checked, Claim, Event, Gone, Seen, is_false
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_VERSIONS, agent_of, slot
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
-from agentwatch.history.recording import outline_of, pack, read_version, unpack
+from agentwatch.history.recording import outline_of, pack_text, read_version, unpack_text
 from agentwatch.sources.files.source import KnownFile, Recalled
 from agentwatch.sources.sessions.reader import is_time, shape_of
 from agentwatch.state import HISTORY, record_first_watch, state_directory
@@ -164,7 +164,7 @@ class Database:
         with self._connected() as connection:
             status = self.path.stat()
             if self._examined != (status.st_dev, status.st_ino):
-                if (version := examine(connection)) < SCHEMA_VERSION:
+                if (version := check_file(connection)) < SCHEMA_VERSION:
                     with connection:
                         _migrate(connection, version)
                 # A running earlier version prevents this, and keeps its log.
@@ -194,19 +194,19 @@ class Database:
             connection.close()
 
 
-def examine(connection: sqlite3.Connection) -> int:
+def check_file(connection: sqlite3.Connection) -> int:
     """Return the version of a sound file, 0 for an empty one; raise sqlite3.Error."""
-    application, version = _value(connection, "PRAGMA application_id"), version_of(connection)
-    if not application and not version and not _value(connection, "SELECT count(*) FROM sqlite_master"):
+    application, version = _select_value(connection, "PRAGMA application_id"), version_of(connection)
+    if not application and not version and not _select_value(connection, "SELECT count(*) FROM sqlite_master"):
         return 0
     if application != APPLICATION_ID or not 0 < version <= _NEWEST:
         raise sqlite3.DatabaseError("it is not a history of agentwatch")
-    if _value(connection, "PRAGMA quick_check(1)") != "ok":
+    if _select_value(connection, "PRAGMA quick_check(1)") != "ok":
         raise sqlite3.DatabaseError("its structure is broken")
     return version
 
 
-def select(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
+def select_rows(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """Return the rows of a query, [] if an older version has no such table or column; raise sqlite3.Error."""
     try:
         return connection.execute(statement, values).fetchall()
@@ -224,13 +224,13 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _value(connection: sqlite3.Connection, query: str) -> Any:
+def _select_value(connection: sqlite3.Connection, query: str) -> Any:
     return connection.execute(query).fetchone()[0]
 
 
 def version_of(connection: sqlite3.Connection) -> int:
     """Return how many migrations were applied; raise sqlite3.Error."""
-    return int(_value(connection, "PRAGMA user_version"))
+    return int(_select_value(connection, "PRAGMA user_version"))
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
@@ -273,7 +273,7 @@ class History(Database):
         for event in events:
             if isinstance(event, Seen | Gone | Checked):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
-                self._waiting.append((event, None if text is None else pack(text)))
+                self._waiting.append((event, None if text is None else pack_text(text)))
         if not self._waiting:
             return True
         try:
@@ -287,11 +287,11 @@ class History(Database):
 
     def recall(self, about: str | None = None) -> Recalled:
         """Return everything recorded; if `about` a task, only the events of its directories, if known."""
-        return self._read(lambda connection: _recall(connection, about), Recalled())
+        return self._read(lambda connection: _select_recorded(connection, about), Recalled())
 
     def text(self, digest: str) -> str | None:
         """Return the text of a version, None if it is not kept (any more)."""
-        return self._read(lambda connection: _text(connection, digest), None)
+        return self._read(lambda connection: _select_text(connection, digest), None)
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         try:
@@ -327,10 +327,10 @@ def _write_versions(
             " VALUES ('', (SELECT coalesce(max(id), 0) + 1 FROM observations), ?, ?, ?, ?)",
             (event.at, path, digest, outline_of(event) if isinstance(event, Seen) else None),
         )
-        _trim(connection, "observations", path)
+        _drop_surplus_rows(connection, "observations", path)
         if packed is not None:
             connection.execute("INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (digest, packed))
-    _set_watched(connection, is_complete)
+    _write_watch_time(connection, is_complete)
 
 
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
@@ -343,33 +343,35 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
         claims = json.dumps(false, ensure_ascii=False).encode(errors="replace") if false else None
         values = path, event.digest, event.at, claims
         connection.execute("INSERT INTO checks (path, digest, at, claims) VALUES (?, ?, ?, ?)", values)
-        _trim(connection, "checks", path)
+        _drop_surplus_rows(connection, "checks", path)
 
 
-def _trim(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
+def _drop_surplus_rows(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
     """Delete rows of one file beyond the tree's limit: the first, which says when it began, and the last ones stay."""
-    rows = select(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
+    rows = select_rows(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
     old = rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)]
     connection.executemany(f"DELETE FROM {table} WHERE id = ?", old)  # noqa: S608
 
 
-def _set_watched(connection: sqlite3.Connection, is_complete: bool) -> None:
+def _write_watch_time(connection: sqlite3.Connection, is_complete: bool) -> None:
     for name in ("watched", "complete") if is_complete else ("watched",):
         connection.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (name, time.time()))
 
 
-def _text(connection: sqlite3.Connection, digest: str) -> str | None:
-    rows = select(connection, "SELECT packed FROM texts WHERE digest = ?", digest)
-    return unpack(rows[0][0]) if rows else None
+def _select_text(connection: sqlite3.Connection, digest: str) -> str | None:
+    rows = select_rows(connection, "SELECT packed FROM texts WHERE digest = ?", digest)
+    return unpack_text(rows[0][0]) if rows else None
 
 
-def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
+def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Recalled:
     # In one transaction: a version that another screen records between two reads would be known, but have no event.
     connection.execute("BEGIN")
-    rows = select(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
-    last = select(connection, _LAST)
-    times = dict(select(connection, "SELECT name, at FROM times"))
-    checks = [] if about is not None else select(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
+    rows = select_rows(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
+    last = select_rows(connection, _LAST)
+    times = dict(select_rows(connection, "SELECT name, at FROM times"))
+    checks = (
+        [] if about is not None else select_rows(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
+    )
     connection.execute("COMMIT")
     elsewhere = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
@@ -387,10 +389,10 @@ def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
         for path, digest, at, is_there in last
         if digest and isinstance(digest, str)
     }
-    return Recalled([*_events(connection, rows, checks)], files, times.get("watched"), elsewhere)
+    return Recalled([*_parse_events(connection, rows, checks)], files, times.get("watched"), elsewhere)
 
 
-def _events(
+def _parse_events(
     connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], checks: Iterable[tuple[Any, ...]]
 ) -> Iterator[Event]:
     """Yield the readable versions by the current contracts, each with its verdicts."""
@@ -407,7 +409,7 @@ def _events(
         if digest is None:
             yield Gone(seq, at, path)
         elif isinstance(digest, str):
-            reading = read_version(path, outline, partial(_text, connection, digest))
+            reading = read_version(path, outline, partial(_select_text, connection, digest))
             if reading:
                 yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
             yield from checked.pop((path, digest), ())
@@ -415,7 +417,7 @@ def _events(
         yield from left
 
 
-class Recorder(History, Part):
+class Recorder(History, Pollable):
     """Records a workspace while it is watched; if `read_only`, nothing is written into the workspace itself."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False):
@@ -443,7 +445,7 @@ class Recorder(History, Part):
     def report(self, tasks: Iterable[Task]) -> None:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
         if not self._read_only:
-            self._entries += [entry for task in tasks for entry in entries_of(task)]
+            self._entries += [entry for task in tasks for entry in fault_entries(task)]
 
     def poll(self) -> Sequence[Event]:
         """Record and report everything noted since the last call; blocks."""
@@ -457,13 +459,13 @@ class Recorder(History, Part):
         self.record((), self._text_of)
         # If that fails, the next start sees a little more as new.
         with suppress(UnusableError):
-            self.write(lambda connection: _set_watched(connection, self.is_complete))
+            self.write(lambda connection: _write_watch_time(connection, self.is_complete))
 
 
 # errors.json: valid JSON at all times, and foreign: its content is never followed or trusted
 
 
-def entries_of(task: Task) -> list[Entry]:
+def fault_entries(task: Task) -> list[Entry]:
     """Return an entry for each attempt of a task whose return breaks its contract."""
     entries: list[Entry] = []
     for attempt in task.attempts:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from agentwatch.config import RUN, where
+from agentwatch.config import RUN, locate_setting
 from agentwatch.errors import ConfigError, UsageError
 
 HERE = "here"  # the name of this machine in `host:`, reserved for it
@@ -76,7 +76,7 @@ def parse(text: str, name: str = "") -> Address:
     if kind not in _FORMS:
         raise UsageError(f"{text}: an address begins with ssh:// or nats://, such as ssh://kim@build1/srv/shop")
     found = re.fullmatch(_FORMS[kind], text, re.IGNORECASE | re.DOTALL)
-    steps = _steps(found["path"] or "") if found else None
+    steps = _path_steps(found["path"] or "") if found else None
     port = int(found["port"]) if found and found["port"] else None
     if found is None or steps is None or (port is not None and not 0 < port < 65_536):
         hint = "a path is whole, without `..`, and has `%25` for a `%`"
@@ -89,7 +89,7 @@ def parse(text: str, name: str = "") -> Address:
     return Address(text, "nats", found["host"] or "", path="/".join(steps), server=server, name=name)
 
 
-def _steps(path: str) -> list[str] | None:
+def _path_steps(path: str) -> list[str] | None:
     """Return the decoded names in a path, None if the path is not allowed."""
     plain = unquote(path, errors="surrogateescape")
     steps = [step for step in plain.split("/") if step not in ("", ".")]
@@ -102,12 +102,12 @@ def _steps(path: str) -> list[str] | None:
     )
 
 
-def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
+def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
     """Return the addresses in the settings, by name; raise ConfigError with the line."""
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
-        place = where(f"hosts.{name}")
-        if not is_host(name):
+        place = locate_setting(f"hosts.{name}")
+        if not is_host_name(name):
             raise ConfigError(f"{place}: {name!r} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
         try:
             if addresses[0] == RUN:
@@ -123,7 +123,7 @@ def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Addr
 def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
     """Return the ssh hosts for words (names in the settings, addresses, ssh's own host names), each host once. Raise
     UsageError or ConfigError."""
-    known, found = named(hosts), dict[str, Address]()
+    known, found = read_hosts(hosts), dict[str, Address]()
     for word in words:
         for address in known.get(word) or [parse(word if is_address(word) else f"ssh://{word}/{HOME}")]:
             if address.kind != "ssh":
@@ -132,6 +132,6 @@ def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]
     return [*found.values()]
 
 
-def is_host(name: str) -> bool:
+def is_host_name(name: str) -> bool:
     """Tell whether an address can use this name for a host."""
     return re.fullmatch(_NAME, name) is not None and name != HERE

@@ -53,7 +53,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 _IN_TIME = timedelta(minutes=5)  # so long the host may record a request
 
@@ -120,7 +120,7 @@ class RemoteDesk(DecisionService):
         self, text: str, asked: Record, result: Result, host: PublicKey
     ) -> DecisionMade | DecisionError | None:
         """Return the decision that the host has recorded, or the error why not; None if that is uncertain."""
-        outcome, entry = result.outcome, _entry(result, host)
+        outcome, entry = result.outcome, _verified_entry(result, host)
         if not outcome.is_final:
             return None
         if outcome is Outcome.NOT_TRUSTED:
@@ -131,7 +131,7 @@ class RemoteDesk(DecisionService):
             return AlreadyDecidedError(entry.record)
         if outcome is not Outcome.RECORDED:
             return _ERRORS.get(outcome, NotRecordedError)(result.words)
-        if entry is None or not says_the_same(entry.record, asked):
+        if entry is None or not is_same_decision(entry.record, asked):
             return None
         if entry.record.signed_request != text:
             return DecisionMade(entry, fresh=False)
@@ -139,7 +139,7 @@ class RemoteDesk(DecisionService):
 
     def _doubt(self, draft: Record, words: str) -> UncertainError:
         """Return the error that nobody knows whether a sent request is recorded."""
-        about = f"{draft.action} of {quoted(draft.task_id, 100)}"
+        about = f"{draft.action} of {quote_text(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
             " again is safe, it counts once"
@@ -147,15 +147,15 @@ class RemoteDesk(DecisionService):
 
     @property
     def _label(self) -> str:
-        return quoted(self._host.label, 60)
+        return quote_text(self._host.label, 60)
 
 
-def says_the_same(one: Record, other: Record) -> bool:
+def is_same_decision(one: Record, other: Record) -> bool:
     """Tell whether both decide the same about the same subject."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
 
-def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
+def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
     """Return the decision in a result, if the host's key has signed it."""
     if result.record is None:
         return None
@@ -208,7 +208,7 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
     raises; call it on the event loop of the monitor."""
     decision_id, record = "", None
     try:
-        made, record = await _record(monitor, text, now)
+        made, record = await _record_request(monitor, text, now)
         decision_id = made.record.decision_id
         undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
         outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
@@ -228,16 +228,16 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
     )
 
 
-async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
+async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
     """Return the decision that was recorded, now or before, and its file."""
     clerk = monitor.clerk
     if clerk is None or isinstance(desk := clerk.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
-    signed = await asyncio.to_thread(_opened, desk, text, now)
-    made = await asyncio.to_thread(_known, desk, signed)
+    signed = await asyncio.to_thread(_open_request, desk, text, now)
+    made = await asyncio.to_thread(_find_recorded, desk, signed)
     if made is None:
         try:
-            made = await asyncio.to_thread(_doing(monitor, desk, signed))
+            made = await asyncio.to_thread(_prepare_recording(monitor, desk, signed))
         except tuple(_OUTCOMES) as error:
             refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
             made = await asyncio.to_thread(_refuse, desk, signed, refused)
@@ -246,7 +246,7 @@ async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionM
     return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
 
-def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable[[], DecisionMade]:
+def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable[[], DecisionMade]:
     """Return a function that records the request: under the ledger's lock it checks again that nothing has changed. It
     also checks that no other relay has refused it. Raise ReturnChangedError or NotAllowedError if the current tree
     forbids it."""
@@ -286,7 +286,7 @@ def _doing(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable
 # The following functions wait for the disk, in a thread
 
 
-def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:
+def _open_request(desk: DecisionService, text: str, now: datetime) -> _Signed:
     """Return the signed request, if its key is trusted and it is for this ledger; raise a final RefusedError."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
@@ -324,7 +324,7 @@ def _opened(desk: DecisionService, text: str, now: datetime) -> _Signed:
     return _Signed(text, request, draft)
 
 
-def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
+def _find_recorded(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
     """Return the decision recorded for it before, None if there is none; raise RefusedError."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
@@ -333,7 +333,7 @@ def _known(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
     _check_refusals(desk, signed)
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry and not entry.record.is_expired(time_of(asked.created_at)) else None
-    if entry and held and held.created_at <= record_by and says_the_same(held, asked):
+    if entry and held and held.created_at <= record_by and is_same_decision(held, asked):
         # Somebody else has decided the same in time: this also answers a much later request.
         return DecisionMade(entry, fresh=False)
     if now > record_by or asked.created_at > written(time_of(now) + AHEAD):

@@ -21,7 +21,7 @@ from agentwatch.decisions.keys import Keys, Role
 from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Ruled, Run
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address, parse
-from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight
+from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, exceeded_kinds, memory_size
 from agentwatch.remote.nats import NatsHub
 from agentwatch.remote.pipe import Link, LinkState, ProcessLink
 from agentwatch.remote.protocol import (
@@ -39,14 +39,14 @@ from agentwatch.remote.protocol import (
     Watch,
     Wish,
     Workspace,
-    pack,
+    pack_frame,
 )
-from agentwatch.remote.texts import FarTranscript
-from agentwatch.shell import FLEET, needing
+from agentwatch.remote.texts import RemoteTranscript
+from agentwatch.shell import FLEET, require_extra
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 from agentwatch.view.words import duration, plural
 from agentwatch.workspaces import Place, Places
 
@@ -74,7 +74,7 @@ _FIRST_YEAR = 946_684_800.0
 _LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200, in epoch seconds: a clock outside them cannot date anything
 
 
-def _is_whole(replies: Sequence[Reply]) -> bool:
+def _is_complete(replies: Sequence[Reply]) -> bool:
     """Tell whether all parts of an answer are here."""
     return bool(replies) and len(replies) >= replies[0].parts
 
@@ -224,8 +224,8 @@ class RemoteHost:
         """Return the answer of the host, None if it says that it has none; blocks; raise NoAnswerError."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
-        replies = self._exchange(ask, ("reply", name), _is_whole)
-        if not _is_whole(replies):
+        replies = self._exchange(ask, ("reply", name), _is_complete)
+        if not _is_complete(replies):
             raise NoAnswerError(f"{self.label} gives no answer now: it {self.why}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
@@ -235,7 +235,7 @@ class RemoteHost:
         end = time.monotonic() + self.answer_seconds
         with self._news:
             while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
-                self._link.send(pack(frame))
+                self._link.send(pack_frame(frame))
                 self._news.wait_for(partial(is_over, answers), min(self.again_seconds, end - now))
             del self._answers[key]
         return answers
@@ -250,7 +250,7 @@ class RemoteHost:
             size = sum(len(one.data) for one in replies) + len(reply.data)
             if size <= _LARGEST_ANSWER and all(one.part != reply.part for one in replies):
                 replies.append(reply)
-                if _is_whole(replies):
+                if _is_complete(replies):
                     self._news.notify_all()
 
     # The threads
@@ -295,7 +295,7 @@ class RemoteHost:
             case Result():
                 with self._news:
                     results = self._answers.get(("result", frame.request_sha256))
-                    if results is not None and weight(frame) <= _LARGEST_RESULT:
+                    if results is not None and memory_size(frame) <= _LARGEST_RESULT:
                         results[:] = [frame]
                         self._news.notify_all()
             case Reply():
@@ -313,7 +313,7 @@ class RemoteHost:
 
     def _greet(self, hello: Hello) -> None:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
-        if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
+        if len(words) > _MOST_WORKSPACES or memory_size([words, hello.missing]) > _LARGEST_HELLO:
             return
         before, was_alive = self.hello, self.is_alive
         if not self._hear(hello):
@@ -378,7 +378,7 @@ class RemoteHost:
             shown=tuple(sorted(seen - {""})),
             lacks=tuple(lacks),
         )
-        self._link.send(pack(watch))
+        self._link.send(pack_frame(watch))
 
 
 class RemoteSource(Source):
@@ -466,7 +466,7 @@ class RemoteSource(Source):
             ran = [one for one in self.log.events() if isinstance(one, Ran)]
         keys = {(one.run.session, one.run.place): one.path for one in ran if one.run}
         key = keys.get((run.session, run.place))
-        return FarTranscript(partial(self.ask, "transcript", key)) if key is not None else None
+        return RemoteTranscript(partial(self.ask, "transcript", key)) if key is not None else None
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
         """Return the host's answer about this workspace; None if it has none, or gives none now. Blocks."""
@@ -518,7 +518,7 @@ class RemoteSource(Source):
                 added = self.log.add(event)
                 if added is None:
                     continue
-                if over := excess(others + self.log.held):
+                if over := exceeded_kinds(others + self.log.held):
                     self.log.remove_last(added)
                     self._dropped.update(over)
                     if isinstance(added, Standing):
@@ -526,7 +526,7 @@ class RemoteSource(Source):
                         self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
-                    self._news_size += weight(added)
+                    self._news_size += memory_size(added)
                     if self._news_size > MOST_NEWS:
                         self.begin_anew()
 
@@ -595,13 +595,13 @@ class RemoteSource(Source):
         hello = self.host.hello
         if hello is None or self.workspace or self.host.heard_at is None:
             return ""
-        return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
+        return hello.missing.get(self._name) or f"it relays no {quote_text(self._name)}"
 
     def _here(self, told: Observation) -> Observation:
         """Return an observation in our time."""
         self._seq = max(self._seq, told.seq)
         offset = self.host.offset
-        moved = _shifted(told, -offset) if offset else told
+        moved = _shift_times(told, -offset) if offset else told
         if isinstance(moved, Decided):
             # The host says whose key has signed it, but only we know whether that is our own.
             by_other = moved.decision.asked_by not in self._own_keys()
@@ -642,22 +642,22 @@ class BrokerSource(RemoteSource):
         return Health("degraded", words, (Problem(FILES, "", words),))
 
 
-def _shifted(value: Any, by: float, name: str = "") -> Any:
+def _shift_times(value: Any, by: float, name: str = "") -> Any:
     """Return a record with all its times (epoch seconds) shifted by seconds; times inside a document stay."""
     if isinstance(value, float):
         is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
         return value + by if is_time else value
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(_shifted(one, by) for one in value)
+        return tuple(_shift_times(one, by) for one in value)
     is_record = dataclasses.is_dataclass(value)
     names = [one.name for one in dataclasses.fields(value)] if is_record else getattr(value, "_fields", ())
     if not names:
         return value
-    moved = {name: _shifted(getattr(value, name), by, name) for name in names}
+    moved = {name: _shift_times(getattr(value, name), by, name) for name in names}
     return dataclasses.replace(value, **moved) if is_record else value._replace(**moved)
 
 
-class _Known(NamedTuple):
+class _KnownWorkspace(NamedTuple):
     """A workspace: its host, the host's name for it, its address; for a server, the number of `unheard` hosts."""
 
     host: RemoteHost
@@ -671,10 +671,10 @@ class Fleet:
 
     def __init__(self, addresses: Sequence[Address]):
         self._keys = Keys()
-        self._known: dict[Path, _Known] = {}
+        self._known: dict[Path, _KnownWorkspace] = {}
         self._fixed: list[Place] = []  # the workspaces that the addresses name
         # By label: hosts that say themselves which workspaces they have, with the wanted workspace, "" for all.
-        self._brokered: dict[str, _Known] = {}
+        self._brokered: dict[str, _KnownWorkspace] = {}
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
         # By address: the hosts of a server, if all of its hosts are wanted.
         self._servers: dict[str, list[RemoteHost]] = {}
@@ -697,19 +697,19 @@ class Fleet:
         host = RemoteHost(link, label, key=key, accept=accept, own_key=self._own_key)
         if not addresses[0].path:
             host.hold(self)
-            self._brokered[f"ssh://{addresses[0].target}"] = _Known(host, "", f"ssh://{addresses[0].target}")
+            self._brokered[f"ssh://{addresses[0].target}"] = _KnownWorkspace(host, "", f"ssh://{addresses[0].target}")
             return
         names = {place.name for place in self._fixed}
         for address in addresses:
             short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
             name = whole if short in names else short
             names.add(name)
-            self._known[address.place] = _Known(host, address.path, address.written)
+            self._known[address.place] = _KnownWorkspace(host, address.path, address.written)
             self._fixed.append(Place(address.place, name, host=label))
 
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
-        with needing(*FLEET):
-            from agentwatch.remote.nats import NatsHub, login_of, shown
+        with require_extra(*FLEET):
+            from agentwatch.remote.nats import NatsHub, hide_password, login_of
         trusted = self._trusted()
         if not trusted or (address.host and address.host not in trusted):
             who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
@@ -719,13 +719,13 @@ class Fleet:
             )
         if address.server not in hubs:
             hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
-        server = shown(address.server)
+        server = hide_password(address.server)
         for name in [address.host] if address.host else trusted:
             if name not in self._brokered:
                 link = hubs[address.server].link(trusted[name])
                 host = RemoteHost(link, name, key=trusted[name], own_key=self._own_key)
                 host.hold(self)
-                self._brokered[name] = _Known(host, address.path, f"{server}/{name}")
+                self._brokered[name] = _KnownWorkspace(host, address.path, f"{server}/{name}")
             if not address.host:
                 self._servers.setdefault(server, []).append(self._brokered[name].host)
 
@@ -772,16 +772,16 @@ class Fleet:
                     # The same place as for an address with the path.
                     with suppress(UsageError):
                         place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
-                self._known[place] = _Known(host, one.id, address)
+                self._known[place] = _KnownWorkspace(host, one.id, address)
                 places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
             if not told if is_ssh else hello is None and label in self._asked_for:
                 # Any other workspace may be another broker's.
-                self._known[own] = _Known(host, wanted, written)
+                self._known[own] = _KnownWorkspace(host, wanted, written)
                 places.append(Place(own, label, comes=True, host=label))
         for server, hosts in self._servers.items():
             if all(one.hello is None for one in hosts):
                 own = Path(f"/nats:{server}")
-                self._known[own] = _Known(hosts[0], "", server, unheard=len(hosts))
+                self._known[own] = _KnownWorkspace(hosts[0], "", server, unheard=len(hosts))
                 places.append(Place(own, server, comes=True, host=server, hosts=len(hosts)))
         return Places(places)
 

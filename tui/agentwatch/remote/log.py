@@ -27,7 +27,7 @@ _ENTRY = 512  # bytes that the tree and the log need for an entry besides its co
 Event = Observation | Standing
 
 
-def key_of(event: Event) -> str:
+def subject_of(event: Event) -> str:
     """Return the subject of an event: a later event of the same subject replaces it or continues it."""
     match event:
         case Standing():
@@ -69,25 +69,25 @@ class Log:
 
     def add(self, event: Event) -> Event | None:
         """Add an event that was observed now; return it as it counts, None if it is nothing new; raise ValueError."""
-        void = chain = self._chains.get(key_of(event), [])
+        void = chain = self._chains.get(subject_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
-                if chain and _says_the_same(chain[-1].event, event):
+                if chain and _is_unchanged(chain[-1].event, event):
                     return None
                 void = [one for one in chain if isinstance(one.event, Unreadable)]
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
                 event = after(before, event)
-        size = _ENTRY + weight(event)
+        size = _ENTRY + memory_size(event)
         for one in [*void]:
             self._remove(one)
         # An event of removal is not kept if its subject has no other event.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
-        if key_of(event) in self._chains or not went:
+        if subject_of(event) in self._chains or not went:
             self._count += 1
             kept = _Numbered(self._count, event, size)
-            chain = self._chains.setdefault(key_of(event), [])
+            chain = self._chains.setdefault(subject_of(event), [])
             chain.append(kept)
             self._account(kept, 1)
             if len(chain) > MAX_VERSIONS:
@@ -97,15 +97,15 @@ class Log:
 
     def remove_last(self, event: Event) -> None:
         """Remove an event that was added just now."""
-        if (chain := self._chains.get(key_of(event))) and chain[-1].number == self._count:
+        if (chain := self._chains.get(subject_of(event))) and chain[-1].number == self._count:
             self._remove(chain[-1])
 
     def _remove(self, kept: _Numbered) -> None:
-        chain = self._chains[key_of(kept.event)]
+        chain = self._chains[subject_of(kept.event)]
         chain.remove(kept)
         self._account(kept, -1)
         if not chain:
-            del self._chains[key_of(kept.event)]
+            del self._chains[subject_of(kept.event)]
 
     def _account(self, kept: _Numbered, times: int) -> None:
         self._load["MiB"] += times * kept.size
@@ -117,7 +117,7 @@ class Log:
                 del self._tasks[task]
 
 
-def _says_the_same(before: Event, now: Event) -> bool:
+def _is_unchanged(before: Event, now: Event) -> bool:
     """Tell whether a file is unchanged; a return written again is new, because it may belong to another attempt."""
     match before, now:
         case Gone(), Gone():
@@ -132,32 +132,32 @@ def _says_the_same(before: Event, now: Event) -> bool:
 # Limits
 
 
-def weight(value: Any) -> int:
+def memory_size(value: Any) -> int:
     """Return the approximate bytes of a value in memory; raise ValueError for a float that cannot be a time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:
         raise ValueError(f"{value} is no time")
     if isinstance(value, tuple | list):
-        return 56 + sum(map(weight, value))
+        return 56 + sum(map(memory_size, value))
     if isinstance(value, Mapping):
-        return 232 + sum(weight(key) + weight(one) for key, one in value.items())
+        return 232 + sum(memory_size(key) + memory_size(one) for key, one in value.items())
     fields = getattr(value, "__dataclass_fields__", None) or getattr(type(value), "model_fields", None)
-    return 32 if fields is None else 56 + sum(weight(getattr(value, name)) for name in fields)
+    return 32 if fields is None else 56 + sum(memory_size(getattr(value, name)) for name in fields)
 
 
 def tasks_in(event: Event) -> Iterator[str]:
     """Yield the names of the tasks in an event."""
     if isinstance(event, Seen):
-        yield from _named(event.document, event.path)
+        yield from _task_names(event.document, event.path)
     elif isinstance(event, Ran) and event.run:
         for said in messages(event.run):
             for reading in (said.reading, said.packet):
                 if isinstance(reading, Document):
-                    yield from _named(reading.document, event.path)
+                    yield from _task_names(reading.document, event.path)
 
 
-def _named(document: object, place: str) -> Iterator[str]:
+def _task_names(document: object, place: str) -> Iterator[str]:
     if isinstance(document, Handoff | Return):
         yield document.task_id or place
     if isinstance(document, Handoff) and document.parent_task_id:
@@ -166,7 +166,7 @@ def _named(document: object, place: str) -> Iterator[str]:
         yield from document.delegation_path
 
 
-def excess(held: Mapping[str, int]) -> list[str]:
+def exceeded_kinds(held: Mapping[str, int]) -> list[str]:
     """Return the kinds whose limits are exceeded."""
     return [kind for kind, most in MOST.items() if held.get(kind, 0) > most]
 

@@ -26,7 +26,15 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
+from agentwatch.remote.nats_accounts import (
+    STREAM,
+    host_of,
+    host_subject,
+    nkey_of,
+    screen_subject,
+    store_config,
+    store_subject,
+)
 from agentwatch.remote.pipe import MOST_WAITING, Change, Link, LinkState, Receive, stay_connected
 
 if TYPE_CHECKING:
@@ -87,14 +95,14 @@ class Login(NamedTuple):
         return base64.b64encode(self.key.private.sign(nonce.encode()))
 
 
-def file_of(creds: str | None) -> str | None:
+def credentials_file(creds: str | None) -> str | None:
     """Return the given file with credentials, else the one that the environment names."""
     return creds or next(filter(None, map(os.environ.get, _FILES)), None)
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
     """Return the user's login: a named file, else the signing key if it needs no passphrase."""
-    named = file_of(creds)
+    named = credentials_file(creds)
     if named is not None:
         return Login(creds=named)
     try:
@@ -103,17 +111,17 @@ def login_of(creds: str | None, keys: Keys) -> Login:
         return Login()
 
 
-async def _nothing(*_: object) -> None:
+async def _do_nothing(*_: object) -> None:
     return
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     server: str,
     login: Login,
     name: str,
-    failed: Callable[[Exception], Awaitable[None]] = _nothing,
-    ended: Callable[[], Awaitable[None]] = _nothing,
+    failed: Callable[[Exception], Awaitable[None]] = _do_nothing,
+    ended: Callable[[], Awaitable[None]] = _do_nothing,
 ) -> AsyncIterator[Client]:
     """Yield a connected client, which does not connect again; turn errors, also of the body, into TroubleError."""
     client = Client()
@@ -122,7 +130,7 @@ async def connected(
     async def wrong(error: Exception) -> None:
         if not is_there:
             # Otherwise the library tries for two minutes.
-            raise TroubleError(in_words(error, server)) from error
+            raise TroubleError(explain_error(error, server)) from error
         await failed(error)
 
     try:
@@ -145,10 +153,11 @@ async def connected(
             )
         is_there = True
         if urlsplit(server).scheme == "tls" and not client._server_info.get("tls_required"):  # noqa: SLF001
-            raise TroubleError(f"{shown(server)} does not encrypt, though its address says so; nothing was sent")  # noqa: TRY301
+            words = f"{hide_password(server)} does not encrypt, though its address says so; nothing was sent"
+            raise TroubleError(words)  # noqa: TRY301
         yield client
     except Exception as error:
-        raise TroubleError(in_words(error, server)) from error
+        raise TroubleError(explain_error(error, server)) from error
     finally:
         with suppress(Exception):
             await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
@@ -159,16 +168,16 @@ async def connected(
         await asyncio.sleep(0)
 
 
-async def _quietly(do: Do, client: Client) -> None:
+async def _run_quietly(do: Do, client: Client) -> None:
     with suppress(Exception):
         await do(client)
 
 
-def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
+def ask_server(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
     """Ask a server, on a connection for this alone; blocks; raise TroubleError."""
 
     async def answered() -> T:
-        async with connected(server, login, "agentwatch") as client:
+        async with connect(server, login, "agentwatch") as client:
             return await ask(client)
 
     return asyncio.run(answered())
@@ -230,7 +239,7 @@ class NatsHub:
         """Run something on the current connection; any thread may call it."""
         client, loop = self._client, self._loop
         if client is not None and loop:
-            doing = _quietly(do, client)
+            doing = _run_quietly(do, client)
             try:
                 asyncio.run_coroutine_threadsafe(doing, loop)
             except RuntimeError:
@@ -265,7 +274,7 @@ class NatsHub:
 
         name = f"agentwatch {self._host or self.screen}"
         try:
-            async with connected(self._server, self._login, name, failed, ended) as client:
+            async with connect(self._server, self._login, name, failed, ended) as client:
                 await client.subscribe(self._subject, cb=self._hear)
                 await client.flush(int(CONNECT_SECONDS))
                 self._client = client
@@ -293,7 +302,7 @@ class NatsHub:
             kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
         except nats.js.errors.NotFoundError as error:
             if error.err_code == _NOTHING_KEPT:
-                server = shown(self._server)
+                server = hide_password(self._server)
                 words = f"it has never spoken on {server}: `agentwatch relay --nats {server}` on it says why"
                 link.change(LinkState(up=True, words=words))
         else:
@@ -344,20 +353,20 @@ class NatsEnd(NatsLink):
 # The store
 
 
-async def store_settings(client: Client) -> dict[str, Any] | None:
+async def outdated_store_settings(client: Client) -> dict[str, Any] | None:
     """Return the settings of the store that have to change, None if there is no store."""
     try:
         has = await client.jetstream().stream_info(STREAM)
     except nats.js.errors.NotFoundError:
         return None
-    wanted = store(has.config.num_replicas or 1)
+    wanted = store_config(has.config.num_replicas or 1)
     return {name: value for name, value in wanted.items() if getattr(has.config, name) != value}
 
 
 async def make_store(client: Client, replicas: int) -> None:
     """Make the store of a fleet, or correct its settings."""
-    differs, stream = await store_settings(client), client.jetstream()
-    await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**store(replicas)))
+    differs, stream = await outdated_store_settings(client), client.jetstream()
+    await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**store_config(replicas)))
 
 
 # Words
@@ -372,15 +381,15 @@ def url_of(server: str) -> str:
     return server if "://" in server else f"nats://{server}"
 
 
-def shown(server: str) -> str:
+def hide_password(server: str) -> str:
     """Return a server's address without a password."""
     parts = urlsplit(url_of(server))
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
 
 
-def in_words(error: BaseException, server: str) -> str:
+def explain_error(error: BaseException, server: str) -> str:
     """Return why a server cannot be used, and the remedy, in a plain sentence."""
-    name, text = shown(server), str(error)
+    name, text = hide_password(server), str(error)
     match error:
         case TroubleError():
             return text

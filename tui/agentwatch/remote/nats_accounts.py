@@ -43,7 +43,7 @@ def store_subject(host: str) -> str:
     return f"$KV.AGENTWATCH.{host}"
 
 
-def store(replicas: int = 1) -> dict[str, Any]:
+def store_config(replicas: int = 1) -> dict[str, Any]:
     """Return the settings of the store, times in seconds; no host may delete the entries of others by a roll-up."""
     return {
         "name": STREAM,
@@ -66,10 +66,10 @@ def nkey_of(key: PublicKey) -> str:
     return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
-def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
+def format_accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
     """Return the part of a server's configuration by which each host can send and read only its own messages. Operators
     and hosts are (name, public key); names are foreign."""
-    users = [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
+    users = [f"      {{ nkey: {nkey_of(key)} }}  # {_comment_text(name)}" for name, key in operators]
     exports, own = list[str](), list[str]()
     for name, key in hosts:
         host = host_of(key)
@@ -77,34 +77,40 @@ def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[s
         subjects = [("service", screen_subject(host, "*")), ("service", store_subject(host))]
         subjects.append(("stream", host_subject(host)))
         exports += [f'      {{ {kind}: "{subject}", accounts: [{account}] }}' for kind, subject in subjects]
-        own += [f"  {account} {{  # {_comment(name)}", f"    users: [ {{ nkey: {nkey_of(key)} }} ]", "    imports: ["]
+        own += [
+            f"  {account} {{  # {_comment_text(name)}",
+            f"    users: [ {{ nkey: {nkey_of(key)} }} ]",
+            "    imports: [",
+        ]
         own += [f'      {{ {kind}: {{ account: AGENTWATCH, subject: "{subject}" }} }}' for kind, subject in subjects]
         own += ["    ]", "  }"]
     top = ["accounts {", "  AGENTWATCH {", "    jetstream: enabled", "    users: [", *users, "    ]", "    exports: ["]
     return "\n".join([*top, *exports, "    ]", "  }", *own, "}"]) + "\n"
 
 
-def merged(old: str, new: str, ours: str) -> tuple[str, str, str]:
+def merge_accounts(old: str, new: str, ours: str) -> tuple[str, str, str]:
     """Return a server's configuration before, in and after its accounts, with the `new` accounts merged in. Lines of
     the old accounts stay if they are not in `ours`, which is everything ever generated for known keys."""
     before, given = old.splitlines(), new.splitlines()
     begin = next((at for at, line in enumerate(before) if line.startswith("accounts")), len(before))
     end = next((at for at, line in enumerate(before[begin:], begin + 1) if line.rstrip() == "}"), len(before))
-    own, generated = before[begin:end], {_plain(line) for line in (*ours.splitlines(), *given)}
+    own, generated = before[begin:end], {_remove_comment(line) for line in (*ours.splitlines(), *given)}
     lines = list[str]()
-    changes = SequenceMatcher(None, [*map(_plain, own)], [*map(_plain, given)], autojunk=False).get_opcodes()
+    changes = SequenceMatcher(
+        None, [*map(_remove_comment, own)], [*map(_remove_comment, given)], autojunk=False
+    ).get_opcodes()
     for tag, first, last, at, to in changes:
-        lines += [line for line in own[first:last] if tag == "equal" or _plain(line) not in generated]
+        lines += [line for line in own[first:last] if tag == "equal" or _remove_comment(line) not in generated]
         lines += given[at:to] if tag != "equal" else ()
     head, block, tail = ("".join(f"{line}\n" for line in some) for some in (before[:begin], lines, before[end:]))
     return head, block, tail
 
 
-def _plain(line: str) -> str:
+def _remove_comment(line: str) -> str:
     """Return a line without the comment after it."""
     return line.partition("#")[0].rstrip() or line
 
 
-def _comment(name: str) -> str:
+def _comment_text(name: str) -> str:
     """Return a name in a form that can stand after a `#`."""
     return "".join(letter for letter in name if letter.isprintable())[:80]

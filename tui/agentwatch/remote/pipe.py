@@ -104,7 +104,7 @@ def stay_connected(
         pause = FIRST_PAUSE if was_asked else min(pause * 2, LONGEST_PAUSE)
 
 
-def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+def read_messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     """Yield the messages after the greeting, at which `begun` is called; raise OSError, also at the end."""
     noise = bytearray()
     while not noise.endswith(GREETING):
@@ -189,7 +189,7 @@ class StdioEnd(Link):
 
     def _read(self, receive: Receive, change: Change) -> None:
         try:
-            for message in messages(self._incoming):
+            for message in read_messages(self._incoming):
                 if self._is_stopped:
                     return
                 receive(message)
@@ -205,7 +205,7 @@ class ProcessLink(Link):
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
         words = ["--", *paths] if any(paths) else ["--all"]
-        self._command = command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))
+        self._command = relay_command(address, ["relay", "--stdio", *words], (*program, *_ASKS_NOBODY))
         self._stopped, self._again = threading.Event(), threading.Event()
         self._writer: Writer | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -227,7 +227,7 @@ class ProcessLink(Link):
 
     def _end_process(self) -> None:
         if (process := self._process) is not None:
-            _end(process)
+            _end_program(process)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -252,12 +252,12 @@ class ProcessLink(Link):
             writer = Writer(process.stdin.fileno())  # type: ignore[union-attr]
             self._process, self._writer = process, writer
             if self._stopped.is_set():
-                _end(process)
+                _end_program(process)
             lines: deque[str] = deque(maxlen=20)
             reads = threading.Thread(target=_read_lines, args=(process, lines), name="agentwatch-ssh-said", daemon=True)
             reads.start()
             try:
-                for message in messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):  # type: ignore[union-attr]
+                for message in read_messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):  # type: ignore[union-attr]
                     if self._stopped.is_set():
                         break
                     receive(message)
@@ -266,9 +266,9 @@ class ProcessLink(Link):
             finally:
                 self._writer = self._process = None
                 writer.stop(0)
-                _end(process)
+                _end_program(process)
                 reads.join(_STOP_SECONDS)
-        return LinkState(up=False, words=reason(process.returncode, lines, self._target, why))
+        return LinkState(up=False, words=explain_end(process.returncode, lines, self._target, why))
 
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
@@ -278,7 +278,7 @@ def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
             lines.append(line.decode("utf-8", "replace").strip())
 
 
-def command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
+def relay_command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
     """Return the command that runs agentwatch there with these words, quoted for the shell behind ssh."""
     if address.kind == "run":
         return [*address.run, "sh", "-c", _SCRIPT, "agentwatch", *words]
@@ -288,7 +288,7 @@ def command(address: Address, words: Sequence[str], program: Sequence[str] = ("s
     return [*program, *_SSH_OPTIONS, *port, *user, "--", address.host.strip("[]"), " ".join(there)]
 
 
-def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
+def explain_end(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
     """Return why a connection has ended, and the remedy, in a sentence; foreign text in it is short and safe."""
     said = clean(next(filter(None, reversed(lines)), ""), _LONGEST)
     last = said.removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
@@ -302,7 +302,7 @@ def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
     return last or cut or f"ssh has ended with code {code}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_program(process: subprocess.Popen[bytes]) -> None:
     """End ssh: it closes the connection, and the relay ends, too."""
     with suppress(OSError):
         process.terminate()

@@ -229,25 +229,27 @@ def entry_of(event: Event | Standing) -> Entry | None:
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
-    return Entry.model_validate_json(_limited(entry.model_dump_json(exclude_defaults=True).encode(), LARGEST - ENOUGH))
+    return Entry.model_validate_json(
+        _require_size(entry.model_dump_json(exclude_defaults=True).encode(), LARGEST - ENOUGH)
+    )
 
 
-def _limited(data: bytes, most: int = LARGEST) -> bytes:
+def _require_size(data: bytes, most: int = LARGEST) -> bytes:
     if len(data) > most:
         raise ValueError(f"{len(data):,} bytes are too large for a message")
     return data
 
 
-def to_bytes(frame: Frame) -> bytes:
+def frame_to_json(frame: Frame) -> bytes:
     """Return a frame as JSON; raise ValueError if it is too large or holds a lone surrogate."""
     body = frame.model_dump_json(exclude_defaults=True).encode()
-    return _limited(b'{"kind":"%b",' % frame.kind.encode() + body[1:])
+    return _require_size(b'{"kind":"%b",' % frame.kind.encode() + body[1:])
 
 
 def read_frame(data: bytes) -> Frame:
     """Return the frame in a message; raise ValueError with the reason, VersionError for a hello of another protocol."""
     try:
-        return _FRAMES.validate_json(_limited(data))
+        return _FRAMES.validate_json(_require_size(data))
     except ValidationError:
         with suppress(ValidationError):
             hello = _Greeting.model_validate_json(data)
@@ -259,7 +261,7 @@ def read_frame(data: bytes) -> Frame:
         raise
 
 
-def pieces(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
+def group_entries(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
     """Yield the entries in groups of a suitable message size."""
     some: list[Entry] = []
     size = 0
@@ -276,13 +278,13 @@ def pieces(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
 # Signatures
 
 
-def pack(frame: Frame) -> bytes:
+def pack_frame(frame: Frame) -> bytes:
     """Return a frame packed for sending, compressed if that saves something."""
-    data = to_bytes(frame)
+    data = frame_to_json(frame)
     return b"z" + zlib.compress(data, 1) if len(data) >= _WORTH else b"=" + data
 
 
-def unpack(packed: bytes) -> Frame:
+def unpack_frame(packed: bytes) -> Frame:
     """Return the frame that was packed, in little more memory than the largest frame takes; raise ValueError."""
     if packed[:1] == b"=":
         return read_frame(packed[1:])
@@ -296,9 +298,9 @@ def unpack(packed: bytes) -> Frame:
     return read_frame(data)
 
 
-def signed(frame: Frame, key: SigningKey) -> bytes:
+def sign_frame(frame: Frame, key: SigningKey) -> bytes:
     """Return the message of a host with this frame."""
-    packed = pack(frame)
+    packed = pack_frame(frame)
     return key.private.sign(to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
 
 
@@ -332,7 +334,7 @@ class Verifier:
         key, first = self.key, None
         if key is None:
             # A hello that is signed with the key that it names proves that the host has that key.
-            first = unpack(packed)
+            first = unpack_frame(packed)
             if not isinstance(first, Hello):
                 return None
             key = parse_public(first.host_key)
@@ -345,7 +347,7 @@ class Verifier:
         if keyid != key.keyid or not holds(signature, to_sign(packed, _PAYLOAD_TYPE), key):
             raise ValueError("the signature of a message does not hold: it is a fake, or was changed")
         if first is None:
-            return unpack(packed)
+            return unpack_frame(packed)
         if why := self._accept(key):
             self.why = f"is not believed: {why}"
             return None

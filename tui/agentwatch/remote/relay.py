@@ -13,7 +13,7 @@ from typing import Any
 from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event
-from agentwatch.monitor import Monitor, rules_of
+from agentwatch.monitor import Monitor, tree_rules
 from agentwatch.remote.desk import record_signed
 from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import Link, LinkState
@@ -30,14 +30,14 @@ from agentwatch.remote.protocol import (
     Watch,
     Workspace,
     entry_of,
-    pieces,
-    signed,
-    unpack,
+    group_entries,
+    sign_frame,
+    unpack_frame,
 )
-from agentwatch.remote.texts import Answers, parts
+from agentwatch.remote.texts import Answers, split_answer
 from agentwatch.sources import Problem, health_of
-from agentwatch.state import first_watched, shown, state_directory, workspace_id
-from agentwatch.text import words_of
+from agentwatch.state import mark_shown, read_first_watch, state_directory, workspace_id
+from agentwatch.text import describe_error
 from agentwatch.view.words import plural
 
 BEAT_SECONDS = 5.0
@@ -46,7 +46,7 @@ _FIND_SECONDS = 10.0
 _LOOK_SECONDS = 0.25  # between two looks at a monitor's health
 
 
-class Relayed:
+class RelayedWorkspace:
     """A workspace that is relayed, with its log."""
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()):
@@ -57,7 +57,7 @@ class Relayed:
         self._new: list[Entry] = []  # the entries of the log that were not sent yet
         self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
-        self._watched_at = first_watched(state_directory(monitor.workspace)) or time.time()
+        self._watched_at = read_first_watch(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
         self._settled = 0  # number of looks that found it settled in a row
@@ -66,7 +66,7 @@ class Relayed:
     @property
     def workspace(self) -> Workspace:
         monitor, tree = self.monitor, self.monitor.tree
-        rules = rules_of(monitor.settings, tree.rules.history_before)
+        rules = tree_rules(monitor.settings, tree.rules.history_before)
         summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you" if tree.tasks else ""
         return Workspace(
             id=self.id,
@@ -86,7 +86,7 @@ class Relayed:
                 self.log.seq += 1
                 self._new += filter(None, [entry if counts is told else entry_of(counts)])
         except ValueError as error:
-            self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
+            self._problems = [Problem("relay", "", f"not all can be told: {describe_error(error)}")]
 
     def look(self) -> None:
         """Note the health of the monitor."""
@@ -109,7 +109,7 @@ class Relayed:
         """Note that somebody sees the workspace at this monotonic time."""
         if not self._seen_until:
             # Hooks hold a request only if somebody can see it.
-            self._presence.enter_context(shown(state_directory(self.monitor.workspace)))
+            self._presence.enter_context(mark_shown(state_directory(self.monitor.workspace)))
         self._seen_until = now + SEEN_SECONDS
 
     def unsee(self, now: float) -> None:
@@ -122,7 +122,7 @@ class Relayed:
         """Yield the entries that were not sent yet; a receiver of all earlier entries is complete then."""
         new, self._new = self._new, []
         after = self.log.seq - len(new)
-        for some in pieces(new):
+        for some in group_entries(new):
             upto = after + len(some)
             yield Observed(workspace=self.id, epoch=epoch, after=after, upto=upto, entries=some)
             after = upto
@@ -130,7 +130,7 @@ class Relayed:
     def everything(self, epoch: str) -> Iterator[Observed]:
         """Yield all entries that count; call it when no entry is unsent."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
-        groups, upto = list(pieces(entries)) or [()], self.log.seq
+        groups, upto = list(group_entries(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
         for number, some in enumerate(groups):
             yield news.model_copy(update={"part": number, "entries": some})
@@ -141,7 +141,7 @@ class Relay:
 
     def __init__(
         self,
-        parts: Iterable[Relayed],
+        parts: Iterable[RelayedWorkspace],
         end: Link,
         key: SigningKey,
         *,
@@ -149,7 +149,7 @@ class Relay:
         missing: dict[str, str] | None = None,
         clock: Callable[[], float] = time.time,
         deciders: Callable[[], Sequence[str]] | None = None,
-        find: Callable[[], Sequence[Relayed]] = tuple,
+        find: Callable[[], Sequence[RelayedWorkspace]] = tuple,
     ):
         self._find, self._finding = find, set[asyncio.Task[None]]()
         self._read_deciders = deciders
@@ -189,7 +189,7 @@ class Relay:
             self._answering.shutdown(wait=False, cancel_futures=True)
             for part in self._parts.values():
                 part.unsee(float("inf"))
-        return self._why or next((words_of(one) for one in ended if isinstance(one, Exception)), "")
+        return self._why or next((describe_error(one) for one in ended if isinstance(one, Exception)), "")
 
     def end(self) -> None:
         """End the relay soon."""
@@ -197,7 +197,7 @@ class Relay:
 
     # Messages to screens
 
-    async def _watch(self, part: Relayed) -> None:
+    async def _watch(self, part: RelayedWorkspace) -> None:
         async for _ in part.monitor.updates():
             self._tell(part)
 
@@ -230,14 +230,14 @@ class Relay:
             if hello.workspaces != self._kept:
                 # For screens that come when this host is off.
                 self._kept = hello.workspaces
-                self._end.keep(signed(hello, self._key))
+                self._end.keep(sign_frame(hello, self._key))
 
     async def _learn_deciders(self) -> None:
         """Read the keys that may decide, which can change at any time."""
         if self._read_deciders is not None:
             self._deciders = tuple(await asyncio.to_thread(self._read_deciders))
 
-    def _tell(self, part: Relayed) -> None:
+    def _tell(self, part: RelayedWorkspace) -> None:
         for news in part.news(self.epoch):
             self._say(news)
 
@@ -267,7 +267,7 @@ class Relay:
 
     def _say(self, frame: Frame, to: Iterable[str] | None = None) -> None:
         if screens := list(self._echo if to is None else to):
-            message = signed(frame, self._key)
+            message = sign_frame(frame, self._key)
             for screen in screens:
                 self._end.send(message, screen)
 
@@ -287,7 +287,7 @@ class Relay:
     def _receive(self, message: bytes) -> None:
         """Handle a message of a screen, in the thread of the link; ignore a malformed one."""
         with suppress(ValueError):
-            self._soon(self._handle, unpack(message))
+            self._soon(self._handle, unpack_frame(message))
 
     def _handle(self, frame: Frame) -> None:
         match frame:
@@ -298,7 +298,7 @@ class Relay:
             case Decide() if (part := self._parts.get(frame.workspace)) and part.is_settled and self._loop:
                 asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
 
-    async def _record(self, part: Relayed, frame: Decide) -> None:
+    async def _record(self, part: RelayedWorkspace, frame: Decide) -> None:
         """Record a decision, and send its outcome."""
         self._say(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
 
@@ -319,5 +319,5 @@ class Relay:
         self._beat([watch.screen])
 
     def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
-        for reply in parts(ask, find()):
+        for reply in split_answer(ask, find()):
             self._say(reply, [ask.screen])

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentwatch.delegation.events import Message, Run
 from agentwatch.monitor import Monitor
-from agentwatch.remote.log import weight
+from agentwatch.remote.log import memory_size
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry, Look, RunTranscript, Step, WholeStep
 from agentwatch.sources.sessions.reader import shape_of
@@ -24,7 +24,7 @@ _MOST_OPEN = 8
 _MOST_ENTRIES = 20_000
 
 
-class FarTranscript(RunTranscript):
+class RemoteTranscript(RunTranscript):
     """The transcript of a run on a host; `ask` sends the host a question and returns its answer or None."""
 
     def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic):
@@ -39,18 +39,18 @@ class FarTranscript(RunTranscript):
             return None
         self._looked_at = self._clock()
         before, data = self._known, self._ask(f"look {self._sign}")
-        if (look := parsed(Look, data)) is not None:
-            self._known, self._sign = look, sign_of(data or "")
+        if (look := from_json(Look, data)) is not None:
+            self._known, self._sign = look, short_digest(data or "")
         elif data is None and not before.trouble:
             self._known, self._sign = before._replace(trouble=_UNREACHABLE), ""
         return None if self._known is before else self._known
 
     def whole(self, step: Step) -> WholeStep | None:
-        found: WholeStep | None = parsed(WholeStep, self._ask(f"whole {written(Step, step)}"))
+        found: WholeStep | None = from_json(WholeStep, self._ask(f"whole {to_json(Step, step)}"))
         return found
 
     def entries(self) -> Iterator[Entry]:
-        return iter(parsed(tuple[Entry, ...], self._ask("entries")) or ())
+        return iter(from_json(tuple[Entry, ...], self._ask("entries")) or ())
 
     def _read(self) -> bool:
         return False
@@ -59,7 +59,7 @@ class FarTranscript(RunTranscript):
         return ()
 
 
-def written(shape: Any, value: Any) -> str:
+def to_json(shape: Any, value: Any) -> str:
     """Return a part of a transcript as JSON."""
     return (
         shape_of(shape)
@@ -68,17 +68,17 @@ def written(shape: Any, value: Any) -> str:
     )
 
 
-def parsed(shape: Any, data: str | None) -> Any:
+def from_json(shape: Any, data: str | None) -> Any:
     """Return a part of a transcript from JSON, None if malformed."""
     try:
         value = shape_of(shape).validate_json(data or "", strict=True)
-        weight(value)
+        memory_size(value)
     except ValueError:
         return None
     return value
 
 
-def sign_of(data: str) -> str:
+def short_digest(data: str) -> str:
     """Return a short digest that distinguishes answers."""
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -111,14 +111,14 @@ class Answers:
                 return None
             what, _, rest = place.partition(" ")
             if what == "whole":
-                step = parsed(Step, rest)
-                answer = written(WholeStep | None, transcript.whole(step) if step is not None else None)
+                step = from_json(Step, rest)
+                answer = to_json(WholeStep | None, transcript.whole(step) if step is not None else None)
             elif what == "entries":
-                answer = written(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))
+                answer = to_json(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))
             else:
                 look = transcript.look() or look
-                answer = written(Look, look)
-                if rest == sign_of(answer):
+                answer = to_json(Look, look)
+                if rest == short_digest(answer):
                     answer = ""
             self._open[screen, key] = transcript, look
             if len(self._open) > _MOST_OPEN:
@@ -126,7 +126,7 @@ class Answers:
             return answer
 
 
-def parts(ask: Ask, text: str | None) -> Iterator[Reply]:
+def split_answer(ask: Ask, text: str | None) -> Iterator[Reply]:
     """Yield the answer in parts of a message's size."""
     if text is None:
         yield Reply(id=ask.id)

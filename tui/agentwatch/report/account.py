@@ -27,7 +27,7 @@ from agentwatch.delegation.task import Attempt, Below, Shown, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
-from agentwatch.text import LINE_LIMIT, clean, exact
+from agentwatch.text import LINE_LIMIT, clean, clean_name
 from agentwatch.view import words
 from agentwatch.view.rows import chain_name
 from agentwatch.view.words import (
@@ -437,7 +437,8 @@ def _detail(line: TaskLine) -> Iterator[str]:
     task = line.task
     title = f" · {inline(task.title, 80)}" if task.title not in task.task_id else ""
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
-    yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{title}{agent}</summary>"
+    name = inline(clean_name(task.task_id), 200)
+    yield f"<details><summary>{_state(line)} · <code>{name}</code>{title}{agent}</summary>"
     yield _listed(facts(line))
     for attempt, shown, ran in reversed(line.attempts):
         began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""

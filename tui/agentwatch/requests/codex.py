@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentwatch import __version__
-from agentwatch.background import Background
+from agentwatch.background import BackgroundThread
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, input_text
 from agentwatch.delegation.events import Event
@@ -79,7 +79,7 @@ class _Held:
     sent: Record | None = None
 
 
-class CodexClient(Background[Sequence[Event]]):
+class CodexClient(BackgroundThread[Sequence[Event]]):
     """Offers Codex's requests from a thread of its own; an inbox shows them. `home` is `$CODEX_HOME`; it may be
     missing."""
 

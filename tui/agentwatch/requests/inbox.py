@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from agentwatch.background import Part
+from agentwatch.background import Pollable
 from agentwatch.delegation.decision import Request, RequestStage
 from agentwatch.delegation.events import Requested
 from agentwatch.disk import change_stamp
@@ -13,7 +13,7 @@ from agentwatch.requests.store import RequestError, RequestStore, as_asked
 from agentwatch.sources.files.watcher import NAMES, Watcher
 
 
-class Inbox(Part):
+class Inbox(Pollable):
     """Reads a request store, once or as a part of a worker."""
 
     notice: str | None = None

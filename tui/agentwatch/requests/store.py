@@ -36,7 +36,7 @@ from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, f
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 from agentwatch.state import leads_through, state_directory, workspace_id
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -120,7 +120,7 @@ class RequestStore:
                 pass
             except (OSError, RequestError) as error:
                 why = reason(error) if isinstance(error, OSError) else error
-                self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
+                self.problems.append(f"{self.directory}: {quote_text(name)} is no request: {why}; remove it")
         return sorted(found, key=lambda one: (one.asked_at, one.request_id))
 
     def _file(self, directory: Directory, name: str) -> Request:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from agentwatch.text import clean, complain
+from agentwatch.text import clean, print_error
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Event, Run
@@ -65,7 +65,7 @@ def together(known: Sequence[Health]) -> Health:
 def complain_of(problems: Sequence[Problem]) -> None:
     """Print on standard error the problems of a command that looks once."""
     for problem in problems:
-        complain(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
+        print_error(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
 
 
 class Batch(NamedTuple):

@@ -30,7 +30,7 @@ from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
-from agentwatch.state import is_there
+from agentwatch.state import may_exist
 
 LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
 _LATEST = 1 << 43  # milliseconds, in the year 2248: no program has written a later time
@@ -265,7 +265,7 @@ class OpenCodeReader(StoreReader):
         return self.give(runs)
 
     def stores(self) -> Sequence[str]:
-        return [str(self._path)] if is_there(self._path) else []
+        return [str(self._path)] if may_exist(self._path) else []
 
     def transcript(self, run: Run) -> RunTranscript:
         """Return the parts of a session."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from agentwatch.background import Background
+from agentwatch.background import BackgroundThread
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Noted, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
@@ -31,7 +31,7 @@ class Position:
     playing: bool
 
 
-class Playback(Background[Batch], Source):
+class Playback(BackgroundThread[Batch], Source):
     """Plays events in their order, from its start; any thread may call it. Raises ValueError if there are none."""
 
     thread_name = "agentwatch-playback"

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import quoted
+from agentwatch.text import quote_text
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, plural, seconds_of, wall
 
 _JUST = 600.0  # a run that does not work counts as now for so many seconds after its last sign of life
@@ -392,7 +392,7 @@ def parse(text: str) -> Query:
 def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the faults of saved views by the views' names. They quote text of the settings."""
     queries = ((name, parse(text)) for name, text in views)
-    return {name: f"the view {quoted(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
+    return {name: f"the view {quote_text(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
 
 
 def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
@@ -431,7 +431,7 @@ def _terms(written: str) -> Iterator[Term]:
     if match and key in _EXAMPLES:
         values = match["value"].replace('"', "").casefold().split(",")
     elif near := get_close_matches(key, _EXAMPLES, 1, cutoff=_NEAR):
-        raise WrongTermError(f"no key {quoted(key)}: did you mean {near[0]}?")
+        raise WrongTermError(f"no key {quote_text(key)}: did you mean {near[0]}?")
     else:
         key, values = "", [written[is_negated:].replace('"', "").casefold()]
     checks = [_check(key, value) for value in values if value]
@@ -447,7 +447,7 @@ def _check(key: str, value: str) -> _Holds:
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
         if not begun:
-            raise WrongTermError(f"no {quoted(f'{key}:{value}', _LONGEST)}: try {', '.join([*_WORDS][:3])}")
+            raise WrongTermError(f"no {quote_text(f'{key}:{value}', _LONGEST)}: try {', '.join([*_WORDS][:3])}")
         return lambda task, _now: any(holds(task) for holds in begun)
     if key == "since":
         seconds = seconds_of(value)

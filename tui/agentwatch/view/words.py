@@ -25,7 +25,7 @@ from agentwatch.delegation.events import Activity, ActivityKind, Claim, Run, Ver
 from agentwatch.delegation.standing import gone_words, process_words
 from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import indented, quoted, shown, summary
+from agentwatch.text import clean_row, clean_summary, indented_json, quote_text
 
 # Times
 
@@ -224,7 +224,7 @@ def whereabouts(workspace: str) -> str:
 
 def name_of(task: Task) -> str:
     """Return the name of a task on the screen: its exact id, or an agent's words without Markdown marks."""
-    return shown(task.called) if task.title in task.own_id else summary(task.called)
+    return clean_row(task.called) if task.title in task.own_id else clean_summary(task.called)
 
 
 def plural(count: int, noun: str) -> str:
@@ -328,7 +328,7 @@ def question_at(task: Task, now: float) -> str:
 
 def in_line(task: Task, question: str, limit: int = 200) -> str:
     """Return the open question of a task as a safe line. Only a program's request keeps its Markdown marks."""
-    return shown(question, limit) if task.request else summary(question, limit)
+    return clean_row(question, limit) if task.request else clean_summary(question, limit)
 
 
 def prompt(attempt: Attempt) -> str | None:
@@ -493,7 +493,7 @@ def whole_input(request: Request) -> str:
     parts = list(value.values()) if isinstance(value, dict) else [value]
     if all(part in (request.shown, request.said) for part in parts):
         return ""
-    return value if isinstance(value, str) else indented(value)
+    return value if isinstance(value, str) else indented_json(value)
 
 
 def where(task: Task) -> str:
@@ -574,7 +574,7 @@ def is_on_its_way(decision: Decision) -> bool:
 def taken_words(decision: Decision) -> str:
     """Return words on the agent that has claimed a decision and not acted yet; "" if none has claimed it."""
     by = decision.receipt.taken_by
-    return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
+    return f"claimed by {quote_text(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
 
 def on_their_way(tree: Tree) -> list[Decision]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentwatch.agents.hook.journal import LET_GO, JournalEntry, add_entry, row_of
+from agentwatch.agents.hook.journal import LET_GO, JournalEntry, add_entry, latest_sent_back
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.delegation import attempts
@@ -44,13 +44,13 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
     if not child:
         return {}
     child = child.with_file(workspace, settings)
-    row = row_of(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    row = latest_sent_back(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
     if row or child.state(settings) in BAD:
-        from agentwatch.agents.hook.held import hold_child, tell_of_child
+        from agentwatch.agents.hook.held import hold_child, tell_parent
 
         if stops:
             return hold_child(call, child, row, workspace, settings)
-        return tell_of_child(call, child, workspace, settings)
+        return tell_parent(call, child, workspace, settings)
     if stops:
         add_entry(workspace, JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
     return {}
@@ -84,9 +84,9 @@ class Child(NamedTuple):
         """
         if not self.attempt.packet:
             return self
-        from agentwatch.composition import find_task, scanned
+        from agentwatch.composition import find_task, scan_workspace
 
-        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, scanned)
+        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, scan_workspace)
         complain_of(problems)
         written = task.latest.returned if task else None
         if not written or written.stored or (self.began is not None and written.at < self.began):
@@ -102,8 +102,8 @@ def child_of(call: HookCall) -> Child | None:
     """Return the child that stops or has returned; None if there is none or it was only launched. May block a second
     until the transcript of a stopping child can be read."""
     if call.event == "SubagentStop":
-        transcript = _transcript_at(call.agent_transcript)
-        child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
+        transcript = _read_transcript(call.agent_transcript)
+        child = _build_child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
         return child._replace(began=transcript.started_at)
     if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
         return None
@@ -112,11 +112,13 @@ def child_of(call: HookCall) -> Child | None:
     said, is_cut_short = handed_back([], call.answered)
     state = RunState.FAILED if is_cut_short else RunState.ENDED
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
-    child = _child(call, agent_id, asked, said or "", state)
+    child = _build_child(call, agent_id, asked, said or "", state)
     return child._replace(began=time.time() - took / 1000) if took is not None else child
 
 
-def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, state: RunState = RunState.ENDED) -> Child:
+def _build_child(
+    call: HookCall, agent_id: str, prompt: Message | None, said: str, state: RunState = RunState.ENDED
+) -> Child:
     run = Run(
         source=NAME,
         session_id=agent_id,
@@ -137,7 +139,7 @@ def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, sta
     return Child(run.task_id, call.session_id, agent_id, replace(attempt, number=number), digests)
 
 
-def _transcript_at(path: str | None) -> Transcript:
+def _read_transcript(path: str | None) -> Transcript:
     """Read an agent's transcript up to its prompt, trying again for a second until that can be read."""
     transcript = Transcript(message, is_agent=True)
     for _ in range(_LOOKS if path else 0):

@@ -20,10 +20,10 @@ from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import SENDS_ON, Action, Stage
 from agentwatch.delegation.task import State
-from agentwatch.shell import command_line, launcher
+from agentwatch.shell import command_line, launch_words
 from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import is_shown
-from agentwatch.text import clean, clean_lines, quoted
+from agentwatch.text import clean, clean_lines, quote_text
 
 READER = "hook-claude"
 MOST = 8  # after a child was sent back so often in a row, the program lets it go whatever a hook says
@@ -77,7 +77,7 @@ class _Case(NamedTuple):
         add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
         answer = {"decision": "block", "reason": reason} if reason else {}
         if why:
-            answer["systemMessage"] = clean(f"agentwatch: {quoted(child.task_id)} was {did}: {why}", 400)
+            answer["systemMessage"] = clean(f"agentwatch: {quote_text(child.task_id)} was {did}: {why}", 400)
         return answer
 
 
@@ -100,7 +100,7 @@ def hold_child(
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
     found, why = case.find(settings.hook_wait if waits else 0.0)
     if found.record:
-        if answer := _carry_out(case, found, found.record):
+        if answer := _carry_out_decision(case, found, found.record):
             return answer
         why = "the operator's decision was carried out, and it ended in the same words again"
     elif found.expired:
@@ -112,28 +112,28 @@ def hold_child(
     if state is State.INVALID:
         failed = "its return breaks its contract"
         if settings.hook_corrects and not any(one.kind == _MEND for one in row):
-            return case.answer(SENT_BACK, _MEND, failed, reason=mend(child))
+            return case.answer(SENT_BACK, _MEND, failed, reason=correction_words(child))
     if settings.hook_undecided == "hold" and waits and not found.record:
         return case.answer(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
     return case.answer(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
 
 
-def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
+def tell_parent(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
     """Return the answer to the parent of a child in a bad state, which the parent reads beside the child's return."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, workspace), child.state(settings)
     found, trouble = case.find(0.0)
     if record := found.record:
         asker.mark(found, f"{READER}, session {child.session_id}"[:200])
-        told = decided(record, asker.hand_out(record), workspace)
+        told = decision_words(record, asker.hand_out(record), workspace)
         case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
     else:
-        told = undecided(child.task_id, state, workspace)
+        told = waiting_words(child.task_id, state, workspace)
         case.answer(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}")
     return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": told}}
 
 
-def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
+def _carry_out_decision(case: _Case, found: Found, record: Record) -> HookAnswer | None:
     """Return the answer that carries out a decision; None if this child has already carried it out."""
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
@@ -149,16 +149,16 @@ def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
         why = f"the decision to {action} is carried out by {claim.by}"
         return None if claim.by == by else case.answer(LET_GO, action, why, decision_id)
     asker.mark(found, by)
-    reason = carry_out(record, asker.hand_out(record))
+    reason = continue_words(record, asker.hand_out(record))
     return case.answer(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 
 
 # Words to models
 
 
-def carry_out(record: Record, handoff_path: str | None) -> str:
+def continue_words(record: Record, handoff_path: str | None) -> str:
     """Return words to the child: the operator wants another attempt, or answers its questions."""
-    lines = [f"The operator has decided about your attempt {record.attempt} of {quoted(record.task_id)}."]
+    lines = [f"The operator has decided about your attempt {record.attempt} of {quote_text(record.task_id)}."]
     if record.action is Action.RESPOND:
         lines.append("These are the operator's answers; go on with them:")
         lines += [f"- {one.question or 'What you asked'}: {one.answer}" for one in record.params.answers]
@@ -166,16 +166,16 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
         lines.append(f"Do it once more, as attempt {record.attempt + 1}.")
     if record.params.mitigation:
         lines.append(f"What is different now: {record.params.mitigation.value.replace('_', ' ')}.")
-    lines += _note(record)
+    lines += _note_lines(record)
     if record.params.handoff is not None:
         where = f", which is in {handoff_path}, too" if handoff_path else ""
         lines += [f"Your handoff is this one now{where}:", "", record.params.handoff.strip(), ""]
-    return _joined(
+    return _join_lines(
         *lines, f"{_END} It is the return of attempt {record.attempt + 1}, for decision {record.decision_id}."
     )
 
 
-def mend(child: Child) -> str:
+def correction_words(child: Child) -> str:
     """Return words to the child: its return breaks its contract."""
     returned = child.attempt.returned
     if not returned:
@@ -194,41 +194,41 @@ def mend(child: Child) -> str:
         for one in errors[:_MOST_FINDINGS]:
             lines.append(f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})")
         lines.append("Answer again with the whole return, mended, and nothing else around it.")
-    return _joined(*lines, "Do not do the work again, and do not change what you report.")
+    return _join_lines(*lines, "Do not do the work again, and do not change what you report.")
 
 
-def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
+def decision_words(record: Record, handoff_path: str | None, workspace: Path) -> str:
     """Return words to the parent: the operator's decision about its child, and what to do."""
-    claim = command_line([*launcher(), "claim", record.decision_id, str(workspace)])
-    return _joined(
-        f"agentwatch: the operator has decided about {quoted(record.task_id)}, attempt {record.attempt}:"
+    claim = command_line([*launch_words(), "claim", record.decision_id, str(workspace)])
+    return _join_lines(
+        f"agentwatch: the operator has decided about {quote_text(record.task_id)}, attempt {record.attempt}:"
         f" {record.action.value}.",
         f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
         f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
         f"Before you carry it out, claim it; only one may carry it out: {claim}",
         *([f"handoff_path is {handoff_path}"] if handoff_path else []),
-        *_note(record),
+        *_note_lines(record),
     )
 
 
-def undecided(task_id: str, state: str, workspace: Path) -> str:
+def waiting_words(task_id: str, state: str, workspace: Path) -> str:
     """Return words to the parent: its child needs a decision."""
     try:
-        wait = command_line([*launcher(), "wait", "--", task_id, str(workspace)])
+        wait = command_line([*launch_words(), "wait", "--", task_id, str(workspace)])
     except ValueError:
         wait = "(no command can hold its id: use the tool)"
     return (
-        f"agentwatch: {quoted(task_id)} is {state}, and the operator decides what happens to it. Do not retry,"
+        f"agentwatch: {quote_text(task_id)} is {state}, and the operator decides what happens to it. Do not retry,"
         " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with the command"
         f" below in your shell, again and again while it is pending, and do what it says.\n{wait}"
     )
 
 
-def _note(record: Record) -> list[str]:
+def _note_lines(record: Record) -> list[str]:
     return [f"The operator's note: {note}"] if (note := record.note.strip()) else []
 
 
-def _joined(*lines: str) -> str:
+def _join_lines(*lines: str) -> str:
     """Join lines and make characters that act or hide visible, as the program also shows the text to a human."""
     kept, cut = clean_lines("\n".join(lines))
     return "\n".join(kept + ([f"({cut})"] if cut else []))

@@ -69,7 +69,7 @@ def entries_of(workspace: Path, session_id: str, agent_id: str) -> list[JournalE
     return [entry for entry in _entries(workspace) if (entry.session_id, entry.agent_id) == agent]
 
 
-def row_of(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
+def latest_sent_back(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
     """Return the latest calls that sent this agent back without another call between, the newest first."""
     return list(takewhile(lambda entry: entry.did == SENT_BACK, entries_of(workspace, session_id, agent_id)))
 

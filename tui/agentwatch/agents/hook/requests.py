@@ -80,7 +80,7 @@ _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 # Claude Code
 
 
-def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
+def answer_request(call: HookCall, workspace: Path, settings: Settings) -> None:
     """Answer the request of a call on standard output, or print nothing. Blocks while an answer may come.
 
     A plan can be approved only in its terminal. A request whose prompt the program shows meanwhile is held as long as
@@ -97,14 +97,14 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
             return
         request = request_of(call, workspace, asked, at=at, until=at + settings.hook_prompt if is_bounded else None)
         with RequestStore(workspace).offer(request) as offer:
-            trouble = _hold(call, workspace, asked, offer)
+            trouble = _hold_request(call, workspace, asked, offer)
     except (RequestError, ValueError) as error:
         trouble = str(error)
     if trouble:
         add_unanswered(workspace, call.event, call.session_id, call.tool or "", trouble)
 
 
-def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
+def _hold_request(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
     """Hold a request until it is answered here or in the program. Return why an answer did not get through, or ""."""
     # Loaded only after the offer was made, so that the operator sees the request sooner.
     from agentwatch.requests.holding import Holder
@@ -115,11 +115,11 @@ def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> st
         has_ended = asked.is_answered()
         if asked.call_id and asked.call_id != offer.request.call_id:
             offer.note_call(asked.call_id)
-        return is_heard() and not has_ended
+        return has_reader() and not has_ended
 
     decided = holder.hold(offer, goes_on)
-    answer = decided and answer_of(call, decided.action, decided.params, decided.note)
-    if decided and answer and _print(answer):
+    answer = decided and hook_output(call, decided.action, decided.params, decided.note)
+    if decided and answer and _print_answer(answer):
         holder.delivered(decided)
         offer.end(RequestStage.DELIVERED, by=decided.operator)
     elif not decided and asked.is_answered():
@@ -127,7 +127,7 @@ def _hold(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> st
     return holder.trouble
 
 
-def _print(answer: dict[str, object]) -> bool:
+def _print_answer(answer: dict[str, object]) -> bool:
     """Print an answer, and return whether the program got all of it."""
     # ASCII only: foreign characters reach the program as escapes.
     data = (json.dumps(answer) + "\n").encode("ascii")
@@ -146,7 +146,7 @@ def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, 
     """Return the request about a call, with a random nonce that only this process knows. Raises ValueError."""
     tool, given, why_not = call.tool or "", call.given, ""
     is_question = tool == _QUESTION
-    queries = _queries(given) if is_question else ()
+    queries = _read_questions(given) if is_question else ()
     actions: tuple[Action, ...] = (Action.ANSWER if queries else Action.ALLOW, Action.DENY)
     if is_question and not queries:
         actions, why_not = (Action.DENY,), _UNCLEAR
@@ -171,13 +171,13 @@ def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, 
         actions=actions,
         why_not=why_not,
         words=True,
-        rules=tuple(rules_of(call)),
+        rules=tuple(grantable_rules(call)),
         call_id=asked.call_id,
-        covered_by="; ".join(f"the rule {rule}" for rule in _suggested(call)),
+        covered_by="; ".join(f"the rule {rule}" for rule in _suggested_rules(call)),
     )
 
 
-def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
+def hook_output(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
     """Return the hook's output for a decision about exactly this call; None if the decision does not fit the call."""
     decision: dict[str, Any] | None = None
     if action is Action.DENY:
@@ -185,22 +185,22 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
     elif action is Action.ALLOW and call.tool != _QUESTION:
         decision = {"behavior": "allow"}
         if params.rule:
-            if params.rule not in (rules := rules_of(call)):
+            if params.rule not in (rules := grantable_rules(call)):
                 return None
             kept = {"type": "addRules", "rules": [rules[params.rule]], "behavior": "allow", "destination": "session"}
             decision["updatedPermissions"] = [kept]
-    elif action is Action.ANSWER and call.tool == _QUESTION and (answers := _answers(call.given, params)):
+    elif action is Action.ANSWER and call.tool == _QUESTION and (answers := _answers_by_question(call.given, params)):
         decision = {"behavior": "allow", "updatedInput": {**call.given, "answers": answers}}
     return decision and {"hookSpecificOutput": {"hookEventName": ASKS, "decision": decision}}
 
 
-def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
+def grantable_rules(call: HookCall) -> dict[str, dict[str, str]]:
     """Return the permissions that the operator may grant for the rest of the session, by the name the operator reads:
     the rules that the program suggests, and the exact command. The values are in the program's format."""
     # A rule without content allows every use of its tool, so it is offered only for an MCP tool, which does one thing.
     found = {
         name: rule
-        for name, rule in _suggested(call).items()
+        for name, rule in _suggested_rules(call).items()
         if rule["toolName"] == call.tool and ("ruleContent" in rule or name.startswith(_MCP))
     }
     command = text(call.given, "command") or ""
@@ -209,7 +209,7 @@ def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
     return found
 
 
-def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
+def _suggested_rules(call: HookCall) -> dict[str, dict[str, str]]:
     """Return the rules that the program itself suggests, by name."""
     rules = [
         {key: value for key in ("toolName", "ruleContent") if (value := text(rule, key)) is not None}
@@ -224,7 +224,7 @@ def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
     }
 
 
-def _queries(given: Fields) -> tuple[Query, ...]:
+def _read_questions(given: Fields) -> tuple[Query, ...]:
     """Return the questions, or () if they are unclear. If joined labels could be ambiguous, only one can be chosen."""
     return tuple(
         one._replace(several=False) if any(_JOINED in option.label for option in one.options) else one
@@ -232,9 +232,9 @@ def _queries(given: Fields) -> tuple[Query, ...]:
     )
 
 
-def _answers(given: Fields, params: Params) -> dict[str, str] | None:
+def _answers_by_question(given: Fields, params: Params) -> dict[str, str] | None:
     """Return the answers by question, labels joined as the program does; {} if one is missing, None if one is extra."""
-    chosen: dict[str | None, list[str]] = {query.question: [] for query in _queries(given)}
+    chosen: dict[str | None, list[str]] = {query.question: [] for query in _read_questions(given)}
     for one in params.answers:
         if one.question not in chosen:
             return None
@@ -271,7 +271,7 @@ class AskedCall:
         size = 0
         with suppress(OSError, ValueError):
             size = path.stat().st_size
-        self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_record)
+        self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_read_record)
 
     def is_answered(self) -> bool:
         """Read the new lines of the transcript, and return whether the call has a result. Skip what cannot be read."""
@@ -287,12 +287,12 @@ class AskedCall:
         return self._is_answered
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
+def _read_record(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a line, or None; unlike the usual reader, it needs no module that is slow to load."""
     return dict(object_in(line.decode("utf-8", "replace"))) or None
 
 
-def is_heard() -> bool:
+def has_reader() -> bool:
     """Whether somebody still reads standard output: the program keeps its end of the pipe open while it lives."""
     pipe = select.poll()
     pipe.register(1, 0)
@@ -307,17 +307,17 @@ def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
     plugin = _Plugin(descriptor, out or sys.stdout)
     told = plugin.read()
     while told and not plugin.has_ended:
-        told = _offer(told, plugin)
+        told = _offer_request(told, plugin)
     return 0
 
 
-def _offer(told: Fields, plugin: _Plugin) -> Fields:
+def _offer_request(told: Fields, plugin: _Plugin) -> Fields:
     """Offer a request. Return {} once it has ended, or its changed form if it must be offered again."""
-    workspace, program = _watched(told), text(told, "program") or ""
+    workspace, program = _find_watched(told), text(told, "program") or ""
     anew: Fields = {}
     trouble = ""
     try:
-        with RequestStore(workspace).offer(request_told(told, workspace)) as offer:
+        with RequestStore(workspace).offer(read_plugin_request(told, workspace)) as offer:
             from agentwatch.requests.holding import Holder
 
             holder = Holder(workspace, name=f"{program} plugin")
@@ -345,7 +345,7 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
         if record := holder.look(offer):
             with suppress(OSError):  # the plugin may be gone
-                plugin.say(_reply(record, offer.request))
+                plugin.say(_plugin_reply(record, offer.request))
                 stage = None
                 while not stage and not plugin.has_ended:
                     stage = _ENDS.get(str(plugin.read().get("result")))
@@ -356,7 +356,7 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             return {}
 
 
-def _reply(record: Record, request: Request) -> Fields:
+def _plugin_reply(record: Record, request: Request) -> Fields:
     """Return the message to the plugin. It never allows more than once, and says nothing but what was decided."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
@@ -368,7 +368,7 @@ def _reply(record: Record, request: Request) -> Fields:
     return {"id": about, "reply": "answers", "answers": answers}
 
 
-def request_told(told: Fields, workspace: Path) -> Request:
+def read_plugin_request(told: Fields, workspace: Path) -> Request:
     """Return the request in the plugin's message, for one workspace. Raises ValueError if there is none."""
     asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
     source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
@@ -394,7 +394,7 @@ def request_told(told: Fields, workspace: Path) -> Request:
         nonce,
         kind=RequestKind.QUESTION if is_question else RequestKind.PERMISSION,
         tool=text(asked, "permission") or "question",
-        shown=shown or ", ".join(map(in_line, _words(asked, "patterns"))),
+        shown=shown or ", ".join(map(in_line, _texts_in(asked, "patterns"))),
         beside=beside,
         said=said,
         queries=queries,
@@ -405,7 +405,7 @@ def request_told(told: Fields, workspace: Path) -> Request:
         ends_others=int(number(told, "others") or 0),
         ends_turn=True,
         call_id=text(inner(asked, "tool"), "callID"),
-        covered_by=", ".join(_words(asked, "always")),
+        covered_by=", ".join(_texts_in(asked, "always")),
     )
 
 
@@ -414,7 +414,7 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     metadata = inner(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:
         return read(inner(metadata, "mcpInput"))
-    patterns = [one for one in _words(asked, "patterns") if one != "*"]
+    patterns = [one for one in _texts_in(asked, "patterns") if one != "*"]
     # The program's and the model's arguments usually agree; the model's are listed only if they differ.
     differing = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **differing}
@@ -433,11 +433,11 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     return read(given, *parts, known=known) if given or parts else ("", ())
 
 
-def _words(fields: Fields, key: str) -> list[str]:
+def _texts_in(fields: Fields, key: str) -> list[str]:
     return [one for one in listed(fields, key) if isinstance(one, str)]
 
 
-def _watched(told: Fields) -> Path:
+def _find_watched(told: Fields) -> Path:
     """Return the nearest watched directory, from the program's directory upwards; if none is watched, the latter."""
     begun = Path("/", text(told, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)

@@ -56,7 +56,7 @@ from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, exact, quoted, shown
+from agentwatch.text import clean, clean_name, clean_row, quote_text
 from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
 
 # How long a dialog is in sight before its key works, so that keys meant for the screen below decide nothing.
@@ -108,13 +108,13 @@ class AttemptCase:
             return "The return has changed since you opened this."
         if subject.handoff_sha256 != seen.handoff_sha256:
             return "The handoff has changed since you opened this."
-        return f"It was decided meanwhile: {shown(task.binding.words)}." if task.binding else None
+        return f"It was decided meanwhile: {clean_row(task.binding.words)}." if task.binding else None
 
     def facts(self, now: float) -> Iterator[Fact]:
         """Return the facts for the frame."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
-            where = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
+            where = f"in the ledger of {quote_text(self.monitor.host, 60)}, once it has checked this"
         elif self.monitor.settings.read_only:
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
@@ -146,7 +146,7 @@ class AttemptCase:
     def outcome(self, decided: DecisionMade) -> str:
         """Return a sentence on the outcome."""
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
-        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: recorded, {delivered}."
+        return f"{self.form.spec.word} {quote_text(name_of(self.seen), 24)}: recorded, {delivered}."
 
 
 class RequestCase:
@@ -163,7 +163,7 @@ class RequestCase:
         # The number of blocks of words that must have been in sight before the request can be allowed.
         self.to_read = 2 if request.beside else 1
         above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
-        self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
+        self._asker = quote_text(BETWEEN.join(one.called for one in (*above, task)), 200)
 
     def change(self, now: float) -> str | None:
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
@@ -201,7 +201,7 @@ class RequestCase:
     def outcome(self, decided: DecisionMade) -> str:  # noqa: ARG002 - there is nothing to deliver
         request, done = self.request, _DONE[self.form.action or Action.DENY]
         query = request.queries[0].question if request.queries else request.shown or request.input
-        return f"{done} {clean(program_of(request.source), 20)}: {quoted(query, 30)}"
+        return f"{done} {clean(program_of(request.source), 20)}: {quote_text(query, 30)}"
 
 
 Case = AttemptCase | RequestCase
@@ -276,12 +276,12 @@ class Choice(Widget, can_focus=True):
             mark = Content.styled(f"{marks[is_taken]} ", style)
             if field.question is not None:
                 here = Content("›" if field.several and number == self._at else " ")
-                texts = [Text(Content.styled(exact(label, LONGEST), style * is_taken), here + mark, "  ┊ ")]
+                texts = [Text(Content.styled(clean_name(label, LONGEST), style * is_taken), here + mark, "  ┊ ")]
                 if description:
-                    about = Content.styled(shown(description, LONGEST), "$text-muted")
+                    about = Content.styled(clean_row(description, LONGEST), "$text-muted")
                     texts.append(Text(about, Content("  ┊ "), "  ┊ "))
             else:
-                words = shown(f"{label} ({description})" if description else label)
+                words = clean_row(f"{label} ({description})" if description else label)
                 texts = [Text(Content.styled(words, style), mark, "  ")]
             click = Style.from_meta({"choice": number})
             laid = [line.content.stylize(click) for line in lay_out(texts, width)]
@@ -416,7 +416,7 @@ class DecisionScreen(ModalScreen[End | Action]):
                         answers.border_title = below if is_asked else "your words to the child"
                         for one in asked:
                             if one.question is not None:
-                                yield Static(shown(one.question, LONGEST), classes="question", markup=False)
+                                yield Static(clean_row(one.question, LONGEST), classes="question", markup=False)
                             yield from _widgets_of(one)
                 with Vertical(id="words") as words:
                     words.border_title = self.case.title
@@ -735,9 +735,9 @@ class Review:
             case = _case_of(app, task_id, request_id, action)
             if isinstance(case, Case):
                 top = tasks.get(tasks[task_id].scope) if task_id in tasks else None
-                place = [fact("in", quoted(top.title, 200))] if top else []
+                place = [fact("in", quote_text(top.title, 200))] if top else []
                 if case.monitor.host:
-                    place.append(fact("host", quoted(case.monitor.host, 200), "bold"))
+                    place.append(fact("host", quote_text(case.monitor.host, 200), "bold"))
                 queue = (at + 1, count) if count > 1 else None
                 await app.push_screen(DecisionScreen(app, case, place, queue), self._go_on)
                 return
@@ -777,7 +777,7 @@ def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: A
     elif clerk.desk.unreachable is not None:
         reason = clean(clerk.desk.unreachable, 400)
     if reason is not None or monitor.clerk is None:
-        return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
+        return f"{SPECS[action].word} {quote_text(task.title if task.workspace else own_id, 60)}: {reason}."
     if is_request:
         return RequestCase(monitor, monitor.clerk.desk, task, asked[0])
     return AttemptCase(monitor, monitor.clerk.desk, task, action)

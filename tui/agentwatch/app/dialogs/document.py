@@ -29,7 +29,7 @@ from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, count_unseen, hides
+from agentwatch.text import clean, count_unseen, has_hidden_blanks
 from agentwatch.view.words import plural
 
 _AGAIN = 2.0  # seconds after which a host that did not answer is asked for the text again
@@ -200,7 +200,7 @@ class Document(Vertical):
             hidden = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
             problems = [*([hidden] if unseen else []), *proposal.problems(checked)]
             difference = compare(proposal.before, checked) if proposal.before is not None else None
-            return problems, difference, hides(_as_read(checked))
+            return problems, difference, has_hidden_blanks(_as_read(checked))
 
         problems, difference, hidden = await asyncio.to_thread(look)
         if checked == self.text:

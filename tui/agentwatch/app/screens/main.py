@@ -23,7 +23,7 @@ from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
-from agentwatch.text import clean, shown
+from agentwatch.text import clean, clean_row
 from agentwatch.view.rows import Query, end_of_chain
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def _empty_words(health: Health, watched: str) -> Content:
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")
     if health.mode == "starting":
-        detail = (f"\n\n{shown(health.detail, 300)}", "$text-muted")
+        detail = (f"\n\n{clean_row(health.detail, 300)}", "$text-muted")
         return Content.assemble((f"Looking through {watched} …", "bold"), detail)
     title = "No delegation can be seen." if health.problems else "No delegation here yet."
-    problems = "".join(f"\n{shown(str(one), 300)}" for one in health.problems[:5])
+    problems = "".join(f"\n{clean_row(str(one), 300)}" for one in health.problems[:5])
     return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
 
 
@@ -192,7 +192,7 @@ class MainScreen(MonitorScreen[None]):
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
         if empty:
-            words = _empty_words(self.facts.health, shown(self._monitor.watched, 500))
+            words = _empty_words(self.facts.health, clean_row(self._monitor.watched, 500))
             if words != self._empty.content:
                 self._empty.update(words)
         if empty != self.has_class("-empty"):

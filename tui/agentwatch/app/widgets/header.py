@@ -11,7 +11,7 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip, width_of
 from agentwatch.delegation.task import Shown
 from agentwatch.sources import Health
-from agentwatch.text import shown
+from agentwatch.text import clean_row
 from agentwatch.view.words import LOOKS, plural
 
 # The order of the counts: tasks that go on, then those that went wrong, then those that are over.
@@ -62,12 +62,12 @@ class Header(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         facts, tasks, now, mode = self.facts, self.facts.tasks, self.facts.now, self.facts.health.mode
-        why = shown(facts.health.detail, 300) if mode in ("polling", "degraded") else ""
+        why = clean_row(facts.health.detail, 300) if mode in ("polling", "degraded") else ""
         if connecting := facts.connecting if mode in ("live", "starting") else 0:
             mode = "starting"
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
-        title = Part(clip(shown(facts.title), max(width // 5, 8)), palette.muted)
+        title = Part(clip(clean_row(facts.title), max(width // 5, 8)), palette.muted)
         # This gap depends on the width alone, so the mark keeps its place when later gaps become narrow.
         program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
         place, sign = [Part(" "), title, Part("  ")], Part(mark, style)

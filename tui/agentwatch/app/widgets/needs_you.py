@@ -9,7 +9,7 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip_name, clip_sentence, left
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import summary
+from agentwatch.text import clean_summary
 from agentwatch.view.rows import Query, chain_name
 from agentwatch.view.words import duration, in_line, look, name_of
 
@@ -115,8 +115,8 @@ class NeedsYou(LineWidget):
         names: list[str] = []
         for task in tasks:
             chain, above = chain_name(self._tree.tasks, task), self._tree.ancestors(task.task_id)
-            title = f"{summary(chain)} · {name_of(task)}" if chain else name_of(task)
-            place = summary(task.host) or (name_of(self._tree.tasks[above[-1]]) if above and task.scope else "")
+            title = f"{clean_summary(chain)} · {name_of(task)}" if chain else name_of(task)
+            place = clean_summary(task.host) or (name_of(self._tree.tasks[above[-1]]) if above and task.scope else "")
             if place:
                 place = clip_name(place, max(width - len(BETWEEN) - cell_len(title), width // 3)) + BETWEEN
             names.append(place + clip_name(title, width - cell_len(place)))

@@ -18,7 +18,7 @@ from agentwatch.app.widgets.line import Part, Parts, clip, clip_name, clip_sente
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
-from agentwatch.text import shown, summary
+from agentwatch.text import clean_row, clean_summary
 from agentwatch.view.rows import Group, Row, Tally
 from agentwatch.view.words import (
     LOOKS,
@@ -208,7 +208,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     indent = _STEP * min(state.row.depth, columns.levels)
     room = columns.room - indent + spare
     # The title of a chain comes before the task's own name.
-    name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
+    name = f"{clean_summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}" if task.attempt > 1 else ""
     words = _activity(task, state, tasks) or _reason(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
@@ -218,7 +218,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
     # Add the program or the agent if there is room for all of it.
-    program = shown(program_of(task.run.source), 12) if task.is_session and task.run else ""
+    program = clean_row(program_of(task.run.source), 12) if task.is_session and task.run else ""
     whole = _joined(program, words) or ("" if columns.agent else _agent_of(task))
     if nearest + cell_len(whole) <= room:
         words = whole
@@ -261,10 +261,10 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     if (request := task.request) is not None and not request.waits_for_operator:
         # These words do not depend on the time, so any will do.
         return standing_words(request, request.asked_at)
-    words = "" if task.did is None else shown(doing_words(task.did))
+    words = "" if task.did is None else clean_row(doing_words(task.did))
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
-        return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
+        return clean_row(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
     return state.aged.held_up or ("" if waits_for(task, tasks) else words)
@@ -276,13 +276,13 @@ def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
     if waiting := waits_for(task, tasks):
         return f"waits for {waiting:,}"
     if task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
-        return summary((result.summary if result else "") or code)
+        return clean_summary((result.summary if result else "") or code)
     return ""
 
 
 def _agent_of(task: Task) -> str:
     # If the title is only the agent's name, do not repeat it.
-    return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
+    return clean_row(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
 # The column beside the title

@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from threading import Lock
 from typing import NamedTuple
 
-from agentwatch.background import Background, Pace
+from agentwatch.background import BackgroundThread, Pace
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return, TodoList
 from agentwatch.delegation import links
@@ -42,7 +42,7 @@ from agentwatch.sources.files.read import (
 )
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
-from agentwatch.text import words_of
+from agentwatch.text import describe_error
 
 Reader = Callable[[str, str], Document | None]  # the text and path of a file to the recognised document
 # The name of a file and the time of its writing, to the time when its content was first committed, or None.
@@ -313,7 +313,7 @@ _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 Emit = Callable[[Batch], None]
 
 
-class FilesSource(Background[Batch], Documents, Source):
+class FilesSource(BackgroundThread[Batch], Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     Events say which files to read again; a sweep compares everything with the disk. `read_document` is by default that
@@ -388,7 +388,7 @@ class FilesSource(Background[Batch], Documents, Source):
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
-                self._problem = f"Watching failed and is tried again ({words_of(error)})"
+                self._problem = f"Watching failed and is tried again ({describe_error(error)})"
                 self._tell()
                 self._rest(2.0)
                 self._root_inode, self._root_at = None, 0.0

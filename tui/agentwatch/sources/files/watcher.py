@@ -15,7 +15,7 @@ from ctypes import CDLL
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.sources.files.read import is_candidate, join, place_in
-from agentwatch.text import words_of
+from agentwatch.text import describe_error
 
 if TYPE_CHECKING:
     from inotify_simple import INotify
@@ -137,7 +137,7 @@ class Watcher:
                 self._has_lost = True
                 self.wake()
         except (OSError, RuntimeError) as error:
-            self._give_up(f"the system tells of no changes ({words_of(error)})")
+            self._give_up(f"the system tells of no changes ({describe_error(error)})")
             self.wake()
 
     def _give_up(self, why: str) -> None:

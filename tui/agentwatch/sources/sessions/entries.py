@@ -30,7 +30,7 @@ from agentwatch.sources.sessions.fields import (
     record_at,
     text,
 )
-from agentwatch.text import within
+from agentwatch.text import shorten_paths
 
 _MOST_TODOS = 1000
 _LONGEST_TODO = 500
@@ -94,7 +94,7 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
     """Return the main argument of a call in one line; paths below one of `places` are relative to it."""
 
     def first(value: str) -> str:
-        return first_line(within(value[:_BEGINNING], places), LONGEST_DOING)
+        return first_line(shorten_paths(value[:_BEGINNING], places), LONGEST_DOING)
 
     for key in () if tool.startswith("mcp__") else _SAYING:
         if isinstance(value := given.get(key), str | list) and (words := first(_words(value))):

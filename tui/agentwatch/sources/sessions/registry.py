@@ -14,7 +14,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.state import is_there, user_home
+from agentwatch.state import may_exist, user_home
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.reader import Broken, SessionReader
@@ -70,7 +70,7 @@ def has_stores() -> bool:
 def _stores() -> dict[str, tuple[object, ...]]:
     """Return the reader of each program with a store, and its arguments, by the reader's name."""
     stores: dict[str, tuple[object, ...]] = {
-        name: (home.reader, home_of(name)) for name, home in _HOMES.items() if is_there(home_of(name))
+        name: (home.reader, home_of(name)) for name, home in _HOMES.items() if may_exist(home_of(name))
     }
     if roo_storages(user_home()):
         stores["roo"] = ("roo:RooReader",)
@@ -141,7 +141,7 @@ def databases() -> dict[str, Path]:
                 paths += sorted(directory.glob(f"{stem}-*.db"))
         paths += [directory / chosen] if chosen not in ("", ":memory:") else []
         # Also a path that is no file, or unreadable: its reader reports that.
-        for path in filter(is_there, paths):
+        for path in filter(may_exist, paths):
             if path not in stores.values():
                 name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
                 stores[f"{name}-2" if name in stores else name] = path
@@ -157,7 +157,7 @@ def roo_storages(home: Path) -> list[Path]:
         # A broken mount must only hide the directories listed after it.
         with suppress(OSError):
             found += above.glob(pattern)
-    return sorted(path for path in found if path.name != _NOT_READ and is_there(path / "tasks"))
+    return sorted(path for path in found if path.name != _NOT_READ and may_exist(path / "tasks"))
 
 
 def _settings(home: Path) -> Path:

@@ -9,14 +9,14 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import TypeVar
 
-from agentwatch.background import Background, let_others_work
+from agentwatch.background import BackgroundThread, let_others_work
 from agentwatch.delegation.decision import Session
 from agentwatch.delegation.events import Event, Ran, Run, RunState
 from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
-from agentwatch.text import words_of
+from agentwatch.text import describe_error
 
 _SLICE_SECONDS = 0.05  # at a stretch for one reader, so that the others' changes do not wait
 _PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after a change, and later
@@ -33,7 +33,7 @@ _Answer = TypeVar("_Answer")
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
-class SessionsSource(Background[Batch], Source):
+class SessionsSource(BackgroundThread[Batch], Source):
     """Reads the stores of `open_readers`, which is called in the source's thread with the known readers' names. If
     `session` is given, it emits only the session whose id begins so, with all that came from it. One thread at a time
     calls the readers. A reader that raises is a problem until it succeeds."""
@@ -193,7 +193,7 @@ class SessionsSource(Background[Batch], Source):
             self._readers.setdefault(reader.name, reader)
 
     def _note_broken(self, name: str, error: BaseException) -> None:
-        self._troubles[name] = f"cannot be used ({words_of(error)})"
+        self._troubles[name] = f"cannot be used ({describe_error(error)})"
 
     def _health(self) -> Health:
         looked = list(self._progress.values())

@@ -26,7 +26,7 @@ from textual.widgets import Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.contracts.shapes import Finding
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, shown, summary, whole
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, clean_row, clean_summary, safe_pieces
 from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
@@ -135,7 +135,7 @@ class Quotation(NamedTuple):
     def lines(self, width: int) -> Iterator[Line]:
         under = " " * _QUOTED
         first = faint(f"{self.label:<{_QUOTED}}┊ ")
-        for piece in whole(self.source):
+        for piece in safe_pieces(self.source):
             part = Content.styled(piece.text, FAINT if piece.counted else "")
             yield from Text(part, first if piece.begins else faint(f"{under}┊›"), f"{under}┊›", self.wrap).lines(width)
             first = faint(f"{under}┊ ")
@@ -170,12 +170,12 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
 
 def plain(text: str, limit: int = LINE_LIMIT) -> Content:
     """Return a foreign string as content of one line."""
-    return Content(shown(text, limit))
+    return Content(clean_row(text, limit))
 
 
 def gist(text: str) -> Content:
     """Return a foreign string that may be Markdown as content of one line, without its marks."""
-    return Content(summary(text, LINE_LIMIT))
+    return Content(clean_summary(text, LINE_LIMIT))
 
 
 def faint(text: str) -> Content:

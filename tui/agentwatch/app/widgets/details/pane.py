@@ -43,7 +43,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
-from agentwatch.text import LINE_LIMIT, exact, folded, shown, summary, within
+from agentwatch.text import LINE_LIMIT, clean_name, clean_row, clean_summary, fold_case, shorten_paths
 from agentwatch.view.words import (
     LOOKS,
     ago,
@@ -265,8 +265,8 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
         trouble = warning(decision, now)
         words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
         parts.append(("decided", FAINT, words + receipt_line(decision, now)))
-    name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
-    called = "" if task.title in task.own_id else clip(summary(task.title), width)
+    name = clean_row(clean_name(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
+    called = "" if task.title in task.own_id else clip(clean_summary(task.title), width)
     if called:
         name = clip_name(name, width - cell_len(called) - 2)
         yield Content.assemble((called, "bold"), "  " if name else "", (name, FAINT))
@@ -337,10 +337,10 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     room = max(width - start.cell_length - _TOOK, 1)
     if not is_call:
         is_told = step.kind in (EntryKind.WORDS, EntryKind.PROMPT) and step.outcome is Outcome.DONE
-        return start + Content.styled(clip(summary(step.about), room), "" if is_told else style)
-    tool, handed = shown(step.tool), f"▸ {summary(name)}  " if name else ""
-    result = "" if mark == "≡" or not step.result else _ARROW + shown(step.result)
-    about = "" if name and name == step.about else shown(step.about)
+        return start + Content.styled(clip(clean_summary(step.about), room), "" if is_told else style)
+    tool, handed = clean_row(step.tool), f"▸ {clean_summary(name)}  " if name else ""
+    result = "" if mark == "≡" or not step.result else _ARROW + clean_row(step.result)
+    about = "" if name and name == step.about else clean_row(step.about)
     # A long result leaves more than half of the line to the call, in which the ends of paths are kept.
     said = clip_sentence(f"{tool} {handed}{about}".rstrip(), max(room - cell_len(result), int(room * 0.6)))
     body = Content(said).stylize("bold", 0, len(tool)).stylize("$text-accent", len(tool) + 1, len(tool + handed))
@@ -387,7 +387,9 @@ class LiveLog(Page):
             return Line(NOTHING)
         step, width = self.steps[number], self.scrollable_content_region.width
         name = self.names.get(step.handed, "")
-        step = step._replace(about=within(step.about, self.spellings), result=within(step.result, self.spellings))
+        step = step._replace(
+            about=shorten_paths(step.about, self.spellings), result=shorten_paths(step.result, self.spellings)
+        )
         return Line(line_of(step, width, self.now, is_working=self.is_working, name=name), step.place)
 
     def follow(self, view: View | None) -> None:
@@ -418,9 +420,11 @@ class LiveLog(Page):
     def update(self, look: Look) -> None:
         """Show the known steps, or only those that hold the words of the search."""
         follows, above = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
-        sought, self.steps = folded(self.sought.strip()), look.steps
+        sought, self.steps = fold_case(self.sought.strip()), look.steps
         if sought:
-            words = [folded(f"{one.tool} {one.about} {one.result} {self.names.get(one.handed)}") for one in look.steps]
+            words = [
+                fold_case(f"{one.tool} {one.about} {one.result} {self.names.get(one.handed)}") for one in look.steps
+            ]
             self.steps = [one for one, said in zip(look.steps, words, strict=True) if sought in said]
         if follows:
             self.chosen = self.steps[-1].place if self.steps else None

@@ -41,7 +41,7 @@ from agentwatch.delegation.standing import request_words
 from agentwatch.delegation.task import Attempt, Basis, Shown, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean_lines, exact
+from agentwatch.text import clean_lines, clean_name
 from agentwatch.view.words import (
     BASES,
     LOOKS,
@@ -181,19 +181,19 @@ def _came_back(task: Task) -> Iterator[Block]:
 
 def _provenance(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
-    yield from fields(("host", exact(task.host)), ("workspace", exact(whereabouts(task.workspace))))
+    yield from fields(("host", clean_name(task.host)), ("workspace", clean_name(whereabouts(task.workspace))))
     if task.workspace:
         about = view.monitor.behind(task.task_id).about if task.host else ()
         yield from fields(*((label, plain(words)) for label, words in about if words))
         return
     parent, linked = view.tree.tasks.get(task.parent_id or ""), Content(BASES[Basis.NONE])
     if task.parent_id is not None and task.parent_basis is not Basis.NONE:
-        called = name_of(parent) if parent else exact(task.parent_id)
+        called = name_of(parent) if parent else clean_name(task.parent_id)
         linked = Content.assemble("below ", plain(called), (f"   {BASES[task.parent_basis]}", FAINT))
     is_markdown = task.contract is Contract.RETURN_FORMAT
     yield from fields(
         # The head may have cut a long id.
-        ("task", exact(task.own_id) if len(task.own_id) > _WHOLE else None),
+        ("task", clean_name(task.own_id) if len(task.own_id) > _WHOLE else None),
         ("contract", task.contract and f"{task.contract} ({'Markdown' if is_markdown else 'JSON'})"),
         ("linked", linked),
         ("session", latest.session_id if latest.session_id != task.own_id else None),
