@@ -221,10 +221,7 @@ def build_desk(workspace: Path, settings: Settings, passphrase: Callable[[], str
     from datetime import timedelta
 
     from agentwatch.decisions.service import DecisionService
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return DecisionService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 

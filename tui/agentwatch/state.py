@@ -4,13 +4,12 @@ import fcntl
 import hashlib
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH = 40
@@ -132,18 +131,6 @@ def remove_scratch_directories() -> None:
             if not path.exists():
                 break
             time.sleep(_PAUSE_SECONDS)
-
-
-def remove_old_cache() -> None:
-    """Remove the cache of command output that earlier versions left, and no file with a name of another form."""
-    with suppress(OSError), Directory.open(state_directories()) as top:
-        with suppress(OSError), top.child("answers") as cache:
-            for name in cache.names():
-                is_ours = re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name)
-                if is_ours and stat.S_ISREG(os.lstat(name, dir_fd=cache.descriptor).st_mode):
-                    cache.remove(name)
-            os.rmdir("answers", dir_fd=top.descriptor)
-        top.remove("answers.key")
 
 
 # Screens

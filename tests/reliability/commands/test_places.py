@@ -121,52 +121,6 @@ def test_the_doctor_warns_of_places_in_the_workspace(stage, variable, tmp_path):
         assert f"set {variable} to another place" in found.out
 
 
-OURS = ("0a1b2c3d", "0a1b2c3d+", ".writing-0123456789abcdef")
-
-
-@pytest.fixture
-def state(stage):
-    """Return the directory where older versions kept a cache."""
-    stage.state.parent.mkdir(parents=True)
-    (stage.state.parent / "answers.key").write_bytes(b"k" * 32)
-    return stage.state.parent
-
-
-def filled(directory: Path, *names: str) -> Path:
-    directory.mkdir()
-    for name in names:
-        (directory / name).write_bytes(b"kept")
-    return directory
-
-
-# Only the cache of older versions is removed. Users still have such caches: keep these tests.
-
-
-def test_the_old_cache_is_removed(stage, state):
-    filled(state / "answers", *OURS)
-    assert stage.decide("--abort").code == 0
-    assert [path.name for path in state.iterdir()] == [stage.state.name]
-
-
-def test_files_with_other_names_stay_beside_the_old_cache(stage, state):
-    others = {"notes.txt", "0A1B2C3D", "0a1b2c3d.bak"}
-    answers = filled(state / "answers", *OURS, *others)
-    (answers / "ffffffff").symlink_to(stage.workspace / "api.return.md")
-    (answers / "eeeeeeee").mkdir()
-    assert stage.decide("--abort").code == 0
-    assert {path.name for path in answers.iterdir()} == {*others, "ffffffff", "eeeeeeee"}
-    assert (stage.workspace / "api.return.md").exists()
-
-
-def test_nothing_behind_a_linked_cache_is_removed(stage, state, tmp_path):
-    target = filled(tmp_path / "strangers", *OURS)
-    (state / "answers").symlink_to(target)
-    for command in ("tree", "pending", "check"):
-        stage.run(command, stage.workspace)
-    assert stage.decide("--abort").code == 0
-    assert {path.name for path in target.iterdir()} == set(OURS)
-
-
 @pytest.fixture
 def submitted(tmp_path, monkeypatch):
     """Return a workspace with one task that was handed off; its user has no agent programs."""
