@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentwatch.sources.files.read import looks_like_ours
+from agentwatch.sources.files.read import is_named_like_document
 from tests.unit.agents.documents import packet
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_the_hook_checks_what_is_picked_from_a_directory():
         "x/a.todos.md", "returning.md", "handoff-7.json", "report.json", "a.md", "src/handoff.py", "returns/a.txt",
         "handoffs/x/a.md", "myreturns/a.md", "return/x.json", "x.handoff.json/readme.md",
     )  # fmt: skip
-    assert [name for name in names if pattern.search(name)] == [name for name in names if looks_like_ours(name)]
+    assert [name for name in names if pattern.search(name)] == [name for name in names if is_named_like_document(name)]
 
 
 def test_no_word_from_outside_is_put_into_a_script():

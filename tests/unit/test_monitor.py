@@ -65,7 +65,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     taken: list[Event] = []
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
-    source.emit(Batch(seen, LIVE, anew=True))
+    source.emit(Batch(seen, LIVE, starts_over=True))
     # The batch takes several slices; until the last one, the screen shows the old tasks.
     while "a" in shown.tasks:
         assert shown.tasks.keys() == {"a", "b"}

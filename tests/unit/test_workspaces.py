@@ -14,8 +14,8 @@ import pytest
 from agentwatch.composition import build_workspaces
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
-from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
-from agentwatch.sources.sessions.store import holds, slug
+from agentwatch.sources.sessions.registry import find_live_directories, find_workspaces
+from agentwatch.sources.sessions.store import contains, slug
 from agentwatch.state import is_shown, state_directory
 from agentwatch.workspaces import WorkspaceFinder, Workspaces, name_workspaces
 from tests.homes import live_in
@@ -132,8 +132,8 @@ def test_stores_say_where_sessions_are_alive(home, tmp_path, program):
     for path in home.rglob("*"):
         os.utime(path)
     for _ in range(2):
-        assert [*sessions_alive(time.time() - 60)] == [str(store.workspace)]
-    assert sessions_alive(time.time() + 60) == {}
+        assert [*find_live_directories(time.time() - 60)] == [str(store.workspace)]
+    assert find_live_directories(time.time() + 60) == {}
     store.close()
 
 
@@ -148,7 +148,7 @@ def test_a_damaged_store_hides_no_other_sessions(home, tmp_path):
     task = home / ".config/Code/User/globalStorage/roo.roo/tasks/1"
     task.mkdir(parents=True)
     (task / "history_item.json").write_text("[")
-    assert [*sessions_alive(0)] == [str(work)]
+    assert [*find_live_directories(0)] == [str(work)]
 
 
 def test_a_directory_is_shown_once_at_its_real_place(tmp_path):
@@ -156,7 +156,7 @@ def test_a_directory_is_shown_once_at_its_real_place(tmp_path):
     src.mkdir(parents=True)
     (tmp_path / "link").symlink_to(shop)
     others = dict.fromkeys([str(src), str(tmp_path / "gone"), "relative", "/nul\0"], 2.0)
-    assert workspaces_in({str(shop): 1.0, str(tmp_path / "link"): 3.0, **others}, holds) == {shop: 3.0}
+    assert find_workspaces({str(shop): 1.0, str(tmp_path / "link"): 3.0, **others}, contains) == {shop: 3.0}
 
 
 def test_no_whole_home_is_shown_and_of_many_the_latest(home):

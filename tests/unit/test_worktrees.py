@@ -14,11 +14,11 @@ from agentwatch.composition import build_workspaces
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
-    git_directories,
-    is_another,
-    made_at,
-    used_worktrees,
-    worktrees_of,
+    find_git_directories,
+    find_other_worktrees,
+    find_ready_worktrees,
+    is_other_worktree,
+    worktree_made_at,
 )
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
@@ -80,8 +80,8 @@ def test_the_work_trees_are_those_that_git_lists(shop):
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
     places[2] = shop.parent / "moved"
     for workspace in (shop, *places):
-        assert sorted(worktrees_of(str(workspace))) == listed_by_git(workspace)
-        assert len(worktrees_of(str(workspace))) == 3
+        assert sorted(find_other_worktrees(str(workspace))) == listed_by_git(workspace)
+        assert len(find_other_worktrees(str(workspace))) == 3
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_a_broken_git_file_leads_nowhere(shop, make):
     place.mkdir()
     make(place / ".git")
     with pytest.raises(NoRepositoryError, match="it is not followed"):
-        git_directories(str(place))
-    assert worktrees_of(str(place)) == {}
-    assert made_at(str(place)) is None
-    assert not is_another("/elsewhere", str(place))
+        find_git_directories(str(place))
+    assert find_other_worktrees(str(place)) == {}
+    assert worktree_made_at(str(place)) is None
+    assert not is_other_worktree("/elsewhere", str(place))
 
 
 def test_a_repository_that_names_another_one_leads_nowhere(shop):
@@ -119,21 +119,21 @@ def test_a_repository_that_names_another_one_leads_nowhere(shop):
         (own / "gitdir").write_text(f"{target}/.git\n")
         (own / "commondir").write_text("../..\n")
         (own / "HEAD").write_text("ref: refs/heads/main\n")
-    assert list(worktrees_of(str(shop))) == []
+    assert list(find_other_worktrees(str(shop))) == []
     # This work tree names our own git directory, but the other's repository does not know that directory.
     mine = shop.parent / "mine"
     (mine / "git").mkdir(parents=True)
     (mine / ".git").write_text("gitdir: git\n")
     (mine / "git" / "gitdir").write_text("../.git\n")
     (mine / "git" / "commondir").write_text(f"{private}/.git\n")
-    assert list(worktrees_of(str(mine))) == []
+    assert list(find_other_worktrees(str(mine))) == []
 
 
 def test_a_worktree_that_git_still_makes_is_not_used(shop):
     place = add(shop, "../shop-fix")
     for reason, used in (("initializing", []), ("mine", [place])):
         Path(git(place, "rev-parse", "--absolute-git-dir").strip(), "locked").write_text(f"{reason}\n")
-        assert used_worktrees(shop) == used
+        assert find_ready_worktrees(shop) == used
 
 
 # Which files belong to which work tree

@@ -15,7 +15,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource, ParsedDocuments
 from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
-from agentwatch.sources.worktrees import made_at
+from agentwatch.sources.worktrees import worktree_made_at
 from agentwatch.state import HISTORY, may_exist, read_first_watch, state_directory, user_home
 from agentwatch.workspaces import Place, Places, WorkspaceFinder, Workspaces, find_worktrees, gives_row, name_workspaces
 
@@ -99,7 +99,7 @@ def history_cutoff(workspace: Path, settings: Settings) -> float:
     """Return the time (epoch seconds) before which tasks are history: `history_after` before the first watch, or when
     the worktree was made if that is later."""
     first_look = min(read_first_watch(state_directory(workspace)) or math.inf, time.time())
-    return max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf)
+    return max(first_look - settings.history_after, worktree_made_at(str(workspace)) or -math.inf)
 
 
 def build_workspaces(

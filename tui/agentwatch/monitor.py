@@ -98,7 +98,7 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        # Batches to apply: the remaining events, the health after them, and whether they replace the tree (`anew`).
+        # Batches to apply: the remaining events, the health after them, whether they replace the tree (`starts_over`).
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
         self._is_stopped = False
         self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
@@ -150,9 +150,9 @@ class Monitor:
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
     @property
-    def about(self) -> Sequence[tuple[str, str]]:
+    def connection_facts(self) -> Sequence[tuple[str, str]]:
         """The connection to the workspace's machine, for people, as pairs of label and text; foreign."""
-        return self._source.about
+        return self._source.connection_facts
 
     def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - used by the monitor of several workspaces
         """Return the monitor of the workspace to which this row or task belongs."""
@@ -276,8 +276,8 @@ class Monitor:
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
-        def put(events: Sequence[Event], health: Health | None = None, anew: bool = False) -> None:
-            self._pending.append((iter(events), health, anew))
+        def put(events: Sequence[Event], health: Health | None = None, starts_over: bool = False) -> None:
+            self._pending.append((iter(events), health, starts_over))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
@@ -400,10 +400,10 @@ class Monitor:
 
         if not self._pending:
             return self._apply(())
-        waiting, health, anew = self._pending[0]
-        events = tuple(islice(waiting, None if anew else _CHUNK))
-        tree = await asyncio.to_thread(self._tree_of, events) if anew else None
-        if anew or len(events) < _CHUNK:
+        waiting, health, starts_over = self._pending[0]
+        events = tuple(islice(waiting, None if starts_over else _CHUNK))
+        tree = await asyncio.to_thread(self._tree_of, events) if starts_over else None
+        if starts_over or len(events) < _CHUNK:
             # The health changes only once the whole batch is in the tree.
             self._pending.popleft()
             self.health = health or self.health

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
-from agentwatch.sources import FILES, CombinedSource, Health, health_of, together
-from agentwatch.sources.worktrees import used_worktrees
+from agentwatch.sources import FILES, CombinedSource, Health, combine_health, health_of
+from agentwatch.sources.worktrees import find_ready_worktrees
 from agentwatch.state import mark_shown, state_directory, user_home
 from agentwatch.text import describe_error
 from agentwatch.view.words import plural
@@ -69,7 +69,7 @@ def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
 
 def find_worktrees(workspace: Path) -> Places:
     """Return the other worktrees of a repository, as they are now."""
-    others = used_worktrees(workspace)
+    others = find_ready_worktrees(workspace)
     names = name_workspaces([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
@@ -81,9 +81,9 @@ class WorkspaceFinder:
         self._found: dict[Path, Place] = {}
 
     def __call__(self) -> Places:
-        from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
+        from agentwatch.sources.sessions.registry import find_live_directories, find_workspaces
 
-        alive = workspaces_in(sessions_alive(time.time() - _DAY), _is_shown_within)
+        alive = find_workspaces(find_live_directories(time.time() - _DAY), _is_shown_within)
         home = user_home()
         # The home directory and those above it hold all files of the user, so they are no workspaces.
         wide = {place for place in alive if place == home or place in home.parents}
@@ -100,10 +100,10 @@ class WorkspaceFinder:
 
 def _is_shown_within(whole: str, part: str) -> bool:
     """Whether the directory `part` is shown as a part of `whole`; the home and those above it have no parts."""
-    from agentwatch.sources.sessions.store import holds
+    from agentwatch.sources.sessions.store import contains
 
     home = str(user_home())
-    return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and holds(whole, part)
+    return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and contains(whole, part)
 
 
 _Emit = Callable[[Set[str] | Exception], None]
@@ -320,7 +320,7 @@ class Workspaces(Monitor):
         # A workspace that only comes with others, or is on another machine, counts only once it has been read.
         seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]
         if known:
-            self.health = together(seen or [health for _, health in known])
+            self.health = combine_health(seen or [health for _, health in known])
         elif self._places is not None:
             self.health = Health("live", "no session of an agent was alive")
 

@@ -11,7 +11,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Seen, Unreadable
 from agentwatch.disk import DISK, Disk
 from agentwatch.sources.files import source as documents_module
-from agentwatch.sources.files.source import Documents
+from agentwatch.sources.files.source import WorkspaceFiles
 from tests.unit.files.watching import HALF, OTHER, packet, read_document, write
 
 A, B = packet("a"), packet("b")
@@ -44,7 +44,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def documents(tmp_path):
-    return Documents(str(tmp_path), Settings(max_bytes=10_000), read_document, None)
+    return WorkspaceFiles(str(tmp_path), Settings(max_bytes=10_000), read_document, None)
 
 
 def brief(event: Event) -> str:
@@ -53,7 +53,7 @@ def brief(event: Event) -> str:
     return event.finding.rule if isinstance(event, Unreadable) else type(event).__name__.lower()
 
 
-def read(documents: Documents, path: str) -> str:
+def read(documents: WorkspaceFiles, path: str) -> str:
     documents.read(path)
     events, documents.events = documents.events, []
     return " ".join(map(brief, events))
@@ -105,7 +105,7 @@ def test_a_broken_file_that_has_rested_is_shown_at_once(tmp_path, clock, documen
     aged(tmp_path / "a.json", HALF)
     assert read(documents, "a.json") == ""
     clock.passed = 100.0
-    assert read(Documents(str(tmp_path), Settings(), read_document, None), "a.json") == "half"
+    assert read(WorkspaceFiles(str(tmp_path), Settings(), read_document, None), "a.json") == "half"
 
 
 def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, documents):
@@ -113,7 +113,7 @@ def test_a_rewrite_that_restores_size_and_mtime_is_noticed(tmp_path, clock, docu
     for text in (A, B):
         aged(tmp_path / "a.json", text)
         assert read(documents, "a.json") == "seen"
-    assert not documents.may_differ("a.json", documents.status("a.json"))
+    assert not documents.may_have_changed("a.json", documents.status("a.json"))
 
 
 def test_a_file_that_changes_all_the_time_is_shown_later(tmp_path, clock, documents):

@@ -24,11 +24,11 @@ from agentwatch.sources.files.read import (
     TOO_LARGE,
     BehindLinkError,
     FileRefusedError,
-    looks_like_ours,
-    pruning,
+    event_path,
+    is_named_like_document,
+    make_prune_test,
     read_file,
-    to_name,
-    to_path,
+    system_name,
     walk,
 )
 from tests.unit.files.watching import candidates, descriptors, write
@@ -256,7 +256,7 @@ def test_documents_are_found_everywhere_by_their_names(tmp_path, files, are_foun
     ],
 )
 def test_names_of_handoffs_returns_and_todos_look_like_ours(paths, are_ours):
-    assert {looks_like_ours(path) for path in paths.split()} == {are_ours}
+    assert {is_named_like_document(path) for path in paths.split()} == {are_ours}
 
 
 def test_pruned_directories_and_links_are_not_entered(tmp_path):
@@ -266,10 +266,10 @@ def test_pruned_directories_and_links_are_not_entered(tmp_path):
     (tmp_path / "everything").symlink_to("/")
     (tmp_path / "myself").symlink_to(".")
     assert list(candidates(tmp_path)) == ["a/y.json"]
-    ((_, refused),) = walk(f"{tmp_path}/everything", pruning(frozenset()))
+    ((_, refused),) = walk(f"{tmp_path}/everything", make_prune_test(frozenset()))
     assert isinstance(refused, OSError)
     names = ("node_modules", "build-x", "cache1", "build", "node_modules2", "cachex")
-    assert [*filter(pruning(frozenset({"node_modules", "build-*", "cache[0-9]"})), names)] == [*names[:3]]
+    assert [*filter(make_prune_test(frozenset({"node_modules", "build-*", "cache[0-9]"})), names)] == [*names[:3]]
 
 
 def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path):
@@ -290,15 +290,15 @@ def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path):
 
 @given(st.binary(max_size=20).filter(lambda name: b"\0" not in name) | st.text("\\xf0e", max_size=12).map(str.encode))
 def test_a_path_can_be_encoded_and_leads_back_to_the_name(name):
-    path = to_path(os.fsdecode(name))
+    path = event_path(os.fsdecode(name))
     path.encode()
-    assert os.fsencode(to_name(path)) == name
-    assert to_path(os.fsdecode(b"caf\xe9/\xff.json")) == r"caf\xe9/\xff.json"
+    assert os.fsencode(system_name(path)) == name
+    assert event_path(os.fsdecode(b"caf\xe9/\xff.json")) == r"caf\xe9/\xff.json"
 
 
-@pytest.mark.parametrize("is_another", [False, True])
-def test_another_work_tree_below_is_empty(tmp_path, is_another):
+@pytest.mark.parametrize("is_other_worktree", [False, True])
+def test_another_work_tree_below_is_empty(tmp_path, is_other_worktree):
     write(tmp_path / "other" / ".git", "gitdir: elsewhere\n")
     write(tmp_path / "other" / "a.return.md", "")
-    found = dict(walk(str(tmp_path), lambda _: False, is_another=lambda _: is_another))
-    assert found["other"] == ([], [] if is_another else ["a.return.md"])
+    found = dict(walk(str(tmp_path), lambda _: False, is_other_worktree=lambda _: is_other_worktree))
+    assert found["other"] == ([], [] if is_other_worktree else ["a.return.md"])

@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
-from agentwatch.sources.files.read import join, pruning, walk
+from agentwatch.sources.files.read import join, make_prune_test, walk
 from agentwatch.sources.files.source import FilesSource, Reader
 
 PATIENCE = 20.0
@@ -44,7 +44,7 @@ def read_document(text: str, path: str) -> Document | None:
 
 def candidates(root: Path) -> Iterator[str]:
     """Yield the files of a workspace worth reading, as paths relative to it, in no order."""
-    for path, listing in walk(os.path.realpath(root), pruning(None)):
+    for path, listing in walk(os.path.realpath(root), make_prune_test(None)):
         if not isinstance(listing, OSError):
             yield from (join(path, name) for name in listing[1])
 

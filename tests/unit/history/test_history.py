@@ -16,7 +16,7 @@ from agentwatch.delegation.events import Checked, Claim, Event, Tick, Unreadable
 from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.history.recording import pack_text
 from agentwatch.history.store import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, History
-from agentwatch.sources.files.source import Recalled
+from agentwatch.sources.files.source import HistorySnapshot
 from agentwatch.state import HISTORY
 from tests.unit.delegation.events import tree_of
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in
@@ -159,7 +159,7 @@ def test_a_history_that_cannot_be_written_says_so_and_goes_on(tmp_path):
     seen = workspace.seen(META, meta("partial"))
     assert "remembered only until" in (history.notice or "")
     assert not history.record([seen], workspace.text_of)
-    assert (history.recall(), history.text(seen.digest)) == (Recalled(), None)
+    assert (history.recall(), history.text(seen.digest)) == (HistorySnapshot(), None)
     blocked.unlink()
     assert history.record([], workspace.text_of)
     assert (history.notice, facts(seen_in(history))) == (None, [(META, seen.digest)])

@@ -216,7 +216,7 @@ def test_a_playback_has_its_speed_and_stops_at_the_end():
         clock.now += seconds
         assert (playback.position.number, playback.position.at) == (number, at)
     assert not playback.position.playing
-    playback.play()
+    playback.toggle_playing()
     assert (playback.position.number, playback.position.at, playback.position.playing) == (1, 1_000, True)
     playback.change_speed(0.5)
     clock.now += 0.5
@@ -241,14 +241,14 @@ def test_at_each_position_the_tree_is_that_of_its_moment(steps, moves):
     events = [one for one in record(steps) if isinstance(one, Seen | Gone)]
     assume(events)
     playback, batches, taken = playback_of(events)[0], SimpleQueue[Batch](), list[Event]()
-    playback.play()
+    playback.toggle_playing()
     playback.start(batches.put)
     for move in [0, *moves]:
         playback.step(move)
         health = None
         while health != playback.place:
             batch = batches.get(timeout=10)
-            health, taken = batch.health, [*([] if batch.anew else taken), *batch.events]
+            health, taken = batch.health, [*([] if batch.starts_over else taken), *batch.events]
             assert health.mode == "replay"
         shown, then = (tree_at(some, playback.clock()) for some in (taken, events[: playback.position.number]))
         assert tree_document(shown, "/w") == tree_document(then, "/w")

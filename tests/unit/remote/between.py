@@ -94,7 +94,7 @@ class Seen:
 
     def receive(self, batch: Batch):
         with self.lock:
-            tree = Tree() if batch.anew else self.tree
+            tree = Tree() if batch.starts_over else self.tree
             tree.apply(*batch.events, Tick(0, self.clock()))
             self.told += [type(one).__name__ for one in batch.events if isinstance(one, Lost | Reached)]
             self.tree, self.health = tree, batch.health

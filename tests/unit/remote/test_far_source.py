@@ -224,7 +224,7 @@ def test_a_relay_started_anew_replaces_the_other_at_once(working):
     work(again)
     passes(again, screen, 2.5)
     assert screen.document() == again.document() == host.document()
-    assert [batch.anew for batch in screen.batches[batches:] if batch.events] == [True]
+    assert [batch.starts_over for batch in screen.batches[batches:] if batch.events] == [True]
 
 
 def test_a_workspace_that_is_relayed_no_more_stays_as_it_was(working):

@@ -207,6 +207,6 @@ def test_after_a_flood_of_news_the_tree_is_made_anew():
     held = [0]
     for batch in screen.batches:
         size = sum(memory_size(one) for one in batch.events if isinstance(one, Unreadable))
-        held.append(size if batch.anew else held[-1] + size)
+        held.append(size if batch.starts_over else held[-1] + size)
     assert max(held) < 1.1 * MOST_NEWS
-    assert any(batch.anew for batch in screen.batches)
+    assert any(batch.starts_over for batch in screen.batches)

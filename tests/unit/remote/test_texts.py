@@ -14,7 +14,7 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.protocol import Ask, Reply, sign_frame, unpack_frame
 from agentwatch.remote.texts import Answers, RemoteTranscript
-from agentwatch.sources.sessions.entries import Entry, EntryKind, LinesTranscript, Look
+from agentwatch.sources.sessions.entries import Entry, EntryKind, LinesTranscript, TranscriptEnd
 from agentwatch.sources.sessions.fields import Fields
 from tests.unit.delegation.asking import ran, session
 from tests.unit.remote.between import KEY
@@ -101,10 +101,10 @@ class Log:
         ask = Ask(id="s.1", screen="s", workspace="w", what="transcript", key=key, place=place)
         return self.answers.find(ask)() if self.is_up else None
 
-    def look(self) -> Look:
+    def read_end(self) -> TranscriptEnd:
         """Check that both sides see the same after a while, and return it."""
         self.now += 2
-        look, same = self.far.look(), self.local.look()
+        look, same = self.far.read_end(), self.local.read_end()
         assert look is not None
         assert same is not None
         assert (tuple(look.steps), look.trouble) == (tuple(same.steps), "")
@@ -115,25 +115,25 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path):
     log = Log(tmp_path / "log.jsonl")
     log.write(1_000.0, EntryKind.WORDS, text="I count\nthe seeds")
     log.write(1_001.0, EntryKind.CALL, call="c1", tool="Bash", given={"command": "ls", "deep": [{"a": None}]})
-    look = log.look()
-    assert [*map(log.far.whole, look.steps)] == [*map(log.local.whole, look.steps)]
+    look = log.read_end()
+    assert [*map(log.far.read_step, look.steps)] == [*map(log.local.read_step, look.steps)]
     assert [*log.far.entries()] == [*log.local.entries()]
     # It is not requested again at once, and an unchanged transcript is not sent again.
-    assert log.far.look() is None
+    assert log.far.read_end() is None
     log.now += 2
-    assert log.far.look() is None
+    assert log.far.read_end() is None
     log.write(1_002.0, EntryKind.RESULT, call="c1", text="a b c")
-    look = log.look()
+    look = log.read_end()
     assert log.ask("look", "other:run") is None
     # The last look stays while the host does not answer.
     log.is_up, log.now = False, log.now + 2
-    assert log.far.look() == look._replace(trouble="The host does not answer")
+    assert log.far.read_end() == look._replace(trouble="The host does not answer")
     log.is_up, log.now = True, log.now + 2
-    assert log.far.look() == look
+    assert log.far.read_end() == look
 
 
 @pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
 def test_an_invalid_reply_is_no_transcript(data):
     here = RemoteTranscript(lambda _place: data)
-    assert here.look() is None
+    assert here.read_end() is None
     assert [*here.entries()] == []

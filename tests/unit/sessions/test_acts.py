@@ -13,7 +13,7 @@ from agentwatch.sources.copilot import entries as copilot
 from agentwatch.sources.gemini import entries as gemini
 from agentwatch.sources.opencode import entries as opencode
 from agentwatch.sources.qwen import entries as qwen
-from agentwatch.sources.sessions.entries import Act, ActKind, EntriesIn, Entry, EntryKind, LinesTranscript, acts_in
+from agentwatch.sources.sessions.entries import Act, ActKind, EntriesIn, Entry, EntryKind, LinesTranscript, find_acts
 
 MOVED = (
     "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
@@ -31,7 +31,7 @@ def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
     with NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(f"{json.dumps(record)}\n" for record in records)
         file.flush()
-        return list(acts_in(LinesTranscript(Path(file.name), lambda: entries_in).records()))
+        return list(find_acts(LinesTranscript(Path(file.name), lambda: entries_in).records()))
 
 
 def of_claude(words: str, shown: object = None, *, error: bool = False) -> Told:
@@ -143,7 +143,7 @@ def test_a_command_ends_as_its_program_tells(told, ended):
     """Its end has an exit code, an output that may be cut, both, or neither if it was refused or nothing is known."""
     entries_in, records = told
     if entries_in is opencode:
-        (act,) = acts_in([(0, list(opencode(records[0], 1.0)))])
+        (act,) = find_acts([(0, list(opencode(records[0], 1.0)))])
         assert (act.at, act.ended_at) == (1.0, 3.0)
     else:
         (act,) = acts_of(entries_in, *records)
@@ -192,7 +192,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
 )
 def test_the_acts_of_tools(tool, given, found):
     call = Entry(1.0, EntryKind.CALL, call="a", tool=tool, given=given)
-    assert [(act.kind, act.what) for act in acts_in([(0, [call])])] == found
+    assert [(act.kind, act.what) for act in find_acts([(0, [call])])] == found
 
 
 def test_a_transcript_that_cannot_be_read_whole_is_no_log(tmp_path):

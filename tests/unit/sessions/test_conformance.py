@@ -187,9 +187,9 @@ def test_odd_values_break_neither_a_reader_nor_a_transcript(program, seed):
         assert not _raised(watch)
         assert None not in map(watch.source.content, watch.digests)
         for transcript in shown.values():
-            look = transcript.look()
-            for step in look.steps if look is not None else ():
-                transcript.whole(step)
+            end = transcript.read_end()
+            for step in end.steps if end is not None else ():
+                transcript.read_step(step)
             list(transcript.entries())
 
 

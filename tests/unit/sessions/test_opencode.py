@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.delegation.events import RunState
 from agentwatch.sources.opencode import ForeignDatabase, OpenCodeReader
-from agentwatch.sources.sessions.processes import is_of_this_system
+from agentwatch.sources.sessions.processes import is_on_local_disk
 from tests.unit.sessions.store import NOW, Store, Watch, begin_session, change, open_database
 
 
@@ -67,7 +67,7 @@ def test_a_database_that_never_answers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: clock() * 100)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     database = ForeignDatabase(tmp_path / "opencode.db")
-    with database.look() as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with database.connect() as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         connection.execute(endless)
 
 
@@ -152,6 +152,6 @@ def test_a_killed_program_is_gone_unless_another_machine_runs_it(tmp_path, monke
         device = tmp_path.stat().st_dev
         mount = f"1 1 {os.major(device)}:{os.minor(device)} / / rw - nfs4 host:/ rw"
         monkeypatch.setattr(Path, "read_text", lambda *_: mount)
-        is_of_this_system.cache_clear()
+        is_on_local_disk.cache_clear()
         assert gone() == {None}
-        is_of_this_system.cache_clear()
+        is_on_local_disk.cache_clear()

@@ -10,12 +10,12 @@ import pytest
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
-from agentwatch.sources.sessions.processes import Processes, is_of_this_system, sees_all
+from agentwatch.sources.sessions.processes import Processes, is_on_local_disk, sees_all_processes
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import SESSION, register
 from tests.unit.sessions.store import Store
 
-GONE = True if sees_all() else None
+GONE = True if sees_all_processes() else None
 """True if a missing process is surely gone; None if another container may have it."""
 NAMESPACE = int("".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))) if GONE is not None else 0
 
@@ -45,23 +45,23 @@ def gone_pid():
 def test_a_process_is_known_by_its_number_and_its_start(tmp_path, keys, gone):
     register(tmp_path, os.getpid(), **keys)
     processes = Processes(tmp_path / "sessions")
-    processes.look()
-    assert processes.of(SESSION).gone is gone
+    processes.refresh()
+    assert processes.program_of(SESSION).gone is gone
     register(tmp_path, 2, pidDomain="elsewhere")
-    processes.look()
-    assert processes.of(SESSION).gone is (False if gone is False else None), "of that one nothing is known"
+    processes.refresh()
+    assert processes.program_of(SESSION).gone is (False if gone is False else None), "of that one nothing is known"
 
 
 def test_a_process_that_was_seen_to_run_has_ended_with_its_file(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     path = register(tmp_path, process.pid)
     processes = Processes(tmp_path / "sessions")
-    processes.look()
-    assert processes.of(SESSION).gone is False
+    processes.refresh()
+    assert processes.program_of(SESSION).gone is False
     path.unlink()
     process.communicate(b"\n")
-    processes.look()
-    assert processes.of(SESSION).gone is True
+    processes.refresh()
+    assert processes.program_of(SESSION).gone is True
 
 
 @on_linux
@@ -73,11 +73,11 @@ def test_only_a_file_system_of_this_machine_tells_of_processes(tmp_path, monkeyp
     device = tmp_path.stat().st_dev
     mounts = f"30 1 {os.major(device)}:{os.minor(device)} / /home rw,relatime shared:1 - {kind} host:/home rw\n"
     monkeypatch.setattr(Path, "read_text", lambda *_: "29 1 0:9999 / / rw - nfs4 x rw\n" + mounts)
-    is_of_this_system.cache_clear()
+    is_on_local_disk.cache_clear()
     try:
-        assert is_of_this_system(tmp_path) == is_here
+        assert is_on_local_disk(tmp_path) == is_here
     finally:
-        is_of_this_system.cache_clear()
+        is_on_local_disk.cache_clear()
 
 
 def test_a_lock_of_copilot_shows_its_process(tmp_path, gone_pid):

@@ -10,7 +10,7 @@ import pytest
 
 import agentwatch
 from agentwatch.delegation.events import Ran
-from agentwatch.sources.sessions.registry import databases, looked_in, open_readers, roo_storages
+from agentwatch.sources.sessions.registry import find_databases, find_roo_storages, open_readers, session_paths
 from agentwatch.sources.sessions.source import SessionsSource
 
 VARIABLES = {
@@ -58,7 +58,7 @@ def test_a_program_may_keep_its_sessions_elsewhere(home, tmp_path, monkeypatch, 
     directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
     assert VARIABLES[variable] in opened(tmp_path)
-    (place,) = looked_in()[VARIABLES[variable]]
+    (place,) = session_paths()[VARIABLES[variable]]
     assert place.parent == directory
 
 
@@ -76,8 +76,8 @@ def test_the_storages_of_all_editors_are_found(home, place):
     path = home / place.format(settings="Library/Application Support" if sys.platform == "darwin" else ".config")
     for storage in (path, path.with_name("saoudrizwan.claude-dev")):
         (storage / "tasks").mkdir(parents=True)
-    assert path in roo_storages(home)
-    assert path.with_name("saoudrizwan.claude-dev") not in roo_storages(home)
+    assert path in find_roo_storages(home)
+    assert path.with_name("saoudrizwan.claude-dev") not in find_roo_storages(home)
 
 
 def test_each_program_and_channel_is_a_database_of_its_own(home, monkeypatch):
@@ -95,9 +95,9 @@ def test_each_program_and_channel_is_a_database_of_its_own(home, monkeypatch):
         (share / name).touch()
     monkeypatch.setenv("OPENCODE_DB", str(share / "mine.db"))
     monkeypatch.setenv("KILO_DB", "team.db")
-    assert list(databases().items()) == [(name, share / path) for name, path in found.items()]
+    assert list(find_databases().items()) == [(name, share / path) for name, path in found.items()]
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    assert databases() == {"opencode-mine": share / "mine.db"}
+    assert find_databases() == {"opencode-mine": share / "mine.db"}
 
 
 # Readers that other packages ship

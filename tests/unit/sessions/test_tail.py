@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Return
-from agentwatch.sources.sessions.fields import Line, Tail, record, record_at
+from agentwatch.sources.sessions.fields import Line, Tail, parse_record, record_at
 from agentwatch.sources.sessions.reader import message
 from tests.unit.claude_code.building import packet, report
 
@@ -80,7 +80,7 @@ def test_only_regular_files_are_opened(tmp_path):
 
 @pytest.mark.parametrize("line", [b"", b"[1]", b"{", b'{"a": ' + b"[" * 100_000, b"\x00" * 8, b"9" * 5000])
 def test_a_line_that_is_no_json_object_is_no_record(line):
-    assert record(line) is None
+    assert parse_record(line) is None
 
 
 def test_a_packet_beside_a_return_is_found_too():

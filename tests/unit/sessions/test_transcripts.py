@@ -7,11 +7,11 @@ from agentwatch.sources.sessions.entries import (
     Entry,
     EntryKind,
     LinesTranscript,
-    Look,
     Outcome,
     RunTranscript,
+    TranscriptEnd,
+    format_arguments,
     one_line,
-    written,
 )
 from agentwatch.sources.sessions.fields import Fields
 from tests.unit.sessions.store import PROGRAMS
@@ -33,9 +33,9 @@ def test_a_transcript_has_the_prompt_the_return_and_each_step(program):
                 told += 1
         assert told >= 8
         for transcript in shown.values():
-            look = transcript.look()
+            look = transcript.read_end()
             for step in look.steps:
-                whole = transcript.whole(step)
+                whole = transcript.read_step(step)
                 assert whole.said.kind is step.kind
                 if step.kind is not EntryKind.CALL:
                     assert one_line(whole.said.text) == step.about
@@ -48,16 +48,16 @@ def test_following_and_coming_late_show_the_same(program):
     with built(program) as store:
         watch = store.watch()
         followed: dict[str, RunTranscript] = {}
-        looks: dict[str, Look] = {}
+        looks: dict[str, TranscriptEnd] = {}
         for _ in store.story:
             watch.look()
             followed = transcripts(watch) | followed
-            looks |= {session: look for session, one in followed.items() if (look := one.look()) is not None}
+            looks |= {session: look for session, one in followed.items() if (look := one.read_end()) is not None}
         late = store.watch()
         late.look()
         assert len(followed) >= 6
         for session, transcript in transcripts(late).items():
-            assert looks[session] == transcript.look(), session
+            assert looks[session] == transcript.read_end(), session
             assert not looks[session].trouble
 
 
@@ -97,13 +97,13 @@ def test_only_the_end_of_a_long_file_is_followed(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     transcript = LinesTranscript(path, lambda: entries_in)
-    look = transcript.look()
+    look = transcript.read_end()
     assert look.steps[-3].about.startswith("59 long")
     assert 30 < len(look.steps) < 50
     call = look.steps[-2]
     assert (call.about, call.outcome, call.result, call.ended_at) == ("make", Outcome.FAILED, "made it", 3.0)
-    whole = transcript.whole(call)
-    assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
+    whole = transcript.read_step(call)
+    assert (format_arguments(whole.said.given), whole.result.text) == ("make", "made\nit")
 
 
 def test_a_text_that_is_repeated_at_once_is_shown_once(tmp_path):
@@ -111,12 +111,12 @@ def test_a_text_that_is_repeated_at_once_is_shown_once(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
     transcript = LinesTranscript(path, lambda: entries_in)
-    look = transcript.look()
+    look = transcript.read_end()
     assert [one.about for one in look.steps] == ["make", "make", "made"]
     assert [one.text for one in transcript.entries()] == ["", "", "made"]
-    assert transcript.whole(look.steps[0]._replace(place=(0, 1))) is None
+    assert transcript.read_step(look.steps[0]._replace(place=(0, 1))) is None
 
 
 def test_arguments_are_shown_one_below_the_other():
-    assert written({"only": "a\nb"}) == "a\nb"
-    assert written({"a": "x", "b": [1], "c": "y\nz"}) == "a: x\nb:\n[\n  1\n]\n\nc:\ny\nz\n"
+    assert format_arguments({"only": "a\nb"}) == "a\nb"
+    assert format_arguments({"a": "x", "b": [1], "c": "y\nz"}) == "a: x\nb:\n[\n  1\n]\n\nc:\ny\nz\n"

@@ -14,8 +14,8 @@ from textual.app import App, SuspendNotSupported
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.shell import find_program, resolve_command
-from agentwatch.sources.files.read import to_name
-from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, written
+from agentwatch.sources.files.read import system_name
+from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, format_arguments
 from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import local
 
@@ -46,7 +46,7 @@ async def file_at_hand(
     if (version := next(filter(None, versions), None)) is None:
         return "No file speaks of this row."
     own = monitor.of(task.task_id)[0]
-    path = own.workspace / to_name(version.path)
+    path = own.workspace / system_name(version.path)
     if not version.stored and (names if own.host else await asyncio.to_thread(os.path.isfile, path)):
         return path
     where = f" on {clean(own.host, 60)}" if own.host else ""
@@ -110,7 +110,7 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
     """Yield entries as safe lines: a heading for each, and its text indented below."""
     for entry in entries:
         if entry.kind is EntryKind.CALL:
-            head, body = f"calls {clean(entry.tool, 200)}", written(entry.given)
+            head, body = f"calls {clean(entry.tool, 200)}", format_arguments(entry.given)
         elif entry.kind is EntryKind.RESULT:
             how = "was refused" if entry.refused else "failed" if entry.failed else "came back"
             head, body = how, entry.text

@@ -150,7 +150,7 @@ class ReplayApp(_PlayedApp):
         return await super().run_action(action, default_namespace, namespaces)
 
     def action_play(self) -> None:
-        self.playback.play()
+        self.playback.toggle_playing()
 
     def action_step(self, by: int) -> None:
         self.playback.step(by)

@@ -19,12 +19,12 @@ from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import (
     NOT_READABLE,
     FileRefusedError,
+    event_path,
     is_candidate,
+    is_named_like_document,
     join,
-    looks_like_ours,
-    pruning,
+    make_prune_test,
     read_file,
-    to_path,
     walk,
 )
 from agentwatch.text import clean, indented_json, print_error, print_text
@@ -101,13 +101,13 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
             raise UsageError(f"{clean(path)}: no such file or directory")
         # resolve() would follow a link, which must not be read.
         lone = Path(os.path.abspath(path))  # noqa: PTH100
-        found = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
+        found = [_File(event_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
         if os.path.isdir(path) and not os.path.islink(path):
             found, root = [], os.path.realpath(path)
-            for place, listing in walk(root, pruning(None)):
+            for place, listing in walk(root, make_prune_test(None)):
                 closed = os.strerror(listing.errno or 0) if isinstance(listing, OSError) else ""
                 names = [place] if isinstance(listing, OSError) else [join(place, name) for name in listing[1]]
-                found += (_File(to_path(str(Path(path, one))), root, one, closed=closed) for one in names)
+                found += (_File(event_path(str(Path(path, one))), root, one, closed=closed) for one in names)
         for one in sorted(found, key=lambda one: one.relative):
             files.setdefault(one.place, one)
     return files.values()
@@ -122,7 +122,7 @@ def _check_file(file: _File) -> CheckedFile | None:
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # Report an unreadable file whatever its name, because it may be a document.
-        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
+        is_told = file.is_named or is_named_like_document(file.relative) or refused.rule == NOT_READABLE
         findings = [FindingDoc.of(refused.finding, path=file.path)]
         return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_told else None
     except FileNotFoundError:

@@ -26,7 +26,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Query, Re
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources import complain_of
+from agentwatch.sources import print_problems
 from agentwatch.text import clean, clean_name, print_error, print_text, quote_text, safe_pieces
 from agentwatch.view.words import plural
 
@@ -209,7 +209,7 @@ def answer(options: Namespace) -> int:
         raise UsageError("--rule belongs to --allow: it allows other calls, too")
     with deciding_in(options) as look:
         monitor = look()
-        complain_of(monitor.problems)
+        print_problems(monitor.problems)
         request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
         action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
         params, note = _params(request, options), options.deny or ""

@@ -37,7 +37,7 @@ from agentwatch.history.recording import recording_lines, write_new_file
 from agentwatch.history.store import History
 from agentwatch.monitor import tree_rules
 from agentwatch.remote.host import RemoteSource
-from agentwatch.sources import Batch, Health, Problem, Source, complain_of
+from agentwatch.sources import Batch, Health, Problem, Source, print_problems
 from agentwatch.sources.playback import PLAYED
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.state import read_first_watch, state_directory
@@ -155,7 +155,7 @@ def _log(
     printer.print_all(events, inspector)
     if options.follow:
         source.remember(recalled)
-        complain_of(problems)
+        print_problems(problems)
         _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
     if not events and not problems:
@@ -271,7 +271,7 @@ def _follow(
                 events, health, _ = batches.get(timeout=_LOOK_SECONDS)
                 is_starting = health.mode == "starting"
                 missed += events
-                complain_of([problem for problem in health.problems if problem not in told])
+                print_problems([problem for problem in health.problems if problem not in told])
                 told = health.problems
             missed += news()
             if is_starting:

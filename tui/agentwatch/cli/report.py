@@ -30,7 +30,7 @@ from agentwatch.report.account import (
     unchecked_in,
 )
 from agentwatch.report.html import html
-from agentwatch.sources import complain_of
+from agentwatch.sources import print_problems
 from agentwatch.state import state_directory
 from agentwatch.text import indented_json, print_text
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
@@ -176,7 +176,7 @@ def _write(accounts: Sequence[Account], format_: str | None, output: str | None)
     else:
         write_new_file(Path(output), [text])
     problems = [problem for account in accounts for problem in account.problems]
-    complain_of(problems)
+    print_problems(problems)
     return 1 if problems else 0
 
 

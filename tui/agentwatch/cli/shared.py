@@ -16,7 +16,7 @@ from agentwatch.composition import build_host_monitor, find_desk, find_shown_wor
 from agentwatch.config import Settings, load
 from agentwatch.errors import ExitCode, NoMatchError, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources import Problem, complain_of
+from agentwatch.sources import Problem, print_problems
 from agentwatch.text import clean, indented_json, print_error, print_text, quote_text
 from agentwatch.workspaces import Place
 
@@ -163,13 +163,13 @@ def unreached(monitor: Monitor) -> int:
 
 def report_problems(problems: Sequence[Problem]) -> int:
     """Report problems of reading on standard error. Returns the exit code: 1 if there are any, else 0."""
-    complain_of(problems)
+    print_problems(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
 
 
 def task_in(monitor: Monitor, task_id: str) -> Task:
     """Report the problems of reading, and return a task of a monitor. Raises UsageError if there is no such task."""
-    complain_of(monitor.health.problems)
+    print_problems(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
         unseen = f"no task {quote_text(task_id)} is seen in {clean(str(monitor.workspace))}"
         raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")

@@ -8,7 +8,7 @@ from agentwatch.cli.shared import report_problems
 from agentwatch.composition import build_sessions_source
 from agentwatch.console import print_line
 from agentwatch.sources.sessions.reader import Found
-from agentwatch.sources.sessions.registry import looked_in
+from agentwatch.sources.sessions.registry import session_paths
 from agentwatch.text import clean, indented_json, print_text
 from agentwatch.view.document import problem_documents
 from agentwatch.view.words import plural
@@ -24,7 +24,7 @@ def sources(options: Namespace) -> int:
     stores, problems = source.found(), source.problems
     source.close()
     known = {one.source for one in stores}
-    for name, places in looked_in().items():
+    for name, places in session_paths().items():
         if not any(other == name or other.startswith(f"{name}-") for other in known):
             stores.append(Found(name, ", ".join(map(str, places)), 0, "not found"))
     if options.json:

@@ -12,7 +12,7 @@ from agentwatch.console import MUTED, NEEDS, STRONG, Part, print_line
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources import complain_of
+from agentwatch.sources import print_problems
 from agentwatch.text import clean, clean_summary, print_error, quote_text
 from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
 from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
@@ -65,7 +65,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
                 task = tree.tasks[row.row_id]
                 print_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
         print_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
-    complain_of(monitor.problems)
+    print_problems(monitor.problems)
     asks = any(one.needs_operator for one in found.matches.values()) if found else tree.totals.needs_operator
     return 1 if options.fail and (asks or monitor.problems) else 0
 

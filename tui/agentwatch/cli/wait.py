@@ -19,7 +19,7 @@ from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources import complain_of
+from agentwatch.sources import print_problems
 from agentwatch.text import clean, print_error, print_text, quote_text
 
 # `wait` accepts only decisions about the present return and attempt: with older ones, an orchestrator in a loop would
@@ -60,7 +60,7 @@ def wait(options: Namespace) -> int:
         """Return the task as its files show it; if these ask nothing, as sessions and checked claims show it, because a
         claim may be false."""
         task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load_decided)
-        complain_of(problems)
+        print_problems(problems)
         return find_task(workspace, settings, task_id, load_decided, inspects=True)[0] if is_needless(task) else task
 
     def ask(question: Question) -> tuple[Found, Task | None]:

@@ -54,7 +54,7 @@ from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Re
 from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
-from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, to_name
+from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, system_name
 from agentwatch.state import state_directory, workspace_id
 
 # The time for which a decision that asks for work is valid: after longer, the workspace may have changed. An agent that
@@ -335,7 +335,7 @@ def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BY
     if not relative:
         return None
     try:
-        return read_file(os.path.realpath(workspace), to_name(relative), max_bytes).digest
+        return read_file(os.path.realpath(workspace), system_name(relative), max_bytes).digest
     except FileNotFoundError:
         return None
     except FileRefusedError as error:

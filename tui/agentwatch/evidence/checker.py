@@ -14,7 +14,7 @@ from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
 from agentwatch.evidence.inspector import Target
-from agentwatch.sources.files.read import FileRefusedError, read_file, to_name, to_path
+from agentwatch.sources.files.read import FileRefusedError, event_path, read_file, system_name
 from agentwatch.sources.worktrees import NoRepositoryError
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
@@ -95,7 +95,7 @@ class Checker:
         """Return the verdicts on all statements of a return."""
         handed = self._handed(request.target)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
-        watched = {to_name(one.file) for one in claims if one.file}
+        watched = {system_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
         return Result(claims, {path: self._look(path) for path in sorted(watched)})
 
@@ -114,7 +114,7 @@ class Checker:
         """Return the path of a claimed file: as claimed, or where it has moved with its return."""
         if target.returned.stored or self._look(path).kind is not FileKind.MISSING:
             return path
-        near = beside(path, to_name(target.returned.path), target.former)
+        near = beside(path, system_name(target.returned.path), target.former)
         return next((one for one in near if self._look(one).is_there), path)
 
     def _changed(self, since: float, until: float) -> str:
@@ -123,7 +123,7 @@ class Checker:
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
             if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
-                return f"{to_path(path)} was changed"
+                return f"{event_path(path)} was changed"
         return ""
 
     def _handed(self, target: Target) -> _Handed:
@@ -134,7 +134,7 @@ class Checker:
         now = at if handoff is None else handoff.at
         if at > returned_at or at == returned_at < now:
             return _Handed(why="the handoff was written after its return")
-        name = self._place(to_name(handoff.path)).relative if handoff else None
+        name = self._place(system_name(handoff.path)).relative if handoff else None
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self._look(name)
@@ -179,7 +179,7 @@ class Checker:
         if there != path:
             detail = f"moved since, to {there}: {detail}"
         # Interned, because many claims share a few reasons.
-        return claim._replace(verdict=verdict, detail=intern(detail), file=to_path(there), is_missing=is_missing)
+        return claim._replace(verdict=verdict, detail=intern(detail), file=event_path(there), is_missing=is_missing)
 
     def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
         kind = ClaimKind(one.claim.kind)

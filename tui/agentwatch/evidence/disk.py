@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.sources.files.read import kind_of, to_name
+from agentwatch.sources.files.read import kind_in_words, system_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
@@ -53,7 +53,7 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
     parts, into = path.split("/"), returned.split("/")[:-1]
     places: list[str] = []
     for name in former:
-        old, new = to_name(name).split("/")[:-1], list(into)
+        old, new = system_name(name).split("/")[:-1], list(into)
         # The common end of both paths lay inside the moved directory.
         while old and new and old[-1] == new[-1]:
             old.pop()
@@ -124,7 +124,7 @@ def look(root: str, path: str) -> DiskFacts:
     if stat.S_ISLNK(found.st_mode):
         return DiskFacts(FileKind.REFUSED, "its symbolic link leads in a circle or is changing")
     if kind is FileKind.REGULAR and not stat.S_ISREG(found.st_mode):
-        return DiskFacts(FileKind.OTHER, kind_of(found.st_mode))
+        return DiskFacts(FileKind.OTHER, kind_in_words(found.st_mode))
     times, real = (found.st_mtime_ns, found.st_ctime_ns), "" if real == f"{root}/{path}".rstrip("/") else real
     links = found.st_nlink if kind is FileKind.REGULAR else 1
     return DiskFacts(kind, "", *times, found.st_ino, found.st_size, links, is_empty, real)

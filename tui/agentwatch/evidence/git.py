@@ -23,8 +23,8 @@ from typing import IO, NamedTuple, cast
 from agentwatch.evidence.disk import FileKind, look, place_of
 from agentwatch.shell import find_program, trusted_path
 from agentwatch.sources.files.read import FileRefusedError, is_candidate, read_file
-from agentwatch.sources.worktrees import NoRepositoryError, git_directories, worktrees_of
-from agentwatch.sources.worktrees import git_text as _text
+from agentwatch.sources.worktrees import NoRepositoryError, find_git_directories, find_other_worktrees
+from agentwatch.sources.worktrees import read_git_file as _text
 
 SECONDS = 10.0
 COPY_SECONDS = 30.0  # more, because without an answer all old files of a copy look new and ask the operator
@@ -134,7 +134,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
     """Return git for the repository at or above `workspace`, with `seconds` a question; raise NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
         with contextlib.suppress(FileNotFoundError):
-            git, common = git_directories(top)
+            git, common = find_git_directories(top)
             break
     else:
         raise NotInRepositoryError("not in a git repository")
@@ -338,7 +338,7 @@ def elsewhere(git: Git, since: float) -> Callable[[str], str]:
     """Return a function that says in words which work tree, or which commit since a time, has a missing path. An agent
     that committed its work to a branch and went back, or removed it later, has not lied. The time is in epoch
     seconds."""
-    trees = worktrees_of(git.top)
+    trees = find_other_worktrees(git.top)
 
     @cache
     def commits() -> tuple[dict[str, str], str]:

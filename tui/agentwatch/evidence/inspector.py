@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.background import BackgroundThread, let_others_work
 from agentwatch.delegation.events import Checked, Run, Seen
-from agentwatch.sources.files.read import to_name
+from agentwatch.sources.files.read import system_name
 from agentwatch.sources.files.source import ParsedDocuments
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
     def _is_there(self, returned: Seen) -> bool:
-        return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
+        return returned.stored or os.path.lexists(f"{self._workspace}/{system_name(returned.path)}")
 
     def check(self, targets: Sequence[Target]) -> list[Checked]:
         """Check now, in the caller's thread; return the results that differ from the last ones."""

@@ -14,7 +14,7 @@ from agentwatch.delegation.events import Call, Run
 from agentwatch.evidence.disk import DOCUMENT
 from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line
-from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, RunTranscript, acts_in
+from agentwatch.sources.sessions.entries import Act, ActKind, CommandEnd, Entry, RunTranscript, find_acts
 
 _MOST = 20_000  # acts of one attempt that are kept
 _PRINTED = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
@@ -146,7 +146,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
-    for count, act in enumerate(acts_in(records)):
+    for count, act in enumerate(find_acts(records)):
         if count % 100 == 0:
             let_others_work()
         if not since <= act.at <= until:
@@ -154,7 +154,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
         call = Call(run.source, run.session_id, act.place, act.answered, act.at)
         done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
         if act.kind is ActKind.COMMAND:
-            line, (code, output, _) = parse_line(act.what), act.ended or Ended(None, "")
+            line, (code, output, _) = parse_line(act.what), act.ended or CommandEnd(None, "")
             cwd, output = resolved(act.cwd) if act.cwd else "", _COLORS.sub("", output[-_PRINTED:])
             done = done._replace(
                 line=line,

@@ -21,7 +21,7 @@ from agentwatch.contracts.shapes import Document, Finding, Handoff, Return, Todo
 from agentwatch.delegation.decision import Decision, Request
 from agentwatch.delegation.events import Aside, Checked, Claim, Decided, Event, Gone, Noted, Ran, Requested, Run, Seen
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.reader import checked_run, is_time, messages, shape_of
+from agentwatch.sources.sessions.reader import adapter_of, is_time, messages_of, validate_run
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -102,7 +102,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
 @cache
 def _outline_shape(kind: str) -> TypeAdapter[Any]:
     # One shape for each kind: trying one after the other would cost more than reading the text again.
-    return shape_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
+    return adapter_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
 
 def read_object(line: str | bytes) -> dict[str, Any]:
@@ -137,13 +137,13 @@ def recording_lines(
             case Checked() | Decided() | Requested() | Noted():
                 name, shape = next((name, shape) for name, (kind, shape) in _PLAIN.items() if isinstance(one, kind))
                 digest = {"digest": one.digest} if isinstance(one, Checked) else {}
-                fields = {**digest, name: shape_of(shape).dump_python(one[-1], mode="json")}
+                fields = {**digest, name: adapter_of(shape).dump_python(one[-1], mode="json")}
             case Gone():
                 fields = {"digest": None}
             case Seen(digest=digest):
                 fields = {"digest": digest, "text": text_of(digest), "outline": outline_of(one)}
             case Ran(run=Run() as run):
-                texts = {message.digest: text_of(message.digest) for message in messages(run)}
+                texts = {message.digest: text_of(message.digest) for message in messages_of(run)}
                 fields = {"run": asdict(run), "texts": texts}
             case _:
                 continue
@@ -208,7 +208,7 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, s
     for name, (kind, shape) in _PLAIN.items():
         if name in fields:
             try:
-                value = shape_of(shape).validate_python(fields[name])
+                value = adapter_of(shape).validate_python(fields[name])
             except ValueError as error:
                 raise ValueError(f"`{name}` is none that agentwatch writes") from error
             return kind(seq, at, path, *([str(digest)] if kind is Checked else []), value), {}
@@ -217,7 +217,7 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, s
     if "run" in fields:
         texts = fields.get("texts")
         texts = texts if isinstance(texts, dict) else {}
-        return Ran(seq, at, path, checked_run(fields["run"])), {
+        return Ran(seq, at, path, validate_run(fields["run"])), {
             key: one for key, one in texts.items() if isinstance(one, str)
         }
     if not isinstance(digest, str) or not _DIGEST.match(digest):

@@ -34,8 +34,8 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack_text, read_version, unpack_text
-from agentwatch.sources.files.source import KnownFile, Recalled
-from agentwatch.sources.sessions.reader import is_time, shape_of
+from agentwatch.sources.files.source import HistorySnapshot, KnownFile
+from agentwatch.sources.sessions.reader import adapter_of, is_time
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
 LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
@@ -285,9 +285,9 @@ class History(Database):
         self._problem = ""
         return True
 
-    def recall(self, about: str | None = None) -> Recalled:
+    def recall(self, about: str | None = None) -> HistorySnapshot:
         """Return everything recorded; if `about` a task, only the events of its directories, if known."""
-        return self._read(lambda connection: _select_recorded(connection, about), Recalled())
+        return self._read(lambda connection: _select_recorded(connection, about), HistorySnapshot())
 
     def text(self, digest: str) -> str | None:
         """Return the text of a version, None if it is not kept (any more)."""
@@ -363,7 +363,7 @@ def _select_text(connection: sqlite3.Connection, digest: str) -> str | None:
     return unpack_text(rows[0][0]) if rows else None
 
 
-def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Recalled:
+def _select_recorded(connection: sqlite3.Connection, about: str | None) -> HistorySnapshot:
     # In one transaction: a version that another screen records between two reads would be known, but have no event.
     connection.execute("BEGIN")
     rows = select_rows(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
@@ -373,7 +373,7 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Recal
         [] if about is not None else select_rows(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
     )
     connection.execute("COMMIT")
-    elsewhere = None
+    limited_to = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
     # The directories with files that belong, or may belong, to the task: files are assigned within a directory.
     directories = {
@@ -382,14 +382,14 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Recal
         if (about or "") in path or (digest and (outline is None or quoted in outline))
     }
     if directories:
-        elsewhere = directories, times["complete"] - _LATEST_SECONDS
+        limited_to = directories, times["complete"] - _LATEST_SECONDS
         rows = [row for row in rows if slot(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)
         for path, digest, at, is_there in last
         if digest and isinstance(digest, str)
     }
-    return Recalled([*_parse_events(connection, rows, checks)], files, times.get("watched"), elsewhere)
+    return HistorySnapshot([*_parse_events(connection, rows, checks)], files, times.get("watched"), limited_to)
 
 
 def _parse_events(
@@ -399,7 +399,7 @@ def _parse_events(
     checked = defaultdict[tuple[str, str], list[Checked]](list)
     for path, digest, at, claims in checks:
         with suppress(ValueError, TypeError):
-            false = shape_of(tuple[Claim, ...]).validate_json(claims) if claims else ()
+            false = adapter_of(tuple[Claim, ...]).validate_json(claims) if claims else ()
             one = Checked(0, float(at), str(path, "utf-8", "surrogatepass"), digest, false)
             checked[one.path, digest].append(one)
     for row_id, at, path, digest, outline in rows:
@@ -431,7 +431,7 @@ class Recorder(History, Pollable):
     def notice(self) -> str | None:  # type: ignore[override]
         return super().notice or self._unreported
 
-    def open(self) -> Recalled:
+    def open(self) -> HistorySnapshot:
         """Open the history for writing, and return its content; blocks."""
         if not self._read_only:
             record_first_watch(self.directory, time.time())

@@ -452,7 +452,7 @@ class RemoteSource(Source):
             return batch._replace(health=health_of("live", "", [*batch.health.problems, late]))
 
     @property
-    def about(self) -> list[tuple[str, str]]:
+    def connection_facts(self) -> list[tuple[str, str]]:
         return self.host.facts
 
     def reconnect(self) -> None:
@@ -554,24 +554,24 @@ class RemoteSource(Source):
         if self._emit is not None:
             health = self._health
             batch = self._next()
-            if batch.events or batch.anew or batch.health != health:
+            if batch.events or batch.starts_over or batch.health != health:
                 with suppress(RuntimeError):  # the event loop is closed: nobody listens any more
                     self._emit(batch)
 
     def _next(self, *, now: bool = False) -> Batch:
         """Return the batch of pending events; `now`: everything known, even if incomplete."""
-        host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
+        host, lost, events, starts_over = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._here(one) for one in self._new]
         elif self.workspace and (
             now or self._is_settled or (not self._lacks and host.steady() >= self._due + _PATIENCE)
         ):
-            anew, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
+            starts_over, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
             rules = self.workspace.rules
             rules = rules._replace(history_before=rules.history_before - host.offset)
             told = (one for one in self.log.events() if not isinstance(one, Standing))
             events = [Ruled(0, host.now, rules), *map(self._here, told)]
-            if anew:
+            if starts_over:
                 self._lost = None
         self._new = []
         if lost is not None and self._lost is None:
@@ -581,7 +581,7 @@ class RemoteSource(Source):
             events.append(Reached(self._seq, host.now - host.offset))
             self._lost = None
         self._health = self._standing()
-        return Batch(tuple(events), self._health, anew)
+        return Batch(tuple(events), self._health, starts_over)
 
     @property
     def _is_settled(self) -> bool:

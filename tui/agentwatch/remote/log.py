@@ -8,7 +8,7 @@ from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.links import MAX_VERSIONS, after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
-from agentwatch.sources.sessions.reader import messages
+from agentwatch.sources.sessions.reader import messages_of
 
 MEBIBYTE = 1024 * 1024
 # Limits for one host; the bytes are estimates of memory.
@@ -151,7 +151,7 @@ def tasks_in(event: Event) -> Iterator[str]:
     if isinstance(event, Seen):
         yield from _task_names(event.document, event.path)
     elif isinstance(event, Ran) and event.run:
-        for said in messages(event.run):
+        for said in messages_of(event.run):
             for reading in (said.reading, said.packet):
                 if isinstance(reading, Document):
                     yield from _task_names(reading.document, event.path)

@@ -13,8 +13,8 @@ from agentwatch.delegation.events import Message, Run
 from agentwatch.monitor import Monitor
 from agentwatch.remote.log import memory_size
 from agentwatch.remote.protocol import Ask, Reply
-from agentwatch.sources.sessions.entries import Entry, Look, RunTranscript, Step, WholeStep
-from agentwatch.sources.sessions.reader import shape_of
+from agentwatch.sources.sessions.entries import Entry, RunTranscript, Step, TranscriptEnd, WholeStep
+from agentwatch.sources.sessions.reader import adapter_of
 
 _PAUSE_SECONDS = 1.0  # between two looks at a transcript on a host
 _UNREACHABLE = "The host does not answer"
@@ -30,22 +30,22 @@ class RemoteTranscript(RunTranscript):
     def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic):
         super().__init__(Path())
         self._ask, self._clock = ask, clock
-        self._known = Look()
+        self._known = TranscriptEnd()
         self._sign = ""
         self._looked_at = float("-inf")
 
-    def look(self) -> Look | None:
+    def read_end(self) -> TranscriptEnd | None:
         if self._clock() < self._looked_at + _PAUSE_SECONDS:
             return None
         self._looked_at = self._clock()
         before, data = self._known, self._ask(f"look {self._sign}")
-        if (look := from_json(Look, data)) is not None:
+        if (look := from_json(TranscriptEnd, data)) is not None:
             self._known, self._sign = look, short_digest(data or "")
         elif data is None and not before.trouble:
             self._known, self._sign = before._replace(trouble=_UNREACHABLE), ""
         return None if self._known is before else self._known
 
-    def whole(self, step: Step) -> WholeStep | None:
+    def read_step(self, step: Step) -> WholeStep | None:
         found: WholeStep | None = from_json(WholeStep, self._ask(f"whole {to_json(Step, step)}"))
         return found
 
@@ -62,7 +62,7 @@ class RemoteTranscript(RunTranscript):
 def to_json(shape: Any, value: Any) -> str:
     """Return a part of a transcript as JSON."""
     return (
-        shape_of(shape)
+        adapter_of(shape)
         .dump_json(value, fallback=lambda one: dict(one) if isinstance(one, Mapping) else str(one))
         .decode()
     )
@@ -71,7 +71,7 @@ def to_json(shape: Any, value: Any) -> str:
 def from_json(shape: Any, data: str | None) -> Any:
     """Return a part of a transcript from JSON, None if malformed."""
     try:
-        value = shape_of(shape).validate_json(data or "", strict=True)
+        value = adapter_of(shape).validate_json(data or "", strict=True)
         memory_size(value)
     except ValueError:
         return None
@@ -93,7 +93,7 @@ class Answers:
         self._monitor = monitor
         self._lock = threading.Lock()
         # By screen and run: the last transcripts that were looked at, with the last look.
-        self._open: dict[tuple[str, str], tuple[RunTranscript, Look]] = {}
+        self._open: dict[tuple[str, str], tuple[RunTranscript, TranscriptEnd]] = {}
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
         """Return a function that finds the answer and may block; the tree is read here, on the event loop."""
@@ -104,7 +104,7 @@ class Answers:
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
         """Return the part of a run's transcript that a screen asked for, None without a transcript; blocks."""
         with self._lock:
-            transcript, look = self._open.pop((screen, key), (None, Look()))
+            transcript, look = self._open.pop((screen, key), (None, TranscriptEnd()))
             if transcript is None and run:
                 transcript = self._monitor.transcript(run)
             if transcript is None:
@@ -112,12 +112,12 @@ class Answers:
             what, _, rest = place.partition(" ")
             if what == "whole":
                 step = from_json(Step, rest)
-                answer = to_json(WholeStep | None, transcript.whole(step) if step is not None else None)
+                answer = to_json(WholeStep | None, transcript.read_step(step) if step is not None else None)
             elif what == "entries":
                 answer = to_json(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))
             else:
-                look = transcript.look() or look
-                answer = to_json(Look, look)
+                look = transcript.read_end() or look
+                answer = to_json(TranscriptEnd, look)
                 if rest == short_digest(answer):
                     answer = ""
             self._open[screen, key] = transcript, look

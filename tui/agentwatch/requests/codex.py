@@ -26,8 +26,8 @@ from agentwatch.delegation.events import Event
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer, RequestError, in_line, queries_in, read, request_about
 from agentwatch.sources.codex import MCP, NAME
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
-from agentwatch.sources.sessions.store import holds
+from agentwatch.sources.sessions.fields import Fields, as_object, list_at, nested, text
+from agentwatch.sources.sessions.store import contains
 
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
@@ -137,8 +137,8 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             self._version = (text(answer, "userAgent") or "").partition("/")[2].partition(" ")[0]
             self._refused = ""
             wire.send({"method": "initialized"})
-            for thread in listed(wire.call("thread/loaded/list"), "data"):
-                self._update_thread(str(thread), inner(self._read_thread(str(thread)), "status"))
+            for thread in list_at(wire.call("thread/loaded/list"), "data"):
+                self._update_thread(str(thread), nested(self._read_thread(str(thread)), "status"))
             while not self._stopped:
                 self._handle_all(_HELD_SECONDS if self._held else _IDLE_SECONDS)
                 for rpc_id in list(self._held):
@@ -150,17 +150,17 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
     # Threads
 
     def _read_thread(self, thread: str) -> Fields:
-        return inner(self._wire.call("thread/read", threadId=thread), "thread")
+        return nested(self._wire.call("thread/read", threadId=thread), "thread")
 
     def _update_thread(self, thread: str, status: Fields) -> None:
         """Follow a thread of the workspace while it waits for a human, and no longer."""
-        if not (status.get("type") == "active" and listed(status, "activeFlags")):
+        if not (status.get("type") == "active" and list_at(status, "activeFlags")):
             if self._followed.pop(thread, None) is not None:
                 self._end_of(thread)
                 self._wire.call("thread/unsubscribe", threadId=thread)
         elif thread not in self._followed:
             place = text(self._read_thread(thread), "cwd") or ""
-            if place.startswith(os.sep) and holds(self._workspace, os.path.realpath(place)):
+            if place.startswith(os.sep) and contains(self._workspace, os.path.realpath(place)):
                 self._follow(thread)
 
     def _follow(self, thread: str) -> None:
@@ -171,9 +171,9 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         self._followed[thread] = {}
         page = {"limit": 1, "itemsView": "full"}
         found = self._wire.call("thread/resume", threadId=thread, excludeTurns=True, initialTurnsPage=page)
-        for turn in listed(inner(found, "initialTurnsPage"), "data"):
-            for item in listed(mapping(turn), "items"):
-                self._update_item(thread, mapping(item))
+        for turn in list_at(nested(found, "initialTurnsPage"), "data"):
+            for item in list_at(as_object(turn), "items"):
+                self._update_item(thread, as_object(item))
 
     def _update_item(self, thread: str, item: Fields) -> None:
         items, item_id = self._followed.get(thread, {}), text(item, "id") or ""
@@ -190,7 +190,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             seconds = 0
 
     def _handle(self, message: Fields) -> None:
-        method, params = text(message, "method"), mapping(message.get("params"))
+        method, params = text(message, "method"), as_object(message.get("params"))
         thread, item_id = text(params, "threadId") or "", text(params, "itemId")
         match method:
             case "serverRequest/resolved":
@@ -199,11 +199,11 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
                 if held and held.request.session_id == thread:
                     self._end(rpc_id, is_resolved=True)
             case "thread/status/changed":
-                self._update_thread(thread, inner(params, "status"))
+                self._update_thread(thread, nested(params, "status"))
             case "thread/closed" | "thread/deleted":
                 self._update_thread(thread, {})
             case "item/started" | "item/completed":
-                self._update_item(thread, inner(params, "item"))
+                self._update_item(thread, nested(params, "item"))
             case "item/fileChange/patchUpdated":
                 # The patch has changed, so a request that showed the old one ends.
                 self._followed.get(thread, {}).pop(item_id or "", None)
@@ -280,7 +280,7 @@ class Wire:
         end = time.monotonic() + _ANSWER_SECONDS
         while (message := self._read(end - time.monotonic())) is not None:
             if "method" not in message and message.get("id") == self._last:
-                return inner(message, "result")
+                return nested(message, "result")
             self._waiting.append(message)
         raise TimeoutError(f"no answer to {method}")
 
@@ -293,7 +293,7 @@ class Wire:
 
     def _read(self, seconds: float) -> Fields | None:
         try:
-            return mapping(json.loads(self._link.recv(timeout=max(seconds, 0.0))))
+            return as_object(json.loads(self._link.recv(timeout=max(seconds, 0.0))))
         except TimeoutError:
             return None
 
@@ -308,7 +308,7 @@ def _request_of(
         return None
     given = dict(params)
     if method == PATCH:
-        given["changes"] = listed(items.get(item or "", {}), "changes")
+        given["changes"] = list_at(items.get(item or "", {}), "changes")
     values = {"call_id": item, **_read_call(method, given, items, workspace)}
     is_known = all(value is None or key in METHODS[method] | _IDS for key, value in given.items())
     if not (is_known and values["actions"] and values["call_id"]):
@@ -329,7 +329,7 @@ def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspac
     """Return the fields of a request that show its whole command, patch or call. They offer no actions unless it is
     clear what an answer would permit."""
     if method == COMMAND and (command := text(given, "command")) is not None:
-        is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")
+        is_plain = given.get("kind") == "command" and "accept" in list_at(given, "availableDecisions")
         is_local = is_plain and given.get("environmentId") in (None, "local")
         is_usual = os.path.realpath(text(given, "cwd") or workspace) == workspace
         shown, beside = read({} if is_usual else {"cwd": given["cwd"]}, command)
@@ -337,7 +337,7 @@ def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspac
     if method == PATCH and (shown := _patch(given)):
         return {"shown": shown, "actions": _PERMIT}
     if method == QUESTION and (queries := queries_in(given, key="id")):
-        asked = [mapping(one) for one in listed(given, "questions")]
+        asked = [as_object(one) for one in list_at(given, "questions")]
         is_known = all(
             one.get("isSecret") is False and one.keys() <= _OF_QUESTIONS and text(one, "id") for one in asked
         )
@@ -355,7 +355,7 @@ def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspac
 
 
 def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
-    server, meta = text(given, "serverName"), inner(given, "_meta")
+    server, meta = text(given, "serverName"), nested(given, "_meta")
     tool, arguments = text(meta, "tool_name"), meta.get("tool_params")
     if meta.get("codex_approval_kind") != "mcp_tool_call":
         shown = text(given, "message") or read(given)[0]
@@ -364,7 +364,7 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
     called = ("mcpToolCall", server, tool, arguments)
     calls = [key for key, item in items.items() if tuple(map(item.get, _OF_CALLS)) == called]
     is_plain = given.get("mode") == "form" and given.get("requestedSchema") == {"type": "object", "properties": {}}
-    shown, beside = read(mapping(arguments))
+    shown, beside = read(as_object(arguments))
     return {
         "tool": f"{MCP}{server}__{tool}",
         "shown": shown,
@@ -377,8 +377,8 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
 def _patch(given: Fields) -> str:
     """Return the changes of files, each below its path; "" if one change is not fully known."""
     parts = []
-    for change in map(mapping, listed(given, "changes")):
-        path, kind, diff = text(change, "path"), inner(change, "kind"), change.get("diff")
+    for change in map(as_object, list_at(given, "changes")):
+        path, kind, diff = text(change, "path"), nested(change, "kind"), change.get("diff")
         how = {"add": "+", "delete": "-", "update": ""}.get(str(kind.get("type")))
         if path is None or how is None or not isinstance(diff, str) or len(change) > len(("path", "kind", "diff")):
             return ""

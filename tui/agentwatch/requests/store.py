@@ -34,7 +34,7 @@ from agentwatch.delegation.decision import (
 )
 from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, fingerprint_at, is_open_to_others
 from agentwatch.errors import AgentwatchError
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
+from agentwatch.sources.sessions.fields import Fields, as_object, list_at, text
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quote_text
 
@@ -307,8 +307,8 @@ def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Quer
     `several` and `key` name the fields in which a question says that it takes several options, and gives its id.
     """
     found = []
-    for asked in map(mapping, listed(given, "questions")):
-        question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
+    for asked in map(as_object, list_at(given, "questions")):
+        question, options = text(asked, "question"), [as_object(one) for one in list_at(asked, "options")]
         labels = [text(option, "label") for option in options]
         if question is None or None in labels:
             return ()

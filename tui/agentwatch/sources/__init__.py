@@ -16,7 +16,7 @@ from agentwatch.text import clean, print_error
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Event, Run
-    from agentwatch.sources.files.source import Recalled
+    from agentwatch.sources.files.source import HistorySnapshot
     from agentwatch.sources.sessions.entries import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
@@ -54,7 +54,7 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
     return Health(mode, detail, tuple(problems))
 
 
-def together(known: Sequence[Health]) -> Health:
+def combine_health(known: Sequence[Health]) -> Health:
     """Return the health of several sources (at least one): the worst of them."""
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
@@ -62,7 +62,7 @@ def together(known: Sequence[Health]) -> Health:
     return Health(worst.mode, detail, problems)
 
 
-def complain_of(problems: Sequence[Problem]) -> None:
+def print_problems(problems: Sequence[Problem]) -> None:
     """Print on standard error the problems of a command that looks once."""
     for problem in problems:
         print_error(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
@@ -73,13 +73,13 @@ class Batch(NamedTuple):
 
     events: tuple[Event, ...]
     health: Health
-    anew: bool = False
+    starts_over: bool = False
 
 
 class Source(Protocol):
     """A source of events, which runs on its own thread and never blocks the caller."""
 
-    def remember(self, recalled: Recalled) -> None:  # noqa: ARG002
+    def remember(self, recalled: HistorySnapshot) -> None:  # noqa: ARG002
         """Take over the state of the files from agentwatch's last run; called before `start` or `scan`."""
         return
 
@@ -95,7 +95,7 @@ class Source(Protocol):
         return
 
     @property
-    def about(self) -> Sequence[tuple[str, str]]:
+    def connection_facts(self) -> Sequence[tuple[str, str]]:
         """Facts about the connection to the source's machine, for people, by labels; foreign."""
         return ()
 
@@ -122,7 +122,7 @@ class CombinedSource(Source):
         self._health: dict[int, Health] = {}
         self._emitting = threading.Lock()
 
-    def remember(self, recalled: Recalled) -> None:
+    def remember(self, recalled: HistorySnapshot) -> None:
         for source in self._sources:
             source.remember(recalled)
 
@@ -137,7 +137,7 @@ class CombinedSource(Source):
     def scan(self) -> Batch:
         batches = [source.scan() for source in self._sources]
         events = tuple(chain.from_iterable(batch.events for batch in batches))
-        return Batch(events, together([batch.health for batch in batches]))
+        return Batch(events, combine_health([batch.health for batch in batches]))
 
     def content(self, digest: str) -> str | None:
         return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
@@ -148,6 +148,6 @@ class CombinedSource(Source):
     def _emit(self, emit: Callable[[Batch], None], number: int, batch: Batch) -> None:
         with self._emitting:
             self._health[number] = batch.health
-            health = together([health for _, health in sorted(self._health.items())])
+            health = combine_health([health for _, health in sorted(self._health.items())])
             is_complete = len(self._health) == len(self._sources)
             emit(Batch(batch.events, health if is_complete else health._replace(mode="starting")))

@@ -10,25 +10,25 @@ from typing import NamedTuple
 
 from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
+from agentwatch.sources.sessions.entries import CommandEnd, EntriesIn, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
     Tail,
+    as_object,
     directory_in,
-    inner,
-    listed,
-    mapping,
-    moment,
+    integer,
+    list_at,
+    nested,
     object_in,
-    parts_in,
+    part_texts,
     string,
     text,
-    whole,
+    time_at,
 )
-from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
+from agentwatch.sources.sessions.processes import Program, is_on_local_disk, sees_all_processes
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, Account, AgentCall, Keep, run_of
-from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, holds
+from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, contains
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED = "encrypted by Codex"
@@ -66,28 +66,28 @@ class Header(NamedTuple):
     one_shot: bool  # of `codex exec`
 
 
-def header_of(record: Fields) -> Header | None:
+def read_header(record: Fields) -> Header | None:
     """Return the header in a record, None if it is not usable."""
-    meta = mapping(record.get("payload"))
-    thread, source = text(meta, "id"), inner(meta, "source")
+    meta = as_object(record.get("payload"))
+    thread, source = text(meta, "id"), nested(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
         return None
     subagent = source.get("subagent")
-    spawn = {key: value for key, value in inner(source, "subagent", "thread_spawn").items() if value is not None}
+    spawn = {key: value for key, value in nested(source, "subagent", "thread_spawn").items() if value is not None}
     told = {**meta, **spawn}
-    kind = subagent if isinstance(subagent, str) else text(mapping(subagent), "other")
+    kind = subagent if isinstance(subagent, str) else text(as_object(subagent), "other")
     role, nickname = text(told, "agent_role") or text(told, "agent_type") or kind, text(told, "agent_nickname")
     version = _VERSION.match(string(meta, "cli_version"))
     return Header(
         thread=thread,
         parent=text(told, "parent_thread_id"),
         directory=string(meta, "cwd"),
-        began_at=moment(meta) or 0.0,
-        ordinal=whole(record, "ordinal") or 0,
+        began_at=time_at(meta) or 0.0,
+        ordinal=integer(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
         version=tuple(map(int, version.groups())) if version else (),
-        inherited_below=whole(meta, "subagent_history_start_ordinal"),
+        inherited_below=integer(meta, "subagent_history_start_ordinal"),
         own_work=kind in _OWN_WORK or "internal" in source,
         one_shot=meta.get("source") == "exec",
     )
@@ -98,25 +98,25 @@ class History:
     ends with the first turn that is younger than this session, because ids of threads and turns begin with the time of
     their making."""
 
-    _goes_on = False
+    _is_inside = False
 
     def __init__(self, header: Header):
         self._header = header
 
-    def holds(self, fields: Fields) -> bool:
+    def is_copied(self, fields: Fields) -> bool:
         """Tell whether a record is part of it."""
         below = self._header.inherited_below
-        if below is not None and (ordinal := whole(fields, "ordinal")) is not None:
+        if below is not None and (ordinal := integer(fields, "ordinal")) is not None:
             return ordinal < below
         if fields.get("type") == "session_meta":
-            header = header_of(fields)
-            self._goes_on = self._goes_on or (header is not None and header.thread != self._header.thread)
+            header = read_header(fields)
+            self._is_inside = self._is_inside or (header is not None and header.thread != self._header.thread)
             return True
-        payload = mapping(fields.get("payload")) if self._goes_on else {}
+        payload = as_object(fields.get("payload")) if self._is_inside else {}
         if payload.get("type") in ("task_started", "turn_started"):
             turn = string(payload, "turn_id")
-            self._goes_on = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
-        return self._goes_on
+            self._is_inside = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
+        return self._is_inside
 
 
 class OwnEntries:
@@ -126,9 +126,9 @@ class OwnEntries:
     _cwd = ""
 
     def __call__(self, fields: Fields) -> Iterator[Entry]:
-        if self._history is None and (header := header_of(fields)) is not None:
+        if self._history is None and (header := read_header(fields)) is not None:
             self._history, self._cwd = History(header), header.directory
-        if self._history is None or not self._history.holds(fields):
+        if self._history is None or not self._history.is_copied(fields):
             self._cwd = directory_in(fields) or self._cwd
             yield from (entry._replace(cwd=self._cwd) for entry in entries(fields))
 
@@ -136,7 +136,7 @@ class OwnEntries:
 class Rollout(Account):
     """The state of one rollout after the records that were folded in; its header is the first of them."""
 
-    asking = ("request_user_input",)
+    question_tools = ("request_user_input",)
 
     _failure: str | None = None
 
@@ -149,23 +149,23 @@ class Rollout(Account):
         self._history = History(header)
 
     def add(self, fields: Record) -> None:
-        if self._history.holds(fields):
+        if self._history.is_copied(fields):
             return
-        at = moment(fields) or self.updated_at
+        at = time_at(fields) or self.updated_at
         self.updated_at = max(self.updated_at, at)
-        kind, payload = kind_of(fields)
+        kind, payload = kind_and_fields(fields)
         for entry in entries(fields, at):
             if entry.kind is EntryKind.RESULT:
-                self._returned(entry)
+                self._add_result(entry)
             else:
                 self.add_entry(entry)
                 if entry.kind is EntryKind.CALL:
-                    self._called(entry)
+                    self._add_call(entry)
         match kind:
             case "task_started" | "turn_started":
-                self._begin(at)
+                self._begin_turn(at)
             case "task_complete" | "turn_complete":
-                self._complete(payload, at)
+                self._complete_turn(payload, at)
             case "turn_aborted":
                 reason = text(payload, "reason") or "aborted"
                 self.end(RunState.FAILED if reason == "budget_limited" else RunState.CANCELED, at, reason)
@@ -174,24 +174,24 @@ class Rollout(Account):
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message" | "UserMessage" | "task of an agent":
                 if kind != TASK or text(payload, "recipient") == self.header.task_name:
-                    self._prompted(prompt_in(kind, payload), at, is_agents=kind == TASK)
+                    self._add_prompt(read_prompt(kind, payload), at, is_agents=kind == TASK)
             case "token_count" | "token_usage_record":
-                used = inner(payload, "info", "total_token_usage") or inner(payload, "thread_token_usage")
-                self.tokens = whole(used, "total_tokens") or self.tokens
+                used = nested(payload, "info", "total_token_usage") or nested(payload, "thread_token_usage")
+                self.tokens = integer(used, "total_tokens") or self.tokens
             case "turn_context":
                 self.model = text(payload, "model") or self.model
             case "CollabAgentToolCall" | "SubAgentActivity":
-                self._collaborated(payload, at)
+                self._link_thread(payload, at)
 
-    def _begin(self, at: float) -> None:
+    def _begin_turn(self, at: float) -> None:
         self.forget_activity()
         self.begin_round(at)
-        self.go_on(at)
+        self.resume(at)
         self.last = self._failure = None
 
-    def _complete(self, payload: Fields, at: float) -> None:
-        error = text(inner(payload, "error"), "message")
-        self._failure = error or (self._failure if answer_in(payload) is None else None)
+    def _complete_turn(self, payload: Fields, at: float) -> None:
+        error = text(nested(payload, "error"), "message")
+        self._failure = error or (self._failure if read_answer(payload) is None else None)
         if self._failure is not None:
             self.end(RunState.FAILED, at, self._failure)
         else:
@@ -199,29 +199,29 @@ class Rollout(Account):
             self.answer = self.last
         self.last = None
 
-    def _prompted(self, words: str | None, at: float, *, is_agents: bool) -> None:
+    def _add_prompt(self, words: str | None, at: float, *, is_agents: bool) -> None:
         prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.prompt_missing:
             self.prompt, self.prompt_missing = prompt, ENCRYPTED if prompt is None and is_agents else ""
         elif self.begun and self.begun.asker is StartedBy.PROGRAM:
             self.begun = replace(self.begun, prompt=prompt, asker=StartedBy.PARENT)
 
-    def _called(self, entry: Entry) -> None:
+    def _add_call(self, entry: Entry) -> None:
         given = entry.given
         if entry.tool == "spawn_agent":
-            words = text(given, "message") or "\n".join(parts_in(given, "items"))
+            words = text(given, "message") or "\n".join(part_texts(given, "items"))
             is_plain = is_readable(words)
-            call = self.asked(entry, words if is_plain else None, "agent_type", "task_name")
+            call = self.record_call(entry, words if is_plain else None, "agent_type", "task_name")
             call.prompt_missing = ENCRYPTED if not is_plain and text(given, "message") is not None else ""
 
-    def _returned(self, entry: Entry) -> None:
+    def _add_result(self, entry: Entry) -> None:
         """Record a call's output; the rollout does not say that anybody was asked, or who allowed the call."""
         output, answer = entry.text, object_in(entry.text)
         if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
             self.permits.append(
-                Permit(call.call, call.tool, "", allowed, Permitter.UNKNOWN, entry.at, answers_in(output))
+                Permit(call.call, call.tool, "", allowed, Permitter.UNKNOWN, entry.at, read_choices(output))
             )
         asked = self.calls.get(entry.call)
         if asked and asked.child is None:
@@ -229,50 +229,50 @@ class Rollout(Account):
             if asked.child is None and text(answer, "task_name") is None:
                 # Without an agent in it, the call was refused, or a human stopped the turn that waited for it.
                 status = "canceled" if output.startswith("aborted by user") else "failed"
-                self.tell(asked.id, status, output, None, entry.at)
+                self.record_end(asked.id, status, output, None, entry.at)
 
-    def _collaborated(self, item: Fields, at: float) -> None:
+    def _link_thread(self, item: Fields, at: float) -> None:
         """Record that Codex has done something with other agents."""
-        threads = (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids"))
+        threads = (item.get("agent_thread_id"), *list_at(item, "receiver_thread_ids"))
         thread = next((one for one in threads if isinstance(one, str)), None)
         if thread is not None and (item.get("tool") == "spawn_agent" or item.get("kind") == "started"):
             entry = Entry(at, EntryKind.CALL, "", text(item, "id") or thread, given=item)
-            asked = self.calls.get(entry.call) or self.asked(entry, None, "", "agent_path")
+            asked = self.calls.get(entry.call) or self.record_call(entry, None, "", "agent_path")
             asked.child = asked.child or thread
 
 
 # Entries
 
 
-def kind_of(record: Fields) -> tuple[str, Fields]:
+def kind_and_fields(record: Fields) -> tuple[str, Fields]:
     """Return the kind of a record, an event, an item or a part of the context, with its fields."""
-    payload = mapping(record.get("payload"))
+    payload = as_object(record.get("payload"))
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
-        payload = inner(payload, "item")
+        payload = nested(payload, "item")
         kind = string(payload, "type")
     return TASK if kind == "agent_message" and record.get("type") == "response_item" else kind, payload
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
-    at = moment(record) or at
-    kind, payload = kind_of(record)
+    at = time_at(record) or at
+    kind, payload = kind_and_fields(record)
     call = string(payload, "call_id")
     match kind:
-        case "user_message" | "UserMessage" | "task of an agent" if words := prompt_in(kind, payload):
+        case "user_message" | "UserMessage" | "task of an agent" if words := read_prompt(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
         case "agent_message" | "AgentMessage" | "task_complete" | "turn_complete":
             # Most of the answers at an end were given before.
-            if words := answer_in(payload):
+            if words := read_answer(payload):
                 yield Entry(at, EntryKind.WORDS, words)
-            if (error := text(inner(payload, "error"), "message")) is not None:
+            if (error := text(nested(payload, "error"), "message")) is not None:
                 yield Entry(at, EntryKind.NOTE, error, failed=True)
         case "error":
             yield Entry(at, EntryKind.NOTE, text(payload, "message") or "an error of Codex", failed=True)
         case "turn_aborted":
             yield Entry(at, EntryKind.NOTE, f"the turn was {text(payload, 'reason') or 'aborted'}", failed=True)
-        case "reasoning" if words := "\n".join(parts_in(payload, "summary")):
+        case "reasoning" if words := "\n".join(part_texts(payload, "summary")):
             yield Entry(at, EntryKind.THOUGHT, words)
         case "function_call":
             name, server = string(payload, "name"), string(payload, "namespace")
@@ -285,33 +285,33 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "custom_tool_call":
             yield Entry(at, EntryKind.CALL, "", call, string(payload, "name"), {"input": payload.get("input")})
         case "local_shell_call":
-            yield Entry(at, EntryKind.CALL, "", call, "shell", inner(payload, "action"))
+            yield Entry(at, EntryKind.CALL, "", call, "shell", nested(payload, "action"))
         case "web_search_call":
-            yield Entry(at, EntryKind.CALL, "", call, "web_search", inner(payload, "action"))
+            yield Entry(at, EntryKind.CALL, "", call, "web_search", nested(payload, "action"))
             yield Entry(at, EntryKind.RESULT, "", call)
         case "function_call_output" | "custom_tool_call_output":
-            yield _result(text(payload, "output") or "\n".join(parts_in(payload, "output")), call, at)
+            yield _result_entry(text(payload, "output") or "\n".join(part_texts(payload, "output")), call, at)
 
 
-def _result(words: str, call: str, at: float) -> Entry:
+def _result_entry(words: str, call: str, at: float) -> Entry:
     head, cut, output = words.partition(_OUTPUT) if _OUTPUT in words[:_HEAD] else (words, "", "")
     exits = _EXIT.findall(head[:_HEAD])
     code = int(exits[-1]) if exits else None
     refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
     failed = refused or bool(code) or _FAILED.match(words) is not None
     # If there is no exit code, the command may still run.
-    ended = None if refused else Ended(code, output if cut else words)
+    ended = None if refused else CommandEnd(code, output if cut else words)
     if cut:
         # The output stands first, and then the words of Codex about it.
         words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
-def prompt_in(kind: str, payload: Fields) -> str | None:
+def read_prompt(kind: str, payload: Fields) -> str | None:
     """Return the prompt of a session by a person or another agent; None if there is none, or it is encrypted."""
     if kind != TASK:
-        return _words_of(payload)
-    parts = [mapping(part) for part in listed(payload, "content")]
+        return _message_text(payload)
+    parts = [as_object(part) for part in list_at(payload, "content")]
     opening = string(parts[0], "text") if parts else ""
     if _PAYLOAD not in opening or "NEW_TASK" not in opening:
         return None
@@ -324,16 +324,16 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
     return task or None
 
 
-def answer_in(payload: Fields) -> str | None:
+def read_answer(payload: Fields) -> str | None:
     """Return the words of a session, alone or at the end of a turn; None if blank."""
-    words = text(payload, "last_agent_message") or _words_of(payload)
+    words = text(payload, "last_agent_message") or _message_text(payload)
     return words if words is not None and words.strip() else None
 
 
-def answers_in(output: str) -> str:
+def read_choices(output: str) -> str:
     """Return a human's answers to questions, from the output of the call."""
-    answers = inner(object_in(output), "answers")
-    chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
+    answers = nested(object_in(output), "answers")
+    chosen = [one for answer in answers.values() for one in list_at(as_object(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))
 
 
@@ -343,8 +343,8 @@ def is_readable(words: str) -> bool:
     return any(character.isspace() for character in words)
 
 
-def _words_of(payload: Fields) -> str | None:
-    return text(payload, "message") or "".join(parts_in(payload, "content")) or None
+def _message_text(payload: Fields) -> str | None:
+    return text(payload, "message") or "".join(part_texts(payload, "content")) or None
 
 
 NAME = "codex"
@@ -379,8 +379,8 @@ class CodexReader(FilesReader):
         self._here: set[str] = set()  # the threads that were begun in the workspace
         self._parents: dict[str, str | None] = {}  # by thread
 
-    def begin(self, agent: str, path: str) -> Rollout:
-        return Rollout(path, self._headers[agent], self.message, self.places)
+    def make_fold(self, agent: str, path: str) -> Rollout:
+        return Rollout(path, self._headers[agent], self.keep_message, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return OwnEntries()
@@ -392,16 +392,16 @@ class CodexReader(FilesReader):
             session.is_changed |= any(run.state is RunState.WORKING and not run.process_gone for run in runs)
         return super().program_of(session)
 
-    def find(self) -> Iterable[FoundFile]:
+    def find_files(self) -> Iterable[FoundFile]:
         """Return the rollouts begun in the workspace, and those of all their agents, in any directory."""
-        self._looked_again = self._writers.look()
-        present = {found.session: found for found in super().find()}
+        self._looked_again = self._writers.refresh()
+        present = {found.session: found for found in super().find_files()}
         for name, found in present.items():
             stamp, header = self._known.get(name, (0, ""))
             if not isinstance(header, Header) and found.status.st_ctime_ns != stamp:
-                header = _read_header(found)
+                header = _read_header_in(found)
                 self._known[name] = found.status.st_ctime_ns, header
-                if isinstance(header, Header) and any(holds(place, header.directory) for place in self.places):
+                if isinstance(header, Header) and any(contains(place, header.directory) for place in self.places):
                     self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
@@ -413,13 +413,13 @@ class CodexReader(FilesReader):
         return [
             present[name]._replace(project=self.root, session=line[-1], agent=name)
             for name, header in self._headers.items()
-            if not header.own_work and not self._here.isdisjoint(line := self._line(header.thread))
+            if not header.own_work and not self._here.isdisjoint(line := self._ancestry(header.thread))
         ]
 
-    def projects(self) -> list[str]:
+    def find_projects(self) -> list[str]:
         return [self.root, os.fspath(self.home / "archived_sessions")]
 
-    def _line(self, thread: str) -> list[str]:
+    def _ancestry(self, thread: str) -> list[str]:
         """Return a session and its known ancestors; a cycle ends where it closes."""
         line = [thread]
         while (parent := self._parents.get(line[-1]) or "") in self._parents and parent not in line:
@@ -437,18 +437,22 @@ class CodexReader(FilesReader):
             for call in part.calls.values():
                 if call.child is not None:
                     asked.setdefault(call.child, (part, call))
-                elif call.id in part.news:
-                    runs[f"{part.header.thread}:{call.id}"] = _asked_run(part, call, call.id)
+                elif call.id in part.reported_ends:
+                    runs[f"{part.header.thread}:{call.id}"] = _run_without_rollout(part, call, call.id)
         # Sessions without a rollout: not yet, or never.
-        runs |= {child: _asked_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
+        runs |= {
+            child: _run_without_rollout(part, call, child)
+            for child, (part, call) in asked.items()
+            if child not in parts
+        }
         for thread, rollouts in parts.items():
-            runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
+            runs[thread] = self._make_run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
-    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
+    def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """Do nothing: one process runs them all, so a session shows nothing about its agents."""
 
-    def _run(self, parts: list[Rollout], asked: AgentCall) -> Run:
+    def _make_run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
         last = next((part for part in reversed(parts) if part.state is not RunState.SUBMITTED), parts[-1])
         prompt = next((part.prompt for part in parts if part.prompt), None) or asked.prompt
@@ -462,7 +466,7 @@ class CodexReader(FilesReader):
             parent=header.parent,
             place=last.path,
             seen_at=max(part.updated_at for part in parts),
-            title=_short(header.task_name),
+            title=_last_part(header.task_name),
             name=header.agent,
             prompt=prompt,
         )
@@ -485,7 +489,7 @@ class Writers:
     def __init__(self, home: Path):
         self._directory = home / "thread-writer-locks"
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Look if it is time to, and return whether it was."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
             return False
@@ -512,30 +516,30 @@ class Writers:
             pass
         except (OSError, ValueError):
             return None
-        is_seen = sees_all() and self._directory.is_dir() and is_of_this_system(self._directory)
+        is_seen = sees_all_processes() and self._directory.is_dir() and is_on_local_disk(self._directory)
         return True if is_seen and self.looked_at - updated_at > _SETTLED else None
 
 
-def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
+def _run_without_rollout(parent: Rollout, asked: AgentCall, thread: str) -> Run:
     """Return the run of a session without a rollout, or of a call without a result."""
     return run_of(
         NO_ACCOUNT,
         asked,
-        parent.news.get(asked.id, NO_ACCOUNT),
+        parent.reported_ends.get(asked.id, NO_ACCOUNT),
         source=NAME,
         session_id=thread,
         parent=parent.header.thread,
         place=parent.path,
-        title=_short(asked.title),
+        title=_last_part(asked.title),
     )
 
 
-def _short(task_name: str | None) -> str | None:
+def _last_part(task_name: str | None) -> str | None:
     """Return the last part of a task name; the parts before it are the agents above."""
     return (task_name or "").rpartition("/")[2] or None
 
 
-def _read_header(found: FoundFile) -> Header | str:
+def _read_header_in(found: FoundFile) -> Header | str:
     try:
         tail = Tail(Path(found.path))
         first = next(iter(tail.read(1).lines), None)
@@ -543,5 +547,5 @@ def _read_header(found: FoundFile) -> Header | str:
         return _DAMAGED
     if first is None or first.record is None:
         return _DAMAGED if first or tail.behind else ""
-    header = header_of(first.record)
+    header = read_header(first.record)
     return header if header and (header.directory or header.parent) else _STRANGE

@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 
 from agentwatch.delegation.events import Run, RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, EntriesIn, Entry, EntryKind
+from agentwatch.sources.sessions.entries import CommandEnd, EntriesIn, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
     first_line,
-    inner,
-    listed,
-    moment,
+    integer,
+    list_at,
+    nested,
     string,
+    sum_of,
     text,
-    total,
-    whole,
+    time_at,
 )
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Keep, run_of
@@ -40,23 +40,25 @@ class Agent(Account):
 
     call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
-    asking = ("ask_user",)
+    question_tools = ("ask_user",)
     was_over = False
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True):
         super().__init__(keep, places, is_agent=is_agent)
-        self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
+        self.open_permissions: dict[
+            str, str
+        ] = {}  # the permissions that a human has not given yet, by the id of the request
 
     @property
     def waiting(self) -> str:
-        return next(reversed(self.asks.values()), super().waiting)
+        return next(reversed(self.open_permissions.values()), super().waiting)
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
         super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
-    def ask(self, data: Fields, at: float) -> None:
+    def add_message(self, data: Fields, at: float) -> None:
         """Begin a round with a message to the agent, or add it to the current round."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
         if not (was_working and data.get("delivery") == "steering"):
@@ -67,10 +69,10 @@ class Agent(Account):
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at)
         self.last = None
-        self.asks.clear()
-        self.go_on(at)
+        self.open_permissions.clear()
+        self.resume(at)
 
-    def complete(self, data: Fields, at: float) -> None:
+    def record_completion(self, data: Fields, at: float) -> None:
         """Record the end; an idle agent may be reported as cancelled when Copilot ends, which is ignored."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
@@ -90,11 +92,11 @@ class Events:
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
-        at, kind = moment(fields), text(fields, "type")
+        at, kind = time_at(fields), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
-        data, whose = inner(fields, "data"), string(fields, "agentId")
+        data, whose = nested(fields, "data"), string(fields, "agentId")
         agent = self.agents.setdefault(whose, self._begin(is_agent=whose != SESSION))
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or agent.model
@@ -113,48 +115,50 @@ class Events:
             case "session.error" | "subagent.failed":
                 agent.end(RunState.FAILED, at, first_line(text(data, "message") or text(data, "error") or "error"))
             case "session.usage_record":
-                agent.tokens += total(inner(data, "usage"), "inputTokens", "outputTokens", without="cacheReadTokens")
+                agent.tokens += sum_of(nested(data, "usage"), "inputTokens", "outputTokens", without="cacheReadTokens")
             case "user.message":
-                agent.ask(data, at)
+                agent.add_message(data, at)
             case "assistant.message" if text(data, "model") is not None:
-                agent.go_on(at)
-                agent.calls_tools = bool(listed(data, "toolRequests"))
+                agent.resume(at)
+                agent.calls_tools = bool(list_at(data, "toolRequests"))
             case "assistant.turn_end" if is_working and not agent.calls_tools:
                 agent.end(RunState.ENDED, at)
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "assistant.turn_start" | "permission.requested":
                 # A permission is requested before the message that calls the tool.
-                agent.go_on(at)
+                agent.resume(at)
                 agent.calls_tools = True
                 if kind == "permission.requested":
-                    agent.asks[string(data, "requestId")] = _leave_for(inner(data, "permissionRequest"))
+                    agent.open_permissions[string(data, "requestId")] = _describe_permission(
+                        nested(data, "permissionRequest")
+                    )
             case "permission.completed":
                 for one in self.agents.values():
-                    one.asks.pop(string(data, "requestId"), None)
+                    one.open_permissions.pop(string(data, "requestId"), None)
             case "subagent.started":
-                agent.go_on(at)
+                agent.resume(at)
                 asked = self.asked.pop(string(data, "toolCallId"), agent)
                 is_background = data.get("executionMode") == "background"
                 agent.asker = asked.asker
                 agent.call = replace(asked.call, agent_type=text(data, "agentName"), background=is_background)
             case "subagent.completed":
-                agent.complete(data, at)
+                agent.record_completion(data, at)
 
         for entry in entries(fields):
             agent.add_entry(entry)
-            self._entry(entry, whose, agent)
+            self._track_agent_call(entry, whose, agent)
 
-    def _entry(self, entry: Entry, whose: str, agent: Agent) -> None:
+    def _track_agent_call(self, entry: Entry, whose: str, agent: Agent) -> None:
         match entry.kind, entry.tool:
             case EntryKind.CALL, "task":
                 asked = self.asked[entry.call] = self._begin()
-                asked.asker, asked.call = whose, agent.asked(entry, string(entry.given, "prompt"), "agent_type")
+                asked.asker, asked.call = whose, agent.record_call(entry, string(entry.given, "prompt"), "agent_type")
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
 
 
-def _leave_for(asked: Fields) -> str:
+def _describe_permission(asked: Fields) -> str:
     """Return a requested permission in a few words."""
     what = (text(asked, key) for key in ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact"))
     return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
@@ -162,7 +166,7 @@ def _leave_for(asked: Fields) -> str:
 
 def entries(fields: Fields) -> Iterator[Entry]:
     """Yield the entries of an event, without the parts that Copilot adds itself."""
-    at, data = moment(fields) or 0.0, inner(fields, "data")
+    at, data = time_at(fields) or 0.0, nested(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
         case "user.message" if words:
@@ -177,13 +181,13 @@ def entries(fields: Fields) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
         case "tool.execution_start" if text(data, "model") is not None:
-            yield Entry(at, EntryKind.CALL, "", call, string(data, "toolName"), inner(data, "arguments"))
+            yield Entry(at, EntryKind.CALL, "", call, string(data, "toolName"), nested(data, "arguments"))
         case "tool.execution_complete":
-            error, code = inner(data, "error"), whole(inner(data, "shellExecution"), "exitCode")
-            came = text(inner(data, "result"), "content") or string(error, "message")
+            error, code = nested(data, "error"), integer(nested(data, "shellExecution"), "exitCode")
+            came = text(nested(data, "result"), "content") or string(error, "message")
             refused = text(error, "code") in _REFUSED
             failed = data.get("success") is False or bool(code)
-            ended = None if refused else Ended(code, _ENDING.sub("", came))
+            ended = None if refused else CommandEnd(code, _ENDING.sub("", came))
             yield Entry(at, EntryKind.RESULT, came, call, failed=failed or refused, refused=refused, ended=ended)
         case "session.error" | "abort":
             said = text(data, "message") or f"aborted: {text(data, 'reason') or ''}"
@@ -204,7 +208,7 @@ class CopilotReader(FilesReader):
         super().__init__(workspace, home)
         self.processes = Processes(Path(self.root))
 
-    def projects(self) -> list[str]:
+    def find_projects(self) -> list[str]:
         return [self.root]
 
     def program_of(self, session: Session) -> Program:
@@ -214,7 +218,7 @@ class CopilotReader(FilesReader):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
             # A lock counts as running if another process has got its number since.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
-        return self.processes.of(session.id, found)
+        return self.processes.program_of(session.id, found)
 
     def entries_of(self, run: Run) -> EntriesIn:
         whose = SESSION if run.session_id == Path(run.place).parent.name else run.session_id

@@ -11,25 +11,25 @@ from contextlib import suppress
 from dataclasses import replace
 
 from agentwatch.delegation.events import Run, RunState
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import CommandEnd, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
+    as_object,
     first_line,
-    inner,
-    listed,
-    mapping,
-    moment,
+    list_at,
+    nested,
     objects,
-    parts_in,
-    read_small,
+    part_texts,
+    read_small_file,
     string,
+    sum_of,
     text,
-    total,
+    time_at,
 )
 from agentwatch.sources.sessions.processes import Program
-from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account, AgentCall, Bond, Keep, Standing
-from agentwatch.sources.sessions.store import AgentsReader, Session, holds
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account, AgentCall, AgentLink, Keep, RunStatus
+from agentwatch.sources.sessions.store import AgentsReader, Session, contains
 
 _COMMAND = re.compile(
     r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<open>(?:Signal"
@@ -48,52 +48,52 @@ class Chat(Account):
         self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
 
     def add(self, fields: Record) -> None:
-        name, at = text(fields, "id"), moment(fields)
+        name, at = text(fields, "id"), time_at(fields)
         if name is not None and at is not None:
-            self._message(name, fields, at)
-        elif inner(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
+            self._add_message(name, fields, at)
+        elif nested(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
             # It failed or was stopped while answering: only its parent is told which.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
 
-    def _message(self, name: str, fields: Fields, at: float) -> None:
-        words, calls = _words_of(fields), listed(fields, "toolCalls")
+    def _add_message(self, name: str, fields: Fields, at: float) -> None:
+        words, calls = _message_text(fields), list_at(fields, "toolCalls")
         counted, seen = self._messages.get(name, (0, 0))
         for entry in entries({**fields, "toolCalls": calls[seen:]}):
             if entry.call or name not in self._messages:
                 self.add_entry(entry)
-        tokens = total(inner(fields, "tokens"), "total", without="cached")
+        tokens = sum_of(nested(fields, "tokens"), "total", without="cached")
         self.tokens += tokens - counted
         self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
         if fields.get("type") == "user" and words.strip():
             if not self.is_agent:
                 self.begin_round(at)
-            self.go_on(at)
+            self.resume(at)
             self.prompted_at = at
             self.prompt = self.prompt or self.keep(words, at)
         elif fields.get("type") == "gemini":
-            self.go_on(at)
+            self.resume(at)
             if not calls and words.strip() and not self.is_agent:
                 # It looks the same while calls are under way, because they are written once they are over.
                 self.end(RunState.ENDED, at)
-                self.answer = self.later(words, at)
-            for call in map(mapping, calls):
-                self._called(call, at)
+                self.answer = self.keep_lazily(words, at)
+            for call in map(as_object, calls):
+                self._add_call(call, at)
 
-    def _called(self, call: Fields, at: float) -> None:
+    def _add_call(self, call: Fields, at: float) -> None:
         """Record a call that is over."""
-        given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
-        ended_at = moment(call) or at
+        given, status, came = nested(call, "args"), call.get("status"), _result_of(call)
+        ended_at = time_at(call) or at
         self.updated_at = max(self.updated_at, ended_at)
         if status == "cancelled" and _STOPPED in came and not self.is_agent:
             self.end(RunState.CANCELED, ended_at, first_line(came))
-        if self.is_agent and (said := _handed_back(call)) is not None:
+        if self.is_agent and (said := _report_in(call)) is not None:
             self.end(RunState.ENDED, ended_at)
-            self.answer = self.later(said, ended_at) if said.strip() else None
+            self.answer = self.keep_lazily(said, ended_at) if said.strip() else None
         elif call.get("name") == "invoke_agent" and not self.is_agent:
-            shown = inner(call, "resultDisplay")
+            shown = nested(call, "resultDisplay")
             # An agent that failed, or ran out of turns, is reported as a success, too.
             reason = text(shown, "terminateReason") or "GOAL"
             if status != "success" or shown.get("state") == "error":
@@ -103,13 +103,13 @@ class Chat(Account):
             prompt = self.keep(string(given, "prompt"), at)
             kind, child = text(given, "agent_name"), text(call, "agentId")
             self.calls[name] = AgentCall(name, at, prompt=prompt, agent_type=kind, child=child)
-            self.tell(name, "cancelled" if status == "cancelled" else ending, reason, None, ended_at)
+            self.record_end(name, "cancelled" if status == "cancelled" else ending, reason, None, ended_at)
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
     """Yield the entries of a line, in its order."""
-    at = moment(fields) or 0.0
-    words = _words_of(fields)
+    at = time_at(fields) or 0.0
+    words = _message_text(fields)
     match fields.get("type"):
         case "user" if words:
             yield Entry(at, EntryKind.PROMPT, words)
@@ -119,41 +119,41 @@ def entries(fields: Fields) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
             for call in objects(fields, "toolCalls"):
-                name, ended_at, came = string(call, "id"), moment(call) or at, _came_of(call)
-                if (said := _handed_back(call)) is not None:
+                name, ended_at, came = string(call, "id"), time_at(call) or at, _result_of(call)
+                if (said := _report_in(call)) is not None:
                     yield Entry(ended_at, EntryKind.WORDS, said)
                     continue
-                yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), inner(call, "args"))
+                yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), nested(call, "args"))
                 refused = call.get("status") == "cancelled"
-                failed, ended = refused or call.get("status") == "error", None if refused else _ended(came)
+                failed, ended = refused or call.get("status") == "error", None if refused else _command_end(came)
                 yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
             yield Entry(at, EntryKind.NOTE, words, failed=fields.get("type") == "error")
 
 
-def _words_of(fields: Fields) -> str:
+def _message_text(fields: Fields) -> str:
     """Return the words of a message: one text, or the texts of its parts."""
-    return text(fields, "content") or "".join(parts_in(fields, "content"))
+    return text(fields, "content") or "".join(part_texts(fields, "content"))
 
 
-def _came_of(call: Fields) -> str:
-    responses = (inner(mapping(one), "functionResponse", "response") for one in listed(call, "result"))
+def _result_of(call: Fields) -> str:
+    responses = (nested(as_object(one), "functionResponse", "response") for one in list_at(call, "result"))
     return "\n".join(text(one, "error") or string(one, "output") for one in responses)
 
 
-def _ended(told: str) -> Ended | None:
+def _command_end(told: str) -> CommandEnd | None:
     """Return the end of a command if a result reports one; only an exit code other than 0 is written."""
     match = _COMMAND.search(told)
     if match is None:
         return None
-    return Ended(int(match["code"]) if match["code"] else None if match["open"] else 0, match["output"])
+    return CommandEnd(int(match["code"]) if match["code"] else None if match["open"] else 0, match["output"])
 
 
-def _handed_back(call: Fields) -> str | None:
+def _report_in(call: Fields) -> str | None:
     """Return the text or JSON that an agent hands back by this call; None if the call is another one."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
-    given = inner(call, "args")
+    given = nested(call, "args")
     result = given.get("result", next(iter(given.values()), None))
     if isinstance(result, dict) and len(result) == 1:
         result = next(iter(result.values()))
@@ -162,9 +162,9 @@ def _handed_back(call: Fields) -> str | None:
     return ""
 
 
-def root_of(project: str) -> str:
+def read_project_root(project: str) -> str:
     """Return the real path of a project's working directory; raise OSError if it is unreadable or no path."""
-    named = read_small(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
+    named = read_small_file(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
         raise OSError(f"{project} names no path")
     return os.path.realpath(named)
@@ -182,35 +182,35 @@ class GeminiReader(AgentsReader):
     projects_in = "tmp"
     all_belong = True
 
-    def projects(self) -> list[str]:
+    def find_projects(self) -> list[str]:
         found = []
-        for project in (one.path for one, _ in self.scan(self.root) if one.is_dir(follow_symlinks=False)):
+        for project in (one.path for one, _ in self.list_directory(self.root) if one.is_dir(follow_symlinks=False)):
             self.refused.discard(project)
             try:
-                found += [project] if holds(self.workspace, root_of(project)) else []
+                found += [project] if contains(self.workspace, read_project_root(project)) else []
             except OSError as error:
                 self.refused |= set() if isinstance(error, FileNotFoundError) else {project}
         return found
 
-    def mark(self, fields: Fields) -> str | None:
+    def record_id(self, fields: Fields) -> str | None:
         """Return a mark that differs when a message is written again with its calls."""
-        return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
+        return f"{text(fields, 'id')}/{len(list_at(fields, 'toolCalls'))}"
 
-    def key_of(self, session: Session, agent: str, bond: Bond) -> str:
+    def run_key(self, session: Session, agent: str, bond: AgentLink) -> str:
         """Return the key of a run; an agent's call is written only once it is over, so it cannot be the key."""
         return f"{session.id}/{agent}" if agent == bond.claim else agent
 
-    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
         """Return the standing by what the agent handed back, else by what its parent was told."""
-        if account.state is not RunState.ENDED and bond.heard:
-            return bond.heard[-1]
+        if account.state is not RunState.ENDED and bond.reports:
+            return bond.reports[-1]
         if account.state is RunState.WORKING and bond.asker.prompted_at > account.prompted_at:
-            return Standing(RunState.FAILED, LEFT_BEHIND, None, account.updated_at)
+            return RunStatus(RunState.FAILED, LEFT_BEHIND, None, account.updated_at)
         return account
 
-    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
+    def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """Let a session work while its agents do, because its chat does not show that it waits."""
         own = runs.get(session.id)
         if own and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
             runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)
-        super().settle(session, runs, program)
+        super().reconcile_runs(session, runs, program)

@@ -24,12 +24,19 @@ from agentwatch.delegation.decision import Permit, Permitter
 from agentwatch.delegation.events import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.standing import IDLE
 from agentwatch.disk import Fingerprint, spellings
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, RunTranscript, WholeTranscript, about
-from agentwatch.sources.sessions.fields import Fields, inner, object_in, question_in, string, text, total, whole
-from agentwatch.sources.sessions.processes import is_of_this_system
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
-from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
-from agentwatch.sources.sessions.store import holds
+from agentwatch.sources.sessions.entries import (
+    CommandEnd,
+    Entry,
+    EntryKind,
+    RunTranscript,
+    WholeTranscript,
+    main_argument,
+)
+from agentwatch.sources.sessions.fields import Fields, integer, nested, object_in, question_text, string, sum_of, text
+from agentwatch.sources.sessions.processes import is_on_local_disk
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, count_noun
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, RunStatus, run_of
+from agentwatch.sources.sessions.store import contains
 from agentwatch.state import may_exist
 
 LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
@@ -84,10 +91,10 @@ class ForeignDatabase:
     def signature(self) -> Signature:
         """Return the stamps of the database, its log and its journal; None for each that is missing. They change with
         each write, except with a second one in the same tick of the clock."""
-        return tuple(_stamp(self._path + suffix) for suffix in ("", "-wal", "-journal"))
+        return tuple(_fingerprint_of(self._path + suffix) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager
-    def look(self) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection with one consistent view, in any thread; raise OSError or sqlite3.Error."""
         path, before = self._path, self.signature()
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
@@ -127,7 +134,7 @@ class ForeignDatabase:
         except OSError:
             return None
         # A program on another machine has its locks there.
-        return True if kind != fcntl.F_UNLCK else False if is_of_this_system(Path(path)) else None
+        return True if kind != fcntl.F_UNLCK else False if is_on_local_disk(Path(path)) else None
 
     def close(self) -> None:
         if self._shared is not None:
@@ -135,15 +142,15 @@ class ForeignDatabase:
             self._shared = None
 
 
-def directories_in(connection: sqlite3.Connection) -> list[tuple[str, float]]:
+def find_directories(connection: sqlite3.Connection) -> list[tuple[str, float]]:
     """Return the directories of sessions, and the last sign of life in each."""
     rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY directory")
-    return [(place, seconds(at)) for place, at in rows if isinstance(place, str)]
+    return [(place, to_seconds(at)) for place, at in rows if isinstance(place, str)]
 
 
-def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
+def find_sessions(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
     """Return the sessions of some directories, and their children in any directory, in order of their beginning."""
-    ours = [place for place, _ in directories_in(connection) if is_ours(place)]
+    ours = [place for place, _ in find_directories(connection) if is_ours(place)]
     is_numbered = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event_sequence'").fetchone()
     mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if is_numbered else "NULL"
     rows = connection.execute(
@@ -157,11 +164,11 @@ def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) 
     for row in rows:
         name, parent, title = (value if isinstance(value, str) else "" for value in row[:3])
         if name:
-            found[name] = SessionRow(name, parent or None, title, seconds(row[3]), row)
+            found[name] = SessionRow(name, parent or None, title, to_seconds(row[3]), row)
     return found
 
 
-def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
+def read_records(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
     """Return the messages of a session, and its parts, each ordered by their ids, and thus by time."""
 
     def read(table: str, above: str) -> list[Record]:
@@ -171,19 +178,19 @@ def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Recor
             (session,),
         )
         return [
-            Record(str(key), str(message), seconds(created), seconds(updated), object_in(data), row)
+            Record(str(key), str(message), to_seconds(created), to_seconds(updated), object_in(data), row)
             for key, message, created, updated, row, data in rows
         ]
 
     return read("message", "''"), read("part", "message_id")
 
 
-def seconds(value: object) -> float:
+def to_seconds(value: object) -> float:
     """Return a time in milliseconds as seconds; 0 if it is not in our centuries."""
     return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
-def _stamp(path: str) -> Fingerprint | None:
+def _fingerprint_of(path: str) -> Fingerprint | None:
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
         # Not its ctime: SQLite changes that when root reads.
@@ -194,7 +201,7 @@ def _stamp(path: str) -> Fingerprint | None:
 _RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
 _BUSY_SECONDS = 5.0  # a locked or otherwise unreadable database is reported only after so long
 _CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
-_LEFT_BEHIND = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
+_LEFT_BEHIND = RunStatus(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE = 3.0  # seconds after which a call without any sign of work probably waits for a permission
 _SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of a child's title
 # Tools that show their work within a second: a silent one has not been allowed to begin.
@@ -237,7 +244,7 @@ class OpenCodeReader(StoreReader):
         name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
-        return f"{name} has {several(unread, 'record')} that cannot be read." if unread else None
+        return f"{name} has {count_noun(unread, 'record')} that cannot be read." if unread else None
 
     def read(self, seconds: float) -> Sequence[Change]:
         """Return the runs that have changed; something is read, however short the time."""
@@ -245,7 +252,7 @@ class OpenCodeReader(StoreReader):
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
         if is_news:
-            self._look(signature, time.monotonic() + seconds)
+            self._read_changed_sessions(signature, time.monotonic() + seconds)
         if self._refusal:
             return ()
         if is_news or any(session.waits for session in self._sessions.values()):
@@ -262,7 +269,7 @@ class OpenCodeReader(StoreReader):
         if still_open and self._database.has_users() is False:
             # After its program has ended, nothing more is written, and nobody can answer its question.
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}
-        return self.give(runs)
+        return self.update_runs(runs)
 
     def stores(self) -> Sequence[str]:
         return [str(self._path)] if may_exist(self._path) else []
@@ -274,18 +281,18 @@ class OpenCodeReader(StoreReader):
     def close(self) -> None:
         self._database.close()
 
-    def _look(self, signature: Signature, end: float) -> None:
+    def _read_changed_sessions(self, signature: Signature, end: float) -> None:
         """Read the changed sessions, the youngest first, until a time."""
         read, is_behind = dict[str, Session](), False
         try:
-            with self._database.look() as connection:
-                self._rows = sessions_of(connection, lambda one: any(holds(place, one) for place in self._places))
+            with self._database.connect() as connection:
+                self._rows = find_sessions(connection, lambda one: any(contains(place, one) for place in self._places))
                 for name, row in reversed(self._rows.items()):
                     if name not in self._sessions or self._sessions[name].row != row:
                         is_behind = bool(read) and time.monotonic() >= end
                         if is_behind:
                             break
-                        read[name] = Session(row, records_in(connection, name), self.message, self._places)
+                        read[name] = Session(row, read_records(connection, name), self.keep_message, self._places)
         except FileNotFoundError:
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
@@ -310,7 +317,7 @@ class OpenCodeReader(StoreReader):
             run = runs[name] = run_of(
                 session,
                 call or NO_CALL,
-                _standing(session, call, parent, runs.get(above)),
+                _status_of(session, call, parent, runs.get(above)),
                 source=self.name,
                 session_id=name,
                 parent=row.parent_id,
@@ -320,7 +327,9 @@ class OpenCodeReader(StoreReader):
             )
             for task in session.tasks.values():
                 # An open call may still get a session.
-                told = session.news.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
+                told = session.reported_ends.get(task.id) or (
+                    _LEFT_BEHIND if _is_left_behind(task, session, run) else None
+                )
                 if told and task.child not in self._rows:
                     runs[task.id] = run_of(
                         NO_ACCOUNT,
@@ -364,8 +373,8 @@ class Session(Account):
         summaries = [message for message in messages if message.data.get("summary") is True]
         # A summary and the request for it are no part of the conversation.
         aside = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
-        for message in sorted(messages, key=lambda one: (_when(one.data, "created") or one.created, one.id)):
-            at = _when(message.data, "created") or message.created
+        for message in sorted(messages, key=lambda one: (_time_in(one.data, "created") or one.created, one.id)):
+            at = _time_in(message.data, "created") or message.created
             self.updated_at = max(self.updated_at, at, message.updated)
             self.open.clear()
             is_user = message.data.get("role") == "user"
@@ -373,17 +382,17 @@ class Session(Account):
             if not is_user and message.id not in aside:
                 self.last_answer, self.uses_tools = message.id, False
                 self.waits.clear()
-            words = [said for part in inside[message.id] for said in self._part(part, message.id, at, is_user)]
+            words = [said for part in inside[message.id] for said in self._add_part(part, message.id, at, is_user)]
             if is_user:
                 self.agent = self.agent or text(message.data, "agent")
                 if message.id not in aside:
-                    self._asked(self.keep("\n".join(words), at) if words else None, at)
+                    self._add_prompt(self.keep("\n".join(words), at) if words else None, at)
             else:
-                self._used(message.data)
+                self._add_usage(message.data)
                 if message.id not in aside:
-                    self._answered(message, words, at)
+                    self._add_answer(message, words, at)
 
-    def _asked(self, prompt: Message | None, at: float) -> None:
+    def _add_prompt(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
         # Further words of a human in a session of their own are not read.
         asked = prompt if self.is_agent else None
@@ -396,29 +405,29 @@ class Session(Account):
         self.state = RunState.WORKING if self.last_answer else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
-    def _used(self, data: Fields) -> None:
+    def _add_usage(self, data: Fields) -> None:
         self.agent = text(data, "agent") or self.agent
         provider, model = text(data, "providerID"), text(data, "modelID")
         self.model = f"{provider}/{model}" if provider and model else model
-        tokens = inner(data, "tokens")
+        tokens = nested(data, "tokens")
         # Cached tokens are not counted again with each message.
-        self.tokens += total(tokens, "input", "output", "reasoning") + total(inner(tokens, "cache"), "write")
+        self.tokens += sum_of(tokens, "input", "output", "reasoning") + sum_of(nested(tokens, "cache"), "write")
 
-    def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
+    def _add_answer(self, message: Record, words: Sequence[str], at: float) -> None:
         data = message.data
         self.begun = self.begun or Turn(at)
-        finish, completed, self.reason = text(data, "finish"), _when(data, "completed"), _error_in(data)
+        finish, completed, self.reason = text(data, "finish"), _time_in(data, "completed"), _error_in(data)
         self.answer, self.state, self.ended_at = None, RunState.WORKING, completed or None
         if self.reason:
-            is_aborted = inner(data, "error").get("name") == "MessageAbortedError"
+            is_aborted = nested(data, "error").get("name") == "MessageAbortedError"
             self.state = RunState.CANCELED if is_aborted else RunState.FAILED
         elif completed and finish is not None and finish not in _CONTINUED:
             self.state = RunState.ENDED
             if words:
                 # The program hands the last text to the parent.
-                self.answer = self.later(words[-1], completed)
+                self.answer = self.keep_lazily(words[-1], completed)
 
-    def _part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
+    def _add_part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
         """Fold in a part; return its texts that a person or a model wrote."""
         data, told = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
@@ -427,19 +436,21 @@ class Session(Account):
         self.unread += not data
         if data.get("type") == "tool":
             self.uses_tools = True
-            self._tool(part, message_id, *told)
+            self._add_tool_call(part, message_id, *told)
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
             # The program reports the end of a child in the background.
             is_error = frame["state"] == "error"
-            self.news[frame["id"]] = _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
+            self.reported_ends[frame["id"]] = (
+                _failed_status(frame["body"], at) if is_error else RunStatus(RunState.ENDED, ended_at=at)
+            )
         return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
 
-    def _tool(self, part: Record, message_id: str, call: Entry, *results: Entry) -> None:
-        state, given = inner(part.data, "state"), call.given
-        status, told = text(state, "status"), inner(state, "metadata")
-        if status == "running" and (waits := _waits(call.tool, given, told)):
+    def _add_tool_call(self, part: Record, message_id: str, call: Entry, *results: Entry) -> None:
+        state, given = nested(part.data, "state"), call.given
+        status, told = text(state, "status"), nested(state, "metadata")
+        if status == "running" and (waits := _describe_wait(call.tool, given, told)):
             self.waits.append((0.0 if call.tool == "question" else call.at + _PATIENCE, waits))
-        self.permits.extend(_permit(call, result, told) for result in results)
+        self.permits.extend(_make_permit(call, result, told) for result in results)
         if call.tool == "task":
             frame = _FRAME.match(string(state, "output"))
             child = text(told, "sessionId") or (frame["id"] if frame else None)
@@ -455,26 +466,26 @@ class Session(Account):
             )
             for result in results:
                 if result.ended is None:
-                    self.news[part.id] = _failed(result.text, result.at)
+                    self.reported_ends[part.id] = _failed_status(result.text, result.at)
                 elif frame is None or frame["state"] != "running":
                     words = frame["body"] if frame else ""
                     said = self.keep(words, result.at) if words.strip() else None
-                    self.news[part.id] = Standing(RunState.ENDED, "", said, result.at)
+                    self.reported_ends[part.id] = RunStatus(RunState.ENDED, "", said, result.at)
 
 
-def _standing(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> Standing:
+def _status_of(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> RunStatus:
     """Return a session's standing by its own last message, or, if that is not enough, by reports to its parent."""
-    own = Standing(session.state, session.reason, session.said, session.ended_at)
+    own = RunStatus(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
     # The program reports the end of a call in the background later.
-    told = parent.news.get(call.id) or parent.news.get(session.row.id)
+    told = parent.reported_ends.get(call.id) or parent.reported_ends.get(session.row.id)
     if told and session.begun and (told.ended_at or 0.0) < session.begun.began_at:
         # The report was about an earlier round.
         told = None
     if told is None and own.state is RunState.ENDED:
         # A model that says "stop" beside a call is asked again.
-        return Standing(RunState.WORKING) if session.uses_tools else own
+        return RunStatus(RunState.WORKING) if session.uses_tools else own
     if told is None:
         return _LEFT_BEHIND if _is_left_behind(call, parent, above) else own
     if own.state is RunState.ENDED and told.state is not RunState.FAILED:
@@ -482,9 +493,9 @@ def _standing(session: Session, call: AgentCall | None, parent: Session | None, 
     return told
 
 
-def _failed(error: str, at: float) -> Standing:
+def _failed_status(error: str, at: float) -> RunStatus:
     state = RunState.CANCELED if error.startswith(_CANCELED) else RunState.FAILED
-    return Standing(state, error.strip()[:_LONGEST] or "it failed", None, at)
+    return RunStatus(state, error.strip()[:_LONGEST] or "it failed", None, at)
 
 
 def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool:
@@ -493,36 +504,36 @@ def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool
     return bool(call.waits_in) and is_over
 
 
-def _permit(call: Entry, result: Entry, told: Fields) -> Permit:
+def _make_permit(call: Entry, result: Entry, told: Fields) -> Permit:
     """Return the permit of a finished call; OpenCode does not record whether anybody was asked, and Kilo not where."""
     is_refused = result.refused or told.get("dismissed") is True
     # A call that began and failed, or was stopped while waiting, does not show it.
     allowed = None if result.ended is None and not is_refused else not is_refused
-    is_rule = result.text.startswith(_RULE) or text(inner(told, "approval"), "source") not in (None, "manual")
+    is_rule = result.text.startswith(_RULE) or text(nested(told, "approval"), "source") not in (None, "manual")
     words = result.text.partition(_FEEDBACK)[2][:_LONGEST] if result.refused else ""
     by = Permitter.RULE if is_rule else Permitter.UNKNOWN
     return Permit(call.call, call.tool, "", allowed, by, result.at, words)
 
 
-def _waits(tool: str, given: Fields, told: Fields) -> str:
+def _describe_wait(tool: str, given: Fields, told: Fields) -> str:
     """Return what a running call without a result waits for, "" if it may just be working."""
     if tool == "question":
-        return question_in(given)
+        return question_text(given)
     # As soon as it may begin, Kilo writes the approval into the metadata, and the shell its output.
     if told or tool not in (*_AT_ONCE, "task"):
         return ""
-    what = "" if tool == "task" else about(tool, given)
+    what = "" if tool == "task" else main_argument(tool, given)
     return f"a permission, it seems: {tool} {what}".rstrip()
 
 
-def _when(fields: Fields, key: str) -> float:
-    return seconds(inner(fields, "time").get(key))
+def _time_in(fields: Fields, key: str) -> float:
+    return to_seconds(nested(fields, "time").get(key))
 
 
 def _error_in(data: Fields) -> str:
     """Return why a message failed, in the program's words; "" if it did not."""
-    error = inner(data, "error")
-    words = text(inner(error, "data"), "message") or text(error, "name")
+    error = nested(data, "error")
+    words = text(nested(error, "data"), "message") or text(error, "name")
     return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
 
 
@@ -543,17 +554,21 @@ def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entr
 
 
 def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
-    state, call = inner(part, "state"), text(part, "callID") or "call"
-    at, status = _when(state, "start") or at, state.get("status")
-    yield Entry(at, EntryKind.CALL, "", call, string(part, "tool"), inner(state, "input"))
+    state, call = nested(part, "state"), text(part, "callID") or "call"
+    at, status = _time_in(state, "start") or at, state.get("status")
+    yield Entry(at, EntryKind.CALL, "", call, string(part, "tool"), nested(state, "input"))
     if status not in _OVER:
         return
-    told, error = inner(state, "metadata"), string(state, "error")
-    words, code = error or string(state, "output"), whole(told, "exit")
-    ended = Ended(code, text(told, "output") or words, told.get("truncated") is True) if status == "completed" else None
+    told, error = nested(state, "metadata"), string(state, "error")
+    words, code = error or string(state, "output"), integer(told, "exit")
+    ended = (
+        CommandEnd(code, text(told, "output") or words, told.get("truncated") is True)
+        if status == "completed"
+        else None
+    )
     refused = error.startswith(_REFUSED)
     failed = status == "error" or bool(code)
-    end = _when(state, "end") or at
+    end = _time_in(state, "end") or at
     yield Entry(end, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
@@ -571,9 +586,9 @@ class PartsTranscript(WholeTranscript):
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
         try:
-            with self._database.look() as connection:
+            with self._database.connect() as connection:
                 places = connection.execute("SELECT directory FROM session WHERE id = ?", (self._session,)).fetchone()
-                messages, parts = records_in(connection, self._session)
+                messages, parts = read_records(connection, self._session)
         except (sqlite3.Error, ValueError) as error:
             raise OSError(errno.EIO, str(error)) from error
         asked = {one.id for one in messages if one.data.get("role") == "user"}

@@ -97,31 +97,31 @@ class Playback(BackgroundThread[Batch], Source):
             at = min(at, self._times[min(self._number, len(self._times) - 1)])
             return Position(self._number, len(self._events), at, self._speed, self._playing)
 
-    def play(self) -> None:
+    def toggle_playing(self) -> None:
         """Play or pause; at the end, start over."""
-        with self._moving():
+        with self._change_position():
             if not self._playing and self._number == len(self._events):
-                self._go(1)
+                self._go_to(1)
             self._playing = not self._playing
 
     def step(self, by: int) -> None:
         """Pause, and move by a number of events, back if negative."""
-        with self._moving():
+        with self._change_position():
             self._playing = False
-            self._go(self._number + by)
+            self._go_to(self._number + by)
 
     def seek(self, number: int) -> None:
         """Go to an event, counted from 1."""
-        with self._moving():
-            self._go(number)
+        with self._change_position():
+            self._go_to(number)
 
     def change_speed(self, factor: float) -> None:
         """Play faster or slower from now on, within bounds."""
-        with self._moving():
+        with self._change_position():
             self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
 
     @contextmanager
-    def _moving(self) -> Iterator[None]:
+    def _change_position(self) -> Iterator[None]:
         """Hold the lock at the current position, and wake the thread afterwards."""
         with self._news:
             self._advance()
@@ -139,7 +139,7 @@ class Playback(BackgroundThread[Batch], Source):
             self._number = max(self._number, bisect_right(self._due, self._played))
             self._playing = self._number < len(self._events)
 
-    def _go(self, number: int) -> None:
+    def _go_to(self, number: int) -> None:
         self._moves += 1
         self._number = min(max(number, 1), len(self._events))
         self._played = self._due[self._number - 1]
@@ -160,7 +160,7 @@ class Playback(BackgroundThread[Batch], Source):
                 number, moves, place = self._number, self._moves, self.place
             try:
                 is_back = number < shown
-                emit(Batch(self._events[0 if is_back else shown : number], place, anew=is_back))
+                emit(Batch(self._events[0 if is_back else shown : number], place, starts_over=is_back))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number

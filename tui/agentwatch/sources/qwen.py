@@ -7,20 +7,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agentwatch.delegation.events import RunState, StartedBy
-from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import CommandEnd, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
     first_line,
-    inner,
-    moment,
+    nested,
     objects,
     read_notification,
     string,
+    sum_of,
     text,
-    total,
+    time_at,
 )
-from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, Bond, Standing
+from agentwatch.sources.sessions.runs import CUT_OFF, ENDINGS, LEFT_BEHIND, Account, AgentLink, RunStatus
 from agentwatch.sources.sessions.store import AgentsReader
 
 _BY_HUMAN = "[Operation Cancelled]"
@@ -37,33 +37,33 @@ _STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # a call that had begun
 class Chat(Account):
     """The state of one file after the lines that were folded in."""
 
-    asking = ("ask_user_question",)
+    question_tools = ("ask_user_question",)
 
     def add(self, fields: Record) -> None:
-        at = moment(fields)
+        at = time_at(fields)
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
         told = list(entries(fields))
         for entry in told:
             if entry.kind is EntryKind.RESULT:
-                self._returned(entry, inner(fields, "toolCallResult"))
+                self._add_result(entry, nested(fields, "toolCallResult"))
             self.add_entry(entry)
         match fields.get("type"):
             case "user":
-                self._prompted(fields, at)
+                self._add_prompt(fields, at)
             case "assistant":
-                self._answered(fields, told, at)
+                self._add_answer(fields, told, at)
             case "system":
                 # Nothing else records that a signal interrupted the call.
-                event = inner(fields, "systemPayload", "uiEvent")
+                event = nested(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
-                    self._break_off(string(event, "call_id"), at, "")
+                    self._cancel_turn(string(event, "call_id"), at, "")
 
-    def _prompted(self, fields: Fields, at: float) -> None:
-        words, by_program = words_of(fields), "subtype" in fields
+    def _add_prompt(self, fields: Fields, at: float) -> None:
+        words, by_program = message_text(fields), "subtype" in fields
         if by_program:
-            self.notify(words, at)
+            self.record_notification(words, at)
         prompt = self.keep(words, at)
         if not self.is_agent and not (by_program and self.state is RunState.WORKING):
             self.begin_round(at)
@@ -75,81 +75,81 @@ class Chat(Account):
             self.begin_round(at, prompt, StartedBy.PARENT if is_asked else StartedBy.PROGRAM)
         self.prompt = self.prompt or prompt
         self.round_at, self.prompted_at = at, self.prompted_at if by_program else at
-        self.go_on(at)
+        self.resume(at)
 
-    def _answered(self, fields: Fields, told: Sequence[Entry], at: float) -> None:
-        self.go_on(at)
-        self.tokens += total(inner(fields, "usageMetadata"), "totalTokenCount", without="cachedContentTokenCount")
+    def _add_answer(self, fields: Fields, told: Sequence[Entry], at: float) -> None:
+        self.resume(at)
+        self.tokens += sum_of(nested(fields, "usageMetadata"), "totalTokenCount", without="cachedContentTokenCount")
         self.model = text(fields, "model") or self.model
         calls = [entry for entry in told if entry.kind is EntryKind.CALL]
         for entry in calls:
             if entry.tool == "agent":
-                self.asked(entry, string(entry.given, "prompt"))
-        words = words_of(fields)
+                self.record_call(entry, string(entry.given, "prompt"))
+        words = message_text(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
-            self.answer = self.later(words, at) if words.strip() else None
+            self.answer = self.keep_lazily(words, at) if words.strip() else None
 
-    def _returned(self, entry: Entry, result: Fields) -> None:
+    def _add_result(self, entry: Entry, result: Fields) -> None:
         self.updated_at = max(self.updated_at, entry.at)
         if result.get("status") == "cancelled":
-            self._break_off(entry.call, entry.at, entry.text)
-        status = text(inner(result, "resultDisplay"), "status") or string(result, "status")
+            self._cancel_turn(entry.call, entry.at, entry.text)
+        status = text(nested(result, "resultDisplay"), "status") or string(result, "status")
         call = self.calls.get(entry.call)
         if call and status == "background":
             call.background = True
-        elif call and entry.call not in self.news:
+        elif call and entry.call not in self.reported_ends:
             # An agent that was interrupted while answering reports that as a failure.
             status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
             said = entry.text if status == "completed" and entry.text.strip() else None
-            self.tell(call.id, status, first_line(entry.text), said, entry.at)
+            self.record_end(call.id, status, first_line(entry.text), said, entry.at)
 
-    def _break_off(self, name: str, at: float, words: str) -> None:
+    def _cancel_turn(self, name: str, at: float, words: str) -> None:
         """Record that a human, or a signal, has ended the turn inside a call."""
         if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
-                self.tell(name, "cancelled", first_line(words), None, at)
+                self.record_end(name, "cancelled", first_line(words), None, at)
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
     """Yield the entries of a record, in its order."""
-    at = moment(fields) or 0.0
+    at = time_at(fields) or 0.0
     match fields.get("type"):
-        case "user" if words := words_of(fields):
+        case "user" if words := message_text(fields):
             told = read_notification(words) if "subtype" in fields else None
             kind = EntryKind.NOTE if "subtype" in fields else EntryKind.PROMPT
-            yield Entry(at, kind, told.told if told else words)
+            yield Entry(at, kind, told.full_text if told else words)
         case "assistant":
             for part in _parts_of(fields):
                 if (said := text(part, "text")) is not None:
                     yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
-                elif call := inner(part, "functionCall"):
-                    yield Entry(at, EntryKind.CALL, "", string(call, "id"), string(call, "name"), inner(call, "args"))
+                elif call := nested(part, "functionCall"):
+                    yield Entry(at, EntryKind.CALL, "", string(call, "id"), string(call, "name"), nested(call, "args"))
         case "tool_result":
-            status = inner(fields, "toolCallResult").get("status")
+            status = nested(fields, "toolCallResult").get("status")
             for part in _parts_of(fields):
-                answer = inner(part, "functionResponse")
-                response = inner(answer, "response")
+                answer = nested(part, "functionResponse")
+                response = nested(answer, "response")
                 came = text(response, "error") or string(response, "output")
                 refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
                 failed = refused or status in ("cancelled", "error") or "error" in response
                 ran = None if refused else _COMMAND.search(came)
-                ended = Ended(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
+                ended = CommandEnd(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
                 yield Entry(
                     at, EntryKind.RESULT, came, string(answer, "id"), failed=failed, refused=refused, ended=ended
                 )
 
 
-def words_of(fields: Fields) -> str:
+def message_text(fields: Fields) -> str:
     """Return the words of a message, without thoughts."""
     parts = (part for part in _parts_of(fields) if part.get("thought") is not True)
     return "\n".join(words for part in parts if (words := text(part, "text")))
 
 
 def _parts_of(fields: Fields) -> Iterator[Fields]:
-    return objects(inner(fields, "message"), "parts")
+    return objects(nested(fields, "message"), "parts")
 
 
 class QwenReader(AgentsReader):
@@ -165,13 +165,13 @@ class QwenReader(AgentsReader):
     )
     directories = r"chats|subagents(?:/[^/]+)?"
 
-    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
         """Return the standing by the description, else by the parent's information, else by the chat."""
-        heard = bond.heard
-        told = heard[-1] if heard else Standing(account.state)
-        written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
+        reports = bond.reports
+        told = reports[-1] if reports else RunStatus(account.state)
+        written, status = time_at(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
         state = None if written is not None and written < account.round_at else ENDINGS.get(status)
-        if heard and (state is None or (told.state is RunState.CANCELED and state is not RunState.ENDED)):
+        if reports and (state is None or (told.state is RunState.CANCELED and state is not RunState.ENDED)):
             state, reason = told.state, told.reason
         elif state is not None:
             reason = "" if state is RunState.ENDED else told.reason or status
@@ -179,9 +179,9 @@ class QwenReader(AgentsReader):
             # A human went on with the session before there was an answer, so the program was killed meanwhile.
             state, reason = RunState.FAILED, LEFT_BEHIND
         elif status and account.started_at is not None:
-            return Standing(RunState.WORKING)
+            return RunStatus(RunState.WORKING)
         else:
             return account
         # The parent's copy lacks its last line break.
         ended_at = written or told.ended_at or account.ended_at or account.updated_at
-        return Standing(state, reason, account.said or told.said, ended_at)
+        return RunStatus(state, reason, account.said or told.said, ended_at)

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from agentwatch.delegation.events import Run, RunState, StartedBy, Turn
 from agentwatch.disk import Fingerprint, fingerprint, fingerprint_at, spellings
 from agentwatch.sources.sessions.entries import TELLS_NOTHING, Entry, EntryKind, RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.fields import Fields, document, mapping, number, object_in, string, text
+from agentwatch.sources.sessions.fields import Fields, as_object, number, object_in, read_json, string, text
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader
-from agentwatch.sources.sessions.registry import roo_storages
-from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
-from agentwatch.sources.sessions.store import holds
+from agentwatch.sources.sessions.registry import find_roo_storages
+from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, RunStatus, run_of
+from agentwatch.sources.sessions.store import contains
 from agentwatch.state import user_home
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -87,12 +87,12 @@ class RooReader(StoreReader):
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
         """Return the tasks that have changed."""
-        self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
+        self._storages = [self._storage] if self._storage is not None else find_roo_storages(user_home())
         self._refused = {}
-        paths = [path for storage in self._storages for path in self._paths(storage / "tasks")]
-        self._tasks = {path: self._read(path, self._tasks.get(path, _Task())) for path in paths}
+        paths = [path for storage in self._storages for path in self._task_paths(storage / "tasks")]
+        self._tasks = {path: self._read_task(path, self._tasks.get(path, _Task())) for path in paths}
         runs = (task.run for task in reversed(self._tasks.values()))
-        return self.give({run.session_id: run for run in runs if run})
+        return self.update_runs({run.session_id: run for run in runs if run})
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """Return the messages of a task."""
@@ -102,7 +102,7 @@ class RooReader(StoreReader):
     def stores(self) -> Sequence[str]:
         return [*map(str, self._storages)]
 
-    def _paths(self, place: Path) -> list[Path]:
+    def _task_paths(self, place: Path) -> list[Path]:
         """Return the directories of tasks, the latest first: their names rise with time."""
         try:
             with os.scandir(place) as found:
@@ -114,16 +114,16 @@ class RooReader(StoreReader):
             self._refused[place] = error.strerror or "unreadable"
             return [path for path in self._tasks if path.parent == place]
 
-    def _read(self, path: Path, before: _Task) -> _Task:
+    def _read_task(self, path: Path, before: _Task) -> _Task:
         """Read a task; a half-written file, from an editor that does not replace it at once, changes nothing."""
         stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
         try:
-            item = mapping(document(path / _ITEM, _MOST_BYTES))
-            if not any(holds(place, string(item, "workspace")) for place in self._places):
+            item = as_object(read_json(path / _ITEM, _MOST_BYTES))
+            if not any(contains(place, string(item, "workspace")) for place in self._places):
                 return _Task(stamps)
-            run = run_in(item, document(path / _MESSAGES, _MOST_BYTES), self.message, str(path))
+            run = make_run(item, read_json(path / _MESSAGES, _MOST_BYTES), self.keep_message, str(path))
         except FileNotFoundError:
             return _Task(stamps)
         except OSError as error:
@@ -144,18 +144,18 @@ class MessagesTranscript(WholeTranscript):
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:
-        return entries(_messages_in(document(self._path, _MOST_BYTES)))
+        return entries(_as_messages(read_json(self._path, _MOST_BYTES)))
 
 
-def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
+def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
     """Return the run of a task, from its history item and any document with its messages."""
-    messages, task = _messages_in(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
+    messages, task = _as_messages(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
             task.add_entry(entry)
     for message in messages:
-        _add(task, message)
-    status, at = text(item, "status"), _moment(item)
+        _add_message(task, message)
+    status, at = text(item, "status"), _time_of(item)
     task.touch(at)
     task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
@@ -170,7 +170,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
     run = run_of(
         task,
         NO_CALL,
-        Standing(state, reason, task.said, task.updated_at),
+        RunStatus(state, reason, task.said, task.updated_at),
         source=RooReader.name,
         session_id=string(item, "id"),
         parent=text(item, "parentTaskId"),
@@ -178,30 +178,30 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         agent=text(item, "mode"),
     )
     last = next((one for one in reversed(messages) if one.get("ask") not in _RESUMED), {})
-    return replace(run, waiting=_waits(last) if state is RunState.WORKING and status != "delegated" else "")
+    return replace(run, waiting=_describe_wait(last) if state is RunState.WORKING and status != "delegated" else "")
 
 
-def _add(task: Account, message: Fields) -> None:
+def _add_message(task: Account, message: Fields) -> None:
     """Fold in a message; a request to the model that a human interrupted is the reason until the next request."""
-    at, say, words = _moment(message), message.get("say"), string(message, "text")
+    at, say, words = _time_of(message), message.get("say"), string(message, "text")
     inside = object_in(words)
     if task.begun is None:
         task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
     if say == "completion_result" and message.get("partial") is not True and words.strip():
         task.end(RunState.ENDED, at, task.reason)
-        task.answer = task.later(words, at)
+        task.answer = task.keep_lazily(words, at)
     elif say in ("user_feedback", "api_req_started"):
         if task.state is RunState.ENDED:
             is_asked = say == "user_feedback" and bool(words)
             asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
             task.begin_round(at, task.keep(words, at) if is_asked else None, asker)
-            task.go_on(at)
+            task.resume(at)
         if say == "api_req_started":
             task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
 
 
-def _waits(last: Fields) -> str:
+def _describe_wait(last: Fields) -> str:
     """Return in words what a task needs from a human, by its last message; "" for nothing."""
     what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
@@ -211,12 +211,12 @@ def _waits(last: Fields) -> str:
     return f"{what}: {words[:_LONGEST]}" if words is not None else what
 
 
-def _messages_in(value: object) -> list[Fields]:
+def _as_messages(value: object) -> list[Fields]:
     """Return the list of messages in a document."""
-    return [mapping(message) for message in value] if isinstance(value, list) else []
+    return [as_object(message) for message in value] if isinstance(value, list) else []
 
 
-def _moment(fields: Fields) -> float:
+def _time_of(fields: Fields) -> float:
     return (number(fields, "ts") or 0.0) / 1000
 
 
@@ -224,17 +224,17 @@ def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (number of a message, its entries); a call is over once another message follows it. The store has results
     only of commands and MCP servers, and does not record whether a human refused a call."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
-        entry = _entry(message, is_first=place == 0)
+        entry = _make_entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]
         if entry is not None and entry.kind is EntryKind.CALL and following is not None:
             is_result = text(following, "say") in ("command_output", "mcp_server_response")
             words = string(following, "text") if is_result else ""
-            said.append(Entry(_moment(following), EntryKind.RESULT, words, entry.call))
+            said.append(Entry(_time_of(following), EntryKind.RESULT, words, entry.call))
         yield place, said
 
 
-def _entry(message: Fields, *, is_first: bool) -> Entry | None:
-    at, fields = _moment(message), object_in(message.get("text"))
+def _make_entry(message: Fields, *, is_first: bool) -> Entry | None:
+    at, fields = _time_of(message), object_in(message.get("text"))
     words, say, ask = string(message, "text"), text(message, "say"), text(message, "ask")
     if is_first and words.strip():
         return Entry(at, EntryKind.PROMPT, words)
@@ -246,5 +246,8 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
         if tool == "newTask":
             given["prompt"] = given.pop("content", "")
     elif ask == "use_mcp_server":
-        tool, given = f"mcp__{fields.get('serverName')}__{fields.get('toolName')}", object_in(text(fields, "arguments"))
+        tool, given = (
+            f"mcp__{fields.get('serverName')}__{fields.get('toolName')}",
+            object_in(text(fields, "arguments")),
+        )
     return Entry(at, EntryKind.CALL, "", "call", tool, given) if tool is not None else None

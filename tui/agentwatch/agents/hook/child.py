@@ -18,9 +18,9 @@ from agentwatch.delegation import attempts
 from agentwatch.delegation.events import Message, Ran, Run, RunState
 from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import Attempt, State
-from agentwatch.sources import complain_of
+from agentwatch.sources import print_problems
 from agentwatch.sources.claude_code import NAME, HookCall
-from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, handed_back
+from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, split_report
 from agentwatch.sources.sessions.fields import Tail, digest_of, number, text
 from agentwatch.sources.sessions.reader import message
 
@@ -87,7 +87,7 @@ class Child(NamedTuple):
         from agentwatch.composition import find_task, scan_workspace
 
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, scan_workspace)
-        complain_of(problems)
+        print_problems(problems)
         written = task.latest.returned if task else None
         if not written or written.stored or (self.began is not None and written.at < self.began):
             return self
@@ -109,7 +109,7 @@ def child_of(call: HookCall) -> Child | None:
         return None
     prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")
     asked = message(prompt, 0.0) if prompt is not None else None
-    said, is_cut_short = handed_back([], call.answered)
+    said, is_cut_short = split_report([], call.answered)
     state = RunState.FAILED if is_cut_short else RunState.ENDED
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
     child = _build_child(call, agent_id, asked, said or "", state)

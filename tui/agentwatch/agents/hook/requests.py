@@ -35,7 +35,7 @@ from agentwatch.requests.store import (
     request_about,
 )
 from agentwatch.sources.claude_code import ASKS, NAME, HookCall
-from agentwatch.sources.sessions.fields import Fields, Tail, inner, listed, moment, number, object_in, objects, text
+from agentwatch.sources.sessions.fields import Fields, Tail, list_at, nested, number, object_in, objects, text, time_at
 from agentwatch.state import is_shown, state_directory, workspace_id
 
 if TYPE_CHECKING:
@@ -278,11 +278,11 @@ class AskedCall:
         asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
             for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
-                for block in objects(inner(fields, "message"), "content"):
+                for block in objects(nested(fields, "message"), "content"):
                     if block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == asked:
                         self.call_id, self._is_answered = text(block, "id"), False
                     elif self.call_id and text(block, "tool_use_id") == self.call_id:
-                        self._is_answered = (moment(fields) or 0.0) >= self._since
+                        self._is_answered = (time_at(fields) or 0.0) >= self._since
                         self.call_id = self.call_id if self._is_answered else None
         return self._is_answered
 
@@ -326,7 +326,7 @@ def _offer_request(told: Fields, plugin: _Plugin) -> Fields:
     except (RequestError, ValueError) as error:
         trouble = str(error)
     if trouble:
-        asked = inner(told, "asked")
+        asked = nested(told, "asked")
         kind = text(asked, "permission") or "question"
         add_unanswered(workspace, program, text(asked, "sessionID") or "", kind, trouble)
     return anew
@@ -370,11 +370,11 @@ def _plugin_reply(record: Record, request: Request) -> Fields:
 
 def read_plugin_request(told: Fields, workspace: Path) -> Request:
     """Return the request in the plugin's message, for one workspace. Raises ValueError if there is none."""
-    asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
+    asked, call, begun = nested(told, "asked"), nested(told, "call"), text(told, "directory") or workspace
     source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
     if source not in _NAMES or not session_id or not nonce:
         raise ValueError("the plugin told of no request")
-    said = text(inner(asked, "metadata"), "description") or text(call, "description") or ""
+    said = text(nested(asked, "metadata"), "description") or text(call, "description") or ""
     actions: tuple[Action, ...]
     beside: tuple[Given, ...] = ()
     if is_question := told.get("kind") == "question":
@@ -404,16 +404,16 @@ def read_plugin_request(told: Fields, workspace: Path) -> Request:
         words=not is_question,
         ends_others=int(number(told, "others") or 0),
         ends_turn=True,
-        call_id=text(inner(asked, "tool"), "callID"),
+        call_id=text(nested(asked, "tool"), "callID"),
         covered_by=", ".join(_texts_in(asked, "always")),
     )
 
 
 def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
     """Return the command, patch or path of a request, and the other arguments of its call; "" if none is known."""
-    metadata = inner(asked, "metadata")
+    metadata = nested(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:
-        return read(inner(metadata, "mcpInput"))
+        return read(nested(metadata, "mcpInput"))
     patterns = [one for one in _texts_in(asked, "patterns") if one != "*"]
     # The program's and the model's arguments usually agree; the model's are listed only if they differ.
     differing = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
@@ -434,7 +434,7 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
 
 
 def _texts_in(fields: Fields, key: str) -> list[str]:
-    return [one for one in listed(fields, key) if isinstance(one, str)]
+    return [one for one in list_at(fields, key) if isinstance(one, str)]
 
 
 def _find_watched(told: Fields) -> Path:

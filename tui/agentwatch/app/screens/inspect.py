@@ -36,8 +36,8 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.git import difference, file_text
 from agentwatch.monitor import Monitor
-from agentwatch.sources.files.read import to_name
-from agentwatch.sources.sessions.entries import EntryKind, Step, command_in, step_of, written
+from agentwatch.sources.files.read import system_name
+from agentwatch.sources.sessions.entries import EntryKind, Step, format_arguments, make_step, shell_command
 from agentwatch.text import clean_lines
 from agentwatch.view.words import VERDICTS, in_units, local
 
@@ -104,7 +104,7 @@ class InspectScreen(MonitorScreen[None]):
 
 def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
     """Return a screen that shows the file of a claim and its diff."""
-    workspace, name = monitor.of(task_id)[0].workspace, to_name(claim.file or claim.path)
+    workspace, name = monitor.of(task_id)[0].workspace, system_name(claim.file or claim.path)
     task = monitor.tree.tasks.get(task_id)
     since = task.latest.handed_off_at if task else None
     titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
@@ -155,12 +155,12 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
 
 def write_step(wanted: ReadStep) -> Written:
     """Return the page of a transcript's entry as it is now. Blocks."""
-    step, whole, is_command = wanted.step, wanted.transcript.whole(wanted.step), False
+    step, whole, is_command = wanted.step, wanted.transcript.read_step(wanted.step), False
     if whole is None:
         blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
     else:
         # If the transcript was not read before, the step's kind and words are known only now.
-        step = step_of(step.place, whole.said, step.answered, whole.result)
+        step = make_step(step.place, whole.said, step.answered, whole.result)
         blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
     mark, style = ENDED[step.outcome]
     parts = [(HEADS.get(step.kind, ""), "bold"), (local(step.at) if step.at else "", FAINT)]
@@ -174,7 +174,7 @@ def write_step(wanted: ReadStep) -> Written:
         ]
         if whole is not None:
             came = whole.result and (whole.result.text.strip() or "It gave nothing back.")
-            given, is_command = written(whole.said.given) or "nothing", bool(command_in(whole.said.given))
+            given, is_command = format_arguments(whole.said.given) or "nothing", bool(shell_command(whole.said.given))
             blocks = [*heading("Given"), *_verbatim(given)]
             blocks += [*heading("Result"), *_verbatim(came or "There is none yet.")]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
+from agentwatch.sources.sessions.fields import Fields, as_object, nested, objects, text
 
 NAME = "claude-code"  # the name of the program in its runs
 
@@ -26,8 +26,8 @@ class HookCall(NamedTuple):
     tool: str | None = None
     tool_use_id: str | None = None
     stop_hook_active: bool = False
-    given: Fields = mapping(None)
-    answered: Fields = mapping(None)
+    given: Fields = as_object(None)
+    answered: Fields = as_object(None)
     transcript: str | None = None
     suggestions: tuple[Fields, ...] = ()
 
@@ -37,7 +37,7 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     if len(payload) > _MAX_BYTES:
         return None
     try:
-        fields = mapping(json.loads(payload))
+        fields = as_object(json.loads(payload))
     except (ValueError, RecursionError):
         return None
     event, session_id = text(fields, "hook_event_name"), text(fields, "session_id")
@@ -56,8 +56,8 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
         tool=text(fields, "tool_name"),
         tool_use_id=text(fields, "tool_use_id"),
         stop_hook_active=fields.get("stop_hook_active") is True,
-        given=inner(fields, "tool_input"),
-        answered=inner(fields, "tool_response"),
+        given=nested(fields, "tool_input"),
+        answered=nested(fields, "tool_response"),
         transcript=text(fields, "transcript_path"),
         suggestions=tuple(objects(fields, "permission_suggestions")),
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from agentwatch.delegation.events import Run, RunState
 from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.transcript import QUESTIONS, Transcript, entries, words_of_use
+from agentwatch.sources.claude_code.transcript import QUESTIONS, Transcript, describe_use, entries
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string
 from agentwatch.sources.sessions.processes import Processes, Wait
-from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, Bond, Standing
+from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, AgentLink, RunStatus
 from agentwatch.sources.sessions.store import AgentsReader, Session
 
 _SLACK = 2.0  # seconds from a use of a tool to the question: more if hooks or a classifier judge first
@@ -39,37 +39,39 @@ class ClaudeCodeReader(AgentsReader):
 
     def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
-        self.processes = Processes(home / "sessions", wait_in)
+        self.processes = Processes(home / "sessions", read_wait)
 
-    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
         """Return the standing by the agent's own transcript, else by what its parents heard."""
-        told = bond.heard
+        told = bond.reports
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:
             # An unreadable answer may report a failure, so the agent does not count as ended.
             copies = [one for one in told if one.said]
-            return copies[-1]._replace(ended_at=account.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
+            return copies[-1]._replace(ended_at=account.ended_at) if copies else RunStatus(RunState.SUBMITTED, UNREAD)
         if not told:
-            return Standing(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)
+            return RunStatus(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)
         last = account.last_text() if isinstance(account, Transcript) else None
         return told[-1]._replace(said=last or told[-1].said)
 
-    def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
+    def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """Set which agent waits for a human, or the session if that is unknown: the program does not record it. A use
         that came long before the wait began is at work, unless there is no other."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
         agents = {key: run.session_id if run.parent_session is not None else SESSION for key, run in working.items()}
-        uses = {key: folds[agent].uses for key, agent in agents.items() if agent in folds and folds[agent].uses}
+        uses = {
+            key: folds[agent].open_uses for key, agent in agents.items() if agent in folds and folds[agent].open_uses
+        }
         late = {one: [use for use in own if use.at >= wait.since - _SLACK] for one, own in uses.items()}
         chosen = {one: own for one, own in late.items() if own} or uses
         if len(chosen) == 1:
             ((key, (first, *others)),) = chosen.items()
             # Several of one message are asked about in their order, but some of them may be at work.
-            what = f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
-            what = words_of_use(first) if first.tool in QUESTIONS else what
+            what = f"{wait.what}{', it seems' if others else ''}: {describe_use(first)}"
+            what = describe_use(first) if first.tool in QUESTIONS else what
         elif chosen:
             what = f"{wait.what}; which of its agents asks is not known"
         if key in runs:
@@ -79,7 +81,7 @@ class ClaudeCodeReader(AgentsReader):
             )
 
 
-def wait_in(process: Fields) -> Wait | None:
+def read_wait(process: Fields) -> Wait | None:
     """Return the wait in `sessions/<pid>.json`, or None."""
     what = string(process, "waitingFor")
     # Somebody at the terminal has opened a dialog; no work waits for it.

@@ -6,21 +6,21 @@ from itertools import takewhile
 
 from agentwatch.delegation.decision import Permit, Permitter, input_text
 from agentwatch.delegation.events import Message, RunState, StartedBy
-from agentwatch.sources.sessions.entries import TODO_STATUSES, Ended, Entry, EntryKind, about, todos_of
+from agentwatch.sources.sessions.entries import TODO_STATUSES, CommandEnd, Entry, EntryKind, main_argument, make_todos
 from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
+    as_object,
     first_line,
-    inner,
-    mapping,
-    moment,
+    integer,
+    nested,
     read_notification,
     string,
+    sum_of,
     text,
-    total,
-    whole,
+    time_at,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, words_of_question
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, describe_question
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
@@ -69,7 +69,7 @@ _LIMIT = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\
 class Transcript(Account):
     """The account of the agent of one file."""
 
-    asking = QUESTIONS
+    question_tools = QUESTIONS
 
     _message_id: str | None = None
     _usage = 0
@@ -88,12 +88,12 @@ class Transcript(Account):
         return next((self._titles[kind] for kind in (*_TITLES, "prompt") if kind in self._titles), None)
 
     @property
-    def uses(self) -> list[Entry]:
+    def open_uses(self) -> list[Entry]:
         """The open uses of tools in the last message, except those that hand out work."""
         return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
-        written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
+        written, kind, uuid = time_at(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
         # `sdk-cli` for `claude -p`, and similar for programs that embed it.
         if (started_as := text(fields, "entrypoint")) is not None:
@@ -107,21 +107,21 @@ class Transcript(Account):
                 if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
-                    (self._user if kind == "user" else self._assistant)(fields, at)
+                    (self._add_user_record if kind == "user" else self._add_model_record)(fields, at)
             case "summary" | "ai-title" | "custom-title":
                 if (title := text(fields, _TITLES[kind])) is not None:
                     self._titles[kind] = first_line(title)
             case "queue-operation":
-                self.notify(fields.get("content"), at)
+                self.record_notification(fields.get("content"), at)
             case "attachment" | "progress" | "system":
-                attachment = inner(fields, "attachment")
+                attachment = nested(fields, "attachment")
                 if attachment.get("type") == "queued_command":
-                    self.notify(attachment.get("prompt"), at)
+                    self.record_notification(attachment.get("prompt"), at)
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
                 if written is not None:
                     self.touch(written)
-            case _ if uuid is not None and inner(fields, "message").get("role") in ("user", "assistant"):
+            case _ if uuid is not None and nested(fields, "message").get("role") in ("user", "assistant"):
                 # A message in a record of unknown kind.
                 self.not_understood += 1
 
@@ -129,17 +129,17 @@ class Transcript(Account):
         """Return the text of the last message, None if it only introduces a use of tools."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
-    def _user(self, fields: Fields, at: float) -> None:
-        content = inner(fields, "message").get("content")
+    def _add_user_record(self, fields: Fields, at: float) -> None:
+        content = nested(fields, "message").get("content")
         results = [block for block in blocks_of(content) if block.get("type") == "tool_result"]
         for block in results:
-            result = inner(fields, "toolUseResult")
-            call = self._returned(block, result, at)
+            result = nested(fields, "toolUseResult")
+            call = self._close_call(block, result, at)
             if call is not None:
-                self._permit(call, fields, block, result, at)
-        said = "\n".join(texts(content))
+                self._add_permit(call, fields, block, result, at)
+        said = "\n".join(texts_of(content))
         # The words of another agent, or of a stop hook, are marked like the program's own asides.
-        is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not inner(fields, "origin")
+        is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not nested(fields, "origin")
         if said.startswith(INTERRUPTED):
             # An answer that was complete by then remains an answer.
             if self.state is not RunState.ENDED:
@@ -151,17 +151,17 @@ class Transcript(Account):
             # The program rejects the last answer, which was cut off, and asks for another in the same round.
             self._text = None
             if self.state is RunState.ENDED:
-                self.go_on(at)
+                self.resume(at)
         elif not results and said.strip() and not is_aside and fields.get("isCompactSummary") is not True:
-            self._titles.setdefault("prompt", typed(said))
+            self._titles.setdefault("prompt", typed_prompt(said))
             if said.startswith(_COMMANDS):
                 self._command = said, at
             else:
-                self._prompted(said, at)
+                self._add_prompt(said, at)
 
-    def _prompted(self, said: str, at: float) -> None:
+    def _add_prompt(self, said: str, at: float) -> None:
         """Record a new prompt of the agent."""
-        told = self.notify(said, at)
+        told = self.record_notification(said, at)
         asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         asker = asker if told is None else StartedBy.PROGRAM
         is_open = bool(self.open)
@@ -174,26 +174,26 @@ class Transcript(Account):
         self.prompt = self.prompt or prompt
         if is_resumed and is_open:
             self.end(RunState.CANCELED, at, "its program ended in the middle of a call")
-        self._begin(at, prompt, asker, is_resumed=is_resumed)
+        self._begin_turn(at, prompt, asker, is_resumed=is_resumed)
 
-    def _assistant(self, fields: Fields, at: float) -> None:
+    def _add_model_record(self, fields: Fields, at: float) -> None:
         """Fold in a record of a message of the model, usually one block of it."""
-        message, told = inner(fields, "message"), answer_entries(fields, at)
+        message, told = nested(fields, "message"), answer_entries(fields, at)
         said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         # A text block without a text is of an unknown kind.
         is_strange, kinds = False, set[str]()
-        for block in map(mapping, blocks):
+        for block in map(as_object, blocks):
             kinds.add(kind := str(block.get("type")))
             is_strange |= not (isinstance(block.get("text"), str) if kind == "text" else kind.endswith(_KNOWN))
         message_id = text(message, "id") or text(fields, "uuid")
         goes_on = message_id == self._message_id
         command, self._command = self._command, None
         if command is not None:
-            self._prompted(*command)
+            self._add_prompt(*command)
         elif self.state is not RunState.WORKING and not goes_on:
-            self._begin(at)
+            self._begin_turn(at)
         if not goes_on:
             self._begin_message(message_id)
         self.not_understood += is_strange
@@ -201,16 +201,16 @@ class Transcript(Account):
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
         # Tokens from the cache are not counted again.
-        tokens = max(total(inner(message, "usage"), *_COUNTED), self._usage)
+        tokens = max(sum_of(nested(message, "usage"), *_COUNTED), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
             self._uses_tools = True
             if self.state is RunState.ENDED:
-                self.go_on(at)
+                self.resume(at)
         for entry in told:
             self.add_entry(entry)
         if said.strip() not in NOTHING:
-            self._text = self.later(said, at)
+            self._text = self.keep_lazily(said, at)
         reason = message.get("stop_reason")
         if fields.get("isApiErrorMessage") is True:
             self.end(RunState.FAILED, at, first_line(said) or text(fields, "error") or "API error")
@@ -223,14 +223,14 @@ class Transcript(Account):
                 if entry.tool in _CHECKLIST:
                     self._update_checklist(entry.tool, entry.call, entry.given, at)
                 elif entry.tool in _SPAWNING:
-                    self.asked(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
+                    self.record_call(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
 
-    def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
+    def _close_call(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """Record the result of a call; return the call, None if it is not open."""
         name = str(block.get("tool_use_id"))
-        blocks = texts(block.get("content"))
+        blocks = texts_of(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
-            number = text(inner(result, "task"), "id")
+            number = text(nested(result, "task"), "id")
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
                 number = match[1]
             self._items |= {number: item} if number is not None else {}
@@ -244,12 +244,12 @@ class Transcript(Account):
             if block.get("is_error") is True:
                 words = first_line(_ERROR_TAG.sub("", said)) or "failed"
                 is_stopped = any(stopped in words.lower() for stopped in _BY_HUMAN)
-                self.tell(name, "cancelled" if is_stopped else "failed", words, None, at)
+                self.record_end(name, "cancelled" if is_stopped else "failed", words, None, at)
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
                 call.background = True
             else:
-                report, note = handed_back(blocks, result)
-                self.tell(name, "completed", note, report, at)
+                report, note = split_report(blocks, result)
+                self.record_end(name, "completed", note, report, at)
         return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
@@ -262,7 +262,7 @@ class Transcript(Account):
         elif self.state is RunState.ENDED and self._text is not None:
             self.answer, self.reason = self._text, ""
 
-    def _begin(
+    def _begin_turn(
         self,
         at: float,
         prompt: Message | None = None,
@@ -273,7 +273,7 @@ class Transcript(Account):
         if self.state is not RunState.WORKING or is_resumed:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(at, prompt, asker)
-        self.go_on(at)
+        self.resume(at)
         self._begin_message(None)
 
     def _begin_message(self, message_id: str | None) -> None:
@@ -291,11 +291,11 @@ class Transcript(Account):
         elif number in self._items:
             words, before = self._items[number]
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
-        self.list(todos_of(self._items.values()) or None, at)
+        self.set_todos(make_todos(self._items.values()) or None, at)
 
-    def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
+    def _add_permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """Record who allowed or refused a call, if the program writes it beside the result."""
-        decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
+        decision, denial = nested(record, "permissionDecision"), text(record, "toolDenialKind")
         source = string(decision, "source")
         if denial is None and source in _UNASKED:
             return
@@ -303,16 +303,20 @@ class Transcript(Account):
         by = {"hook": Permitter.HOOK, "config": Permitter.RULE}.get(source, Permitter.UNKNOWN)
         if source.startswith("user") or (not source and denial == _REJECTED):
             by = Permitter.PERSON
-        words = "\n".join(texts(block.get("content"))) if allowed is False else _spell(result.get("answers"))[0]
-        self.permits.append(Permit(call.call, call.tool, _spell(call.given)[1], allowed, by, at, words))
+        words = (
+            "\n".join(texts_of(block.get("content"))) if allowed is False else _format_input(result.get("answers"))[0]
+        )
+        self.permits.append(Permit(call.call, call.tool, _format_input(call.given)[1], allowed, by, at, words))
 
 
-def words_of_use(use: Entry) -> str:
+def describe_use(use: Entry) -> str:
     """Return the text of a question, or else the use of a tool in a few words."""
-    return words_of_question(use) if use.tool in QUESTIONS else f"{use.tool} {about(use.tool, use.given)}".strip()
+    return (
+        describe_question(use) if use.tool in QUESTIONS else f"{use.tool} {main_argument(use.tool, use.given)}".strip()
+    )
 
 
-def _spell(value: object) -> tuple[str, str]:
+def _format_input(value: object) -> tuple[str, str]:
     """Return the result of `input_text`, or two empty texts if there is none."""
     try:
         return input_text(value) if isinstance(value, dict) else ("", "")
@@ -325,12 +329,12 @@ def _spell(value: object) -> tuple[str, str]:
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
-    at = moment(record) or at
+    at = time_at(record) or at
     match record.get("type"):
         case "assistant":
             yield from answer_entries(record, at)
         case "user":
-            yield from _told(record, at)
+            yield from _user_entries(record, at)
         case "system" if words := text(record, "content"):
             level = record.get("level")
             if level in _LEVELS or record.get("subtype") == "compact_boundary":
@@ -341,39 +345,39 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
     """Return the entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
-    for block in blocks_of(inner(record, "message").get("content")):
+    for block in blocks_of(nested(record, "message").get("content")):
         match block.get("type"):
             case "text" if words := text(block, "text"):
                 said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
             case "thinking" if words := text(block, "thinking"):
                 said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
-                said.append(Entry(at, EntryKind.CALL, "", string(block, "id"), tool, inner(block, "input")))
+                said.append(Entry(at, EntryKind.CALL, "", string(block, "id"), tool, nested(block, "input")))
     return said
 
 
-def _told(record: Fields, at: float) -> Iterator[Entry]:
-    for block in blocks_of(inner(record, "message").get("content")):
+def _user_entries(record: Fields, at: float) -> Iterator[Entry]:
+    for block in blocks_of(nested(record, "message").get("content")):
         match block.get("type"):
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
-                yield _prompt(record, words, at)
+                yield _prompt_entry(record, words, at)
             case "tool_result":
-                result = inner(record, "toolUseResult")
-                words = _came_back(texts(block.get("content")), result)
+                result = nested(record, "toolUseResult")
+                words = _result_text(texts_of(block.get("content")), result)
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
                 call = string(block, "tool_use_id")
                 words = _ERROR_TAG.sub("", words)
-                ended = None if refused else _ended(words, result, failed=failed)
+                ended = None if refused else _command_end(words, result, failed=failed)
                 yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
-def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
+def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
     """Return how a command ended, if this is its result: an exit code other than 0 stands before the output."""
     if failed:
         told = _EXIT.match(words)
         output = words[told.end() :] if told else words
-        return Ended(int(told[1]) if told else None, output)
+        return CommandEnd(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
     # For some tools, such as grep, another exit code is no failure, and is reported in words. The search for a word is
@@ -381,23 +385,23 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
     ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
     is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
-    return Ended(None if is_open else 0, output, any(key in result for key in _STORED))
+    return CommandEnd(None if is_open else 0, output, any(key in result for key in _STORED))
 
 
-def _came_back(blocks: list[str], result: Fields) -> str:
+def _result_text(blocks: list[str], result: Fields) -> str:
     """Return the result of a tool; for an agent, its words without the program's frame."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
-    return (handed_back(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
+    return (split_report(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
 
 
-def _prompt(record: Fields, words: str, at: float) -> Entry:
+def _prompt_entry(record: Fields, words: str, at: float) -> Entry:
     """Return the entry of a prompt, a note if the program wrote it itself."""
     if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (told := read_notification(words)) is not None:
-        return Entry(at, EntryKind.NOTE, told.told)
+        return Entry(at, EntryKind.NOTE, told.full_text)
     if words.startswith("<command-"):
-        return Entry(at, EntryKind.PROMPT, typed(words))
+        return Entry(at, EntryKind.PROMPT, typed_prompt(words))
     is_own = record.get("isMeta") is True or record.get("isCompactSummary") is True or words.startswith(_ASIDE)
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
@@ -409,23 +413,23 @@ def blocks_of(content: object) -> list[Fields]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def handed_back(blocks: list[str], result: Fields) -> tuple[str | None, str]:
+def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
     """Return the agent's report from the parent's transcript, and the program's note if it cut the agent off. The
     report is None, or the note "", if there is none. `blocks` are the texts of the tool result, `result` its structured
     form, which parents of nested agents do not have."""
     if isinstance(result.get("content"), list):
-        parts, head = texts(result.get("content")), whole(result, "harnessNoteCount") or 0
-        behind = len(parts) - (whole(result, "harnessTailCount") or 0)
+        parts, head = texts_of(result.get("content")), integer(result, "harnessNoteCount") or 0
+        behind = len(parts) - (integer(result, "harnessTailCount") or 0)
         notes, report = "\n".join(parts[:head]), "\n".join(parts[head:behind])
     else:
         notes, framed, _ = "\n".join(blocks).partition(_FRAME)
         notes = notes if framed else ""
-        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
+        report = _without_frame("\n".join(block for block in blocks if not _TRAILER.match(block)))
     match = _LIMIT.search(notes)
     return report if report.strip() not in NOTHING else None, match[1] if match else ""
 
 
-def typed(prompt: str) -> str:
+def typed_prompt(prompt: str) -> str:
     """Return a human's typed prompt in one line, with a slash command's tags resolved."""
     if prompt.startswith("<command-"):
         parts = dict(_COMMAND.findall(prompt))
@@ -433,7 +437,7 @@ def typed(prompt: str) -> str:
     return first_line(prompt)
 
 
-def _unframed(text: str) -> str:
+def _without_frame(text: str) -> str:
     lines = text.split("\n")
     start = next((index for index, line in enumerate(lines, 1) if line.startswith(_FRAME)), None)
     if start is None:
@@ -442,7 +446,7 @@ def _unframed(text: str) -> str:
     return "\n".join(line.removeprefix(_INDENT) for line in framed)
 
 
-def texts(content: object) -> list[str]:
+def texts_of(content: object) -> list[str]:
     """Return the texts in content."""
     said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

@@ -41,13 +41,13 @@ def is_candidate(name: str) -> bool:
     return name.lower().endswith(_SUFFIXES)
 
 
-def looks_like_ours(path: str) -> bool:
+def is_named_like_document(path: str) -> bool:
     """Tell whether a file is named handoff, return, report or todos: if unreadable, the operator must hear of it."""
     is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
-def pruning(names: frozenset[str] | None) -> Callable[[str], bool]:
+def make_prune_test(names: frozenset[str] | None) -> Callable[[str], bool]:
     """Return a test for directory names: equal to one of `names`, or matched by a pattern among them (`*`, `?`, `[`).
     None: the default names."""
     names = DEFAULT_PRUNED if names is None else names
@@ -55,7 +55,7 @@ def pruning(names: frozenset[str] | None) -> Callable[[str], bool]:
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def to_path(name: str) -> str:
+def event_path(name: str) -> str:
     r"""Return the path in an event for a file name of the operating system.
 
     Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed nor
@@ -63,7 +63,7 @@ def to_path(name: str) -> str:
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
-def to_name(path: str) -> str:
+def system_name(path: str) -> str:
     """Return the operating system's file name for the path in an event; the reverse of `to_path`."""
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
@@ -73,14 +73,14 @@ def join(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory else name
 
 
-def place_in(root: str, path: str) -> str:
+def absolute_path(root: str, path: str) -> str:
     """Return the absolute path for one relative to the root, "" for the root. There is no final slash: it would make
     the system follow a link that has replaced the directory."""
     return f"{root.rstrip('/')}/{path}" if path else root
 
 
 def walk(
-    root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
+    root: str, is_pruned: Callable[[str], bool], below: str = "", is_other_worktree: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
     """Yield every directory of a workspace from `below` on (path relative to `root`), parents first, with its content.
 
@@ -90,7 +90,7 @@ def walk(
     pending = [below]
     while pending:
         path = pending.pop()
-        directory, has_mark = place_in(root, path), False
+        directory, has_mark = absolute_path(root, path), False
         directories, candidates = list[str](), list[str]()
         try:
             descriptor = os.open(directory, OPEN_DIRECTORY | os.O_NOFOLLOW)
@@ -109,7 +109,7 @@ def walk(
         except OSError as error:
             yield path, error
             continue
-        if has_mark and path and is_another is not None and is_another(directory):
+        if has_mark and path and is_other_worktree is not None and is_other_worktree(directory):
             directories, candidates = [], []
         yield path, (directories, candidates)
         pending.extend(join(path, name) for name in directories)
@@ -164,9 +164,9 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk:
     if "\0" in relative or not {*directories, name}.isdisjoint({"", ".", ".."}):
         raise FileRefusedError(OUTSIDE)
     try:
-        with _enter(root, directories, disk) as directory:
+        with _open_directory(root, directories, disk) as directory:
             for _ in range(3):
-                text = _read(directory, name, max_bytes, root, relative)
+                text = _read_once(directory, name, max_bytes, root, relative)
                 if text:
                     return text
     except OSError as error:
@@ -177,7 +177,7 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk:
     raise FileRefusedError(CHANGING, lasting=False)
 
 
-def _enter(root: Path | str, directories: list[str], disk: Disk) -> Directory:
+def _open_directory(root: Path | str, directories: list[str], disk: Disk) -> Directory:
     """Return the directory that holds the file; no component may be a link."""
     directory = Directory(disk.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW), disk)
     for name in directories:
@@ -192,7 +192,7 @@ def _enter(root: Path | str, directories: list[str], disk: Disk) -> Directory:
     return directory
 
 
-def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, relative: str) -> FileText | None:
+def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str, relative: str) -> FileText | None:
     """Try once to read a file; return None if it changed meanwhile."""
     try:
         data, before, after = directory.read_with_status(name, max_bytes)
@@ -207,7 +207,7 @@ def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, rel
             is_inside = os.path.commonpath([base, target]) == base
             raise FileRefusedError(SYMBOLIC_LINK if is_inside else OUTSIDE) from None
         if not stat.S_ISREG(status.st_mode):
-            raise FileRefusedError(NOT_REGULAR, kind=kind_of(status.st_mode)) from None
+            raise FileRefusedError(NOT_REGULAR, kind=kind_in_words(status.st_mode)) from None
         return None
     if fingerprint(before) != fingerprint(after):
         return None
@@ -222,6 +222,6 @@ def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, rel
     return FileText(text, hashlib.sha256(data).hexdigest(), fingerprint(after), findings)
 
 
-def kind_of(mode: int) -> str:
+def kind_in_words(mode: int) -> str:
     """Return in words the kind of something that is no regular file."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

@@ -30,18 +30,18 @@ from agentwatch.sources.files.read import (
     BehindLinkError,
     FileRefusedError,
     FileText,
+    absolute_path,
+    event_path,
     is_candidate,
+    is_named_like_document,
     join,
-    looks_like_ours,
-    place_in,
-    pruning,
+    make_prune_test,
     read_file,
-    to_name,
-    to_path,
+    system_name,
     walk,
 )
 from agentwatch.sources.files.watcher import Changes, Watcher
-from agentwatch.sources.worktrees import is_another
+from agentwatch.sources.worktrees import is_other_worktree
 from agentwatch.text import describe_error
 
 Reader = Callable[[str, str], Document | None]  # the text and path of a file to the recognised document
@@ -68,7 +68,7 @@ class KnownFile:
     incomplete: bool = False
 
 
-class Recalled(NamedTuple):
+class HistorySnapshot(NamedTuple):
     """The content of a history at one moment; `files` are by path, and a file that is not `shown` was gone.
     `watched_at` is when they were last looked at (epoch seconds). If the history is of one task only, `elsewhere` has
     (the directories to look at, the time since which other files must have changed to be looked at)."""
@@ -76,7 +76,7 @@ class Recalled(NamedTuple):
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
     watched_at: float | None = None
-    elsewhere: tuple[Set[str], float] | None = None
+    limited_to: tuple[Set[str], float] | None = None
 
 
 class ParsedDocuments:
@@ -101,7 +101,7 @@ class ParsedDocuments:
             return known[1]
 
 
-class Documents:
+class WorkspaceFiles:
     """The files of one workspace by name, and since when each has its content (epoch seconds). Everything but `content`
     belongs to one thread."""
 
@@ -110,7 +110,7 @@ class Documents:
     most_text_bytes = 1024 * 1024
     disk = DISK
 
-    _recalled = Recalled()
+    _recalled = HistorySnapshot()
     watched_until: float | None = None  # the end of the last watch; None if the workspace was not watched before
     is_watching = False  # everything was read once: from now on every change is seen as it happens
     _text_bytes = 0
@@ -130,14 +130,14 @@ class Documents:
         # Why wanted files could not be read, whatever their names: their content is unknown.
         self.unread: dict[str, str] = {}
 
-    def remember(self, recalled: Recalled) -> None:
+    def remember(self, recalled: HistorySnapshot) -> None:
         """Take over the state of the files at the last look, before any is read. If no file is known, the first look
         may still be going on."""
         self._recalled = recalled
         if recalled.files:
             self.watched_until = recalled.watched_at
         for path, file in recalled.files.items():
-            name = to_name(path)
+            name = system_name(path)
             if file.digest and file.at is not None:
                 self._last[name] = file.digest, file.at, max(file.at, recalled.watched_at or 0.0)
                 if file.shown is not None:
@@ -157,24 +157,24 @@ class Documents:
 
     def status(self, path: str) -> os.stat_result | None:
         try:
-            return os.lstat(place_in(self._root, path))
+            return os.lstat(absolute_path(self._root, path))
         except OSError:
             return None
 
-    def may_differ(self, path: str, status: os.stat_result | None) -> bool:
+    def may_have_changed(self, path: str, status: os.stat_result | None) -> bool:
         """Tell whether a file may have changed since it was read; `status` is the current lstat."""
         file = self.files.get(path)
         if file is None or path in self.withheld or status is None:
             return True
-        directories, before = self._recalled.elsewhere or (set(), 0.0)
+        directories, before = self._recalled.limited_to or (set(), 0.0)
         if file.shown is not None and status.st_ctime < before:
-            return links.slot(to_path(path))[0] in directories
+            return links.slot(event_path(path))[0] in directories
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
         """Read a file if it may have changed; drop it if it is not at its path."""
         file, status = self.files.setdefault(path, KnownFile()), self.status(path)
-        if not self.may_differ(path, status):
+        if not self.may_have_changed(path, status):
             return
         began_ns = time.time_ns()
         try:
@@ -183,14 +183,14 @@ class Documents:
             # If it changed just before it was read, its fingerprint may not show the next change.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
             file.fingerprint = None if is_racy else text.fingerprint
-            self._apply(path, file, text)
+            self._apply_text(path, file, text)
         except (FileNotFoundError, BehindLinkError):
             self.drop(path)
         except FileRefusedError as error:
             now = time.monotonic()
             due = self.withheld.setdefault(path, now + self.settle_seconds)
             if error.rule != CHANGING or due <= now:
-                self._refuse(path, file, error, status)
+                self._record_refusal(path, file, error, status)
 
     def drop(self, path: str) -> None:
         """Forget a file that is gone."""
@@ -198,9 +198,9 @@ class Documents:
         if file:
             self.unread.pop(path, None)
             self.withheld.pop(path, None)
-            self._complain(path, file, None, time.time())
+            self._emit_missing(path, file, None, time.time())
 
-    def _apply(self, path: str, file: KnownFile, text: FileText) -> None:
+    def _apply_text(self, path: str, file: KnownFile, text: FileText) -> None:
         """Decide about the event for a content that was read."""
         written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
         # Written since it was shown, with the same content: perhaps a child has failed as before.
@@ -214,7 +214,7 @@ class Documents:
 
             self._read_document = read_document
         try:
-            reading = self._read_document(text.text, to_path(path))
+            reading = self._read_document(text.text, event_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
         # Half of a document, or another text in place of a document: perhaps somebody is about to write the rest. A
@@ -229,12 +229,12 @@ class Documents:
             return
         self.withheld.pop(path, None)
         if reading is None:
-            self._complain(path, file, None, time.time())
+            self._emit_missing(path, file, None, time.time())
             return
         is_return = isinstance(reading.document, Return)
         if not reading.document.recognised and not is_return:
             # It has no packet or checklist: nothing else is to be reported.
-            self._complain(path, file, reading.findings[0], min(written, time.time()))
+            self._emit_missing(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
             if text.digest not in self._texts:
                 self._texts[text.digest] = text.text
@@ -243,32 +243,36 @@ class Documents:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
             # The same string object as in the event: there is one for each document of the workspace.
             file.shown, file.incomplete = text.digest, not reading.complete
-            at = self._date(path, text.digest, written, reading.document, is_again=is_return and is_again)
+            at = self._date_content(path, text.digest, written, reading.document, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
-            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.document, findings, file.incomplete))
+            self.events.append(
+                Seen(seq, at, event_path(path), text.digest, reading.document, findings, file.incomplete)
+            )
 
-    def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
+    def _record_refusal(
+        self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None
+    ) -> None:
         """Record that a file is not read; report it if it looks like ours, or was ours."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.digest = None
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
-        is_ours = file.shown is not None or looks_like_ours(path)
+        is_ours = file.shown is not None or is_named_like_document(path)
         is_wanted = links.is_under_contract(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
         if is_ours:
             now = time.time()
-            self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
+            self._emit_missing(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
-    def _complain(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
+    def _emit_missing(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
         """Emit why the file cannot be read; None: that it is gone."""
         if file.shown != finding:
-            file.shown, seq, path = finding, next(self._seq), to_path(path)
+            file.shown, seq, path = finding, next(self._seq), event_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
-    def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
+    def _date_content(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
         """Return since when a file has this content, `written` by the file's own time; `is_again`: written again."""
         # At the first look the file may be a copy, so the document's own time, or git's, takes precedence. Later the
         # file's time must be plausible: nobody puts a failure into the past. A move is no sign of life.
@@ -313,7 +317,7 @@ _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 Emit = Callable[[Batch], None]
 
 
-class FilesSource(BackgroundThread[Batch], Documents, Source):
+class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     Events say which files to read again; a sweep compares everything with the disk. `read_document` is by default that
@@ -337,9 +341,9 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
         committed: Committed | None = None,
     ):
         super().__init__()
-        Documents.__init__(self, os.path.realpath(root), settings or Settings(), read_document, committed)
-        self._is_pruned = pruning(self._settings.pruned)
-        self._is_another = partial(is_another, self._root)
+        WorkspaceFiles.__init__(self, os.path.realpath(root), settings or Settings(), read_document, committed)
+        self._is_pruned = make_prune_test(self._settings.pruned)
+        self._is_other_worktree = partial(is_other_worktree, self._root)
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # files to read, in this order
         self._watcher: Watcher
@@ -386,15 +390,15 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
         self._emit = emit
         while not self._stopped:
             try:
-                self._turn()
+                self._work_once()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._problem = f"Watching failed and is tried again ({describe_error(error)})"
-                self._tell()
+                self._emit_news()
                 self._rest(2.0)
                 self._root_inode, self._root_at = None, 0.0
         self._watcher.close()
 
-    def _turn(self) -> None:
+    def _work_once(self) -> None:
         """Wait for events, at most until something else is due, and do the pending work."""
         if time.monotonic() >= self._root_at:
             self._check_root()
@@ -410,7 +414,7 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
             self._read_next()
         if not self._queue and not self._problem:
             self.is_watching, self._is_starting = True, False
-        self._tell()
+        self._emit_news()
         spent, self._spent = time.process_time() - self._spent, time.process_time()
         if changes.paths and not is_starting:
             # The whole process counts: the work of other threads is caused by these changes.
@@ -432,7 +436,7 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
             if path not in self._directories and path not in self.files:
                 if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
                     continue
-                if parent and self._is_another(place_in(self._root, parent)):
+                if parent and self._is_other_worktree(absolute_path(self._root, parent)):
                     directories.add(parent)
                     continue
             if is_directory or path in self._directories:
@@ -457,11 +461,11 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
         status = self.status("")
         inode = status.st_ino if status is not None and stat.S_ISDIR(status.st_mode) else None
         self._problem = "" if inode else "The workspace is no directory any more: waiting for it to return"
-        self._tell()
+        self._emit_news()
         if inode is None:
             self._is_starting = True
             self._queue.clear()
-            self._forget(self._directories, self.files)
+            self._forget_paths(self._directories, self.files)
         elif self._root_inode != inode or not self._directories or self._watcher.watch(""):
             # A directory that is made anew may get the old one's inode, but it has no watch yet.
             self._sweep_all()
@@ -482,7 +486,7 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
             if top in walked:
                 continue
             self._watcher.watch(top)
-            for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
+            for path, listing in walk(self._root, self._is_pruned, top, self._is_other_worktree):
                 if self._stopped:
                     return
                 if not isinstance(listing, OSError):
@@ -496,20 +500,20 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # The known files in it may still be there: reading each shows whether it can be reached.
-                    found |= _below(self.files, {path})
+                    found |= _paths_below(self.files, {path})
                 walked.add(path)
-        self._forget(_below(self._directories, tops) - walked, _below(self.files, tops) - found)
+        self._forget_paths(_paths_below(self._directories, tops) - walked, _paths_below(self.files, tops) - found)
         self._directories |= walked
         changed: list[tuple[int, str]] = []
         for file in found:
             status = self.status(file)
-            if self.may_differ(file, status):
+            if self.may_have_changed(file, status):
                 changed.append((0 if status is None else status.st_mtime_ns, file))
         for _, file in sorted(changed):
             self.files.setdefault(file, KnownFile())
             self._queue.setdefault(file)
 
-    def _forget(self, directories: Iterable[str], files: Iterable[str]) -> None:
+    def _forget_paths(self, directories: Iterable[str], files: Iterable[str]) -> None:
         for directory in [*directories]:
             self._directories.discard(directory)
             self.unread.pop(directory, None)
@@ -519,7 +523,7 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
 
     # Events and health
 
-    def _tell(self) -> None:
+    def _emit_news(self) -> None:
         """Emit the events since the last batch, and the health, unless nothing is new."""
         events, self.events = tuple(self.events), []
         health = self._health()
@@ -534,7 +538,7 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
 
     def _health(self) -> Health:
         if self._problem:
-            return health_of("degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)])
+            return health_of("degraded", self._problem, [Problem(FILES, event_path(self._root), self._problem)])
         if self._is_starting:
             return health_of("starting", "Looking through the workspace", self._problems())
         mode: Mode = "polling" if self._watcher.polling else "live"
@@ -543,12 +547,12 @@ class FilesSource(BackgroundThread[Batch], Documents, Source):
     def _problems(self) -> list[Problem]:
         """Return the first unreadable places: there may be as many as the workspace has."""
         return [
-            Problem(FILES, to_path(place_in(self._root, path)), f"{to_path(path) or 'the workspace'}: {why}")
+            Problem(FILES, event_path(absolute_path(self._root, path)), f"{event_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
         ]
 
 
-def _below(paths: Iterable[str], tops: set[str]) -> set[str]:
+def _paths_below(paths: Iterable[str], tops: set[str]) -> set[str]:
     """Return those of the paths that are one of these directories, or lie below one."""
     prefixes = tuple(f"{top}/" if top else "" for top in tops)
     return {path for path in paths if path in tops or path.startswith(prefixes)}

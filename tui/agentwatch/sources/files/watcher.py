@@ -14,7 +14,7 @@ from contextlib import suppress
 from ctypes import CDLL
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.sources.files.read import is_candidate, join, place_in
+from agentwatch.sources.files.read import absolute_path, is_candidate, join
 from agentwatch.text import describe_error
 
 if TYPE_CHECKING:
@@ -52,10 +52,12 @@ class Watcher:
     _stop: threading.Event | None = None  # ends the watch of everything below the root, if there is no inotify
     _has_lost = False
 
-    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK):
+    def __init__(
+        self, root: str, is_relevant: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK
+    ):
         self.polling = polling
         self._mask = mask
-        self._root, self._concerns = root, concerns
+        self._root, self._is_relevant = root, is_relevant
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self._woken, self._waker = socket.socketpair()
@@ -69,7 +71,7 @@ class Watcher:
         if not self.has_inotify:
             if self._stop is None:
                 self._stop = threading.Event()
-                threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
+                threading.Thread(target=self._watch_recursively, args=[self._stop], daemon=True).start()
             return False
         try:
             if self._inotify is None:
@@ -79,7 +81,7 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-            watch = self._inotify.add_watch(place_in(self._root, path), self._mask)
+            watch = self._inotify.add_watch(absolute_path(self._root, path), self._mask)
         except OSError as error:
             # With other errors, the directory is gone, replaced, or not readable: listing it reports that.
             if error.errno in _LIMITS:
@@ -119,21 +121,21 @@ class Watcher:
         for watch, mask, _, name in self._inotify.read(0):
             directory = self._paths.get(watch)
             lost = lost or bool(mask & _Q_OVERFLOW)
-            if directory is not None and (not name or mask & _ISDIR or self._concerns(name)):
+            if directory is not None and (not name or mask & _ISDIR or self._is_relevant(name)):
                 paths.add(join(directory, name) if name else directory)
         if not (paths or lost):
             time.sleep(_NOISE_SECONDS)
         return Changes(frozenset(paths), lost)
 
-    def _watch_below(self, stop: threading.Event) -> None:
+    def _watch_recursively(self, stop: threading.Event) -> None:
         """Report that something has changed below the root, in a thread of its own."""
         import watchfiles
 
-        def concerns(_: object, path: str) -> bool:
-            return self._concerns(path) or os.path.isdir(path)
+        def is_relevant(_: object, path: str) -> bool:
+            return self._is_relevant(path) or os.path.isdir(path)
 
         try:
-            for _ in watchfiles.watch(self._root, watch_filter=concerns, debounce=100, step=10, stop_event=stop):
+            for _ in watchfiles.watch(self._root, watch_filter=is_relevant, debounce=100, step=10, stop_event=stop):
                 self._has_lost = True
                 self.wake()
         except (OSError, RuntimeError) as error:

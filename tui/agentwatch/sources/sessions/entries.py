@@ -22,10 +22,10 @@ from agentwatch.sources.sessions.fields import (
     Fields,
     Line,
     Tail,
+    as_object,
     digest_of,
     directory_in,
     first_line,
-    mapping,
     objects,
     record_at,
     text,
@@ -40,7 +40,7 @@ TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PRO
 Place = tuple[int, int]  # the place of a record, and the number of an entry in it
 
 _FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
-_SAYING = (
+_MAIN_ARGUMENTS = (
     *("command", "cmd", "pattern", "regex", *_FILES, "dir_path", "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
 )  # the arguments that describe a call, the best first
@@ -63,7 +63,7 @@ class EntryKind(StrEnum):
     NOTE = "note"
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended by the program's own record; `output` is foreign, and as much as is kept. `exit_code` is None
     if not stated: the command runs on in the background, was killed, or is reported in words alone. `is_cut`: the
     record says that the output is incomplete."""
@@ -83,21 +83,21 @@ class Entry(NamedTuple):
     text: str = ""
     call: str = ""
     tool: str = ""
-    given: Fields = mapping(None)
+    given: Fields = as_object(None)
     failed: bool = False
     refused: bool = False
     cwd: str = ""
-    ended: Ended | None = None
+    ended: CommandEnd | None = None
 
 
-def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
+def main_argument(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
     """Return the main argument of a call in one line; paths below one of `places` are relative to it."""
 
     def first(value: str) -> str:
         return first_line(shorten_paths(value[:_BEGINNING], places), LONGEST_DOING)
 
-    for key in () if tool.startswith("mcp__") else _SAYING:
-        if isinstance(value := given.get(key), str | list) and (words := first(_words(value))):
+    for key in () if tool.startswith("mcp__") else _MAIN_ARGUMENTS:
+        if isinstance(value := given.get(key), str | list) and (words := first(_as_command_line(value))):
             return words
     for value in given.values():
         if not isinstance(value, str):
@@ -111,13 +111,13 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
     return first_line(next(filter(None, asked), ""), LONGEST_DOING)
 
 
-def command_in(given: Fields) -> str:
+def shell_command(given: Fields) -> str:
     """Return the whole line that a shell was given, "" if there is none."""
     value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
-    return _words(value).strip(" \t\n")
+    return _as_command_line(value).strip(" \t\n")
 
 
-def _words(value: str | list[object]) -> str:
+def _as_command_line(value: str | list[object]) -> str:
     """Return a command in one line; a list for a shell holds the line in its last part."""
     if isinstance(value, str):
         return value
@@ -166,12 +166,12 @@ class Act(NamedTuple):
     cwd: str = ""
     answered: Place | None = None
     ended_at: float | None = None
-    ended: Ended | None = None
+    ended: CommandEnd | None = None
     failed: bool = False
     refused: bool = False
 
 
-def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
+def find_acts(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
     """Yield the acts in the records of a transcript, in the order of the results; those without one come last. Talk and
     plans are left out. Raise what reading the records raises."""
     made: dict[str, tuple[Act, ...]] = {}
@@ -179,32 +179,32 @@ def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
         for number, entry in enumerate(entries):
             if entry.kind is EntryKind.CALL:
                 yield from made.pop(entry.call, ())
-                if acts := tuple(_acts_of(entry, (place, number))):
+                if acts := tuple(_make_acts(entry, (place, number))):
                     made[entry.call] = acts
             elif entry.kind is EntryKind.RESULT:
-                yield from (_ended_act(act, entry, (place, number)) for act in made.pop(entry.call, ()))
+                yield from (_act_with_result(act, entry, (place, number)) for act in made.pop(entry.call, ()))
     for acts in made.values():
         yield from acts
 
 
-def _ended_act(act: Act, result: Entry, place: Place) -> Act:
+def _act_with_result(act: Act, result: Entry, place: Place) -> Act:
     ended = result.ended if act.kind is ActKind.COMMAND else None
     return act._replace(answered=place, ended_at=result.at, ended=ended, failed=result.failed, refused=result.refused)
 
 
-def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
+def _make_acts(call: Entry, place: Place) -> Iterator[Act]:
     tool, given = call.tool, call.given
     act = Act(ActKind.STRANGE, tool, call.at, place, tool, call.cwd)
     match _KINDS.get(tool, ActKind.STRANGE):
-        case ActKind.COMMAND if line := command_in(given):
-            yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call))
+        case ActKind.COMMAND if line := shell_command(given):
+            yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory_of(call))
         case ActKind.WRITE:
-            yield from (act._replace(kind=ActKind.WRITE, what=path) for path in [*_written(given)] or [""])
+            yield from (act._replace(kind=ActKind.WRITE, what=path) for path in [*_written_paths(given)] or [""])
         case ActKind():
             yield act
 
 
-def _directory(call: Entry) -> str:
+def _directory_of(call: Entry) -> str:
     if any(key in call.given for key in _SHARED):
         # Earlier commands may have changed that shell's directory.
         return ""
@@ -212,14 +212,14 @@ def _directory(call: Entry) -> str:
     return posixpath.normpath(posixpath.join(call.cwd, told)) if call.cwd or told.startswith("/") else ""
 
 
-def _written(given: Fields) -> Iterator[str]:
+def _written_paths(given: Fields) -> Iterator[str]:
     yield from (path for key in _FILES if (path := text(given, key)))
     for value in given.values():
         if isinstance(value, str):
             yield from (path.strip() for path in _PATCHED.findall(value))
 
 
-def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
+def make_todos(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
     """Return a checklist of steps: (text, status), which is `pending`, `in_progress` or `completed`."""
     return tuple(
         Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
@@ -227,7 +227,7 @@ def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
     )
 
 
-def todos_in(given: Fields) -> tuple[Todo, ...]:
+def read_todos(given: Fields) -> tuple[Todo, ...]:
     """Return the checklist in a tool's arguments, without cancelled items."""
     steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
     told = (
@@ -235,7 +235,7 @@ def todos_in(given: Fields) -> tuple[Todo, ...]:
         for status, item in steps
         if status != "cancelled"
     )
-    return todos_of((words, status) for words, status in told if words)
+    return make_todos((words, status) for words, status in told if words)
 
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # the entries in a record; never raises for its content
@@ -297,38 +297,38 @@ class Steps:
             if entry.kind is EntryKind.RESULT:
                 asked = self._open.pop(entry.call, None)
                 if asked is not None and asked in self._steps:
-                    self._steps[asked] = _answered(self._steps[asked], at, entry)
+                    self._steps[asked] = _step_with_result(self._steps[asked], at, entry)
                 continue
-            step, last = step_of(at, entry), next(reversed(self._steps.values()), None)
-            if last and _says_again(last, step) and last.about == step.about:
+            step, last = make_step(at, entry), next(reversed(self._steps.values()), None)
+            if last and _may_repeat(last, step) and last.about == step.about:
                 continue
             self._steps[at] = step
             if entry.kind is EntryKind.CALL:
                 self._open[entry.call] = at
 
 
-def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
+def _may_repeat(before: Step | Entry, after: Step | Entry) -> bool:
     """Tell whether these may be the same words twice: some programs repeat an answer when the turn ends."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
-def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
+def make_step(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
     """Return a step from its records."""
     step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
     if said.kind is EntryKind.CALL:
-        checklist, handed = _checklist(said.given), text(said.given, "prompt")
+        checklist, handed = _checklist_progress(said.given), text(said.given, "prompt")
         step = step._replace(
             tool=one_line(said.tool),
-            about=one_line(checklist or about(said.tool, said.given)),
+            about=one_line(checklist or main_argument(said.tool, said.given)),
             outcome=Outcome.OPEN,
             # No other tool has a whole prompt.
             handed=digest_of(handed) if handed is not None else "",
             is_checklist=bool(checklist),
         )
-    return step if answered is None or result is None else _answered(step, answered, result)
+    return step if answered is None or result is None else _step_with_result(step, answered, result)
 
 
-def _answered(step: Step, place: Place, result: Entry) -> Step:
+def _step_with_result(step: Step, place: Place, result: Entry) -> Step:
     return step._replace(outcome=_outcome(result), result=one_line(result.text), ended_at=result.at, answered=place)
 
 
@@ -342,15 +342,15 @@ def _outcome(entry: Entry) -> Outcome:
     return Outcome.REFUSED if entry.refused else Outcome.FAILED if entry.failed else Outcome.DONE
 
 
-def _checklist(given: Fields) -> str:
+def _checklist_progress(given: Fields) -> str:
     """Return a checklist in one line: how many items are done, and the current or else last done one; "" if empty."""
-    todos = todos_in(given)
+    todos = read_todos(given)
     done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
     now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
     return " ".join([f"{len(done)}/{len(todos)}", *now]) if todos else ""
 
 
-def written(given: Fields) -> str:
+def format_arguments(given: Fields) -> str:
     """Return the arguments of a call for people: one below the other, long ones on lines of their own."""
     only = next(iter(given.values()), "")
     if len(given) == 1 and isinstance(only, str):
@@ -362,7 +362,7 @@ def written(given: Fields) -> str:
     return "\n".join(parts)
 
 
-class Look(NamedTuple):
+class TranscriptEnd(NamedTuple):
     """The end of a transcript; `trouble` is the reason if it has become unreadable: the steps are the last then."""
 
     steps: Sequence[Step] = ()
@@ -385,7 +385,7 @@ class RunTranscript(ABC):
         self._path = path
         self._steps = Steps()
 
-    def look(self) -> Look | None:
+    def read_end(self) -> TranscriptEnd | None:
         """Return its current end, None if nothing has changed since the last look."""
         before = self._trouble
         try:
@@ -395,9 +395,9 @@ class RunTranscript(ABC):
             self._trouble = _GONE if is_gone else f"It cannot be read: {error.strerror}"
         except ValueError:
             return None
-        return Look(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
+        return TranscriptEnd(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
 
-    def whole(self, step: Step) -> WholeStep | None:
+    def read_step(self, step: Step) -> WholeStep | None:
         """Return the whole text of a step, None if it is gone."""
         (place, number), answered = step.place, step.answered
         said = self._entries_at(place)
@@ -414,7 +414,7 @@ class RunTranscript(ABC):
         with suppress(OSError, ValueError):
             for _, said in self._load():
                 for entry in said or ():
-                    if last is None or not _says_again(last, entry) or last.text != entry.text:
+                    if last is None or not _may_repeat(last, entry) or last.text != entry.text:
                         yield entry
                     last = entry
 
@@ -477,7 +477,7 @@ class LinesTranscript(RunTranscript):
         self._once = once
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
-        tail, entries_of = Tail(self._path), self._reading()
+        tail, entries_of = Tail(self._path), self._begin_reading()
         while True:
             lines, restarted = tail.read(_ONE_LOOK)
             if restarted or tail.passed_over:
@@ -489,11 +489,11 @@ class LinesTranscript(RunTranscript):
     def _read(self) -> bool:
         is_new, is_behind = self._tail is None, True
         # The first line there may be the rest of one: it is no record.
-        tail = self._tail or self._begin(max(self._path.stat().st_size - _WINDOW, 0))
+        tail = self._tail or self._restart(max(self._path.stat().st_size - _WINDOW, 0))
         while is_behind:
             lines, restarted = tail.read(_ONE_LOOK)
             if restarted:
-                tail, is_new = self._begin(0), True
+                tail, is_new = self._restart(0), True
                 continue
             for line in lines:
                 entries = self._entries_of(line) or ()
@@ -502,12 +502,12 @@ class LinesTranscript(RunTranscript):
             is_behind = tail.behind
         return is_new
 
-    def _begin(self, start: int) -> Tail:
-        self._steps, self._entries_of = Steps(), self._reading()
+    def _restart(self, start: int) -> Tail:
+        self._steps, self._entries_of = Steps(), self._begin_reading()
         self._tail = Tail(self._path, position=start)
         return self._tail
 
-    def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
+    def _begin_reading(self) -> Callable[[Line], Sequence[Entry] | None]:
         """Return a function that returns the new entries of a line, None if it is no record."""
         entries_in, marks, cwd = self._begin_entries(), set[int](), ""
 
@@ -534,7 +534,7 @@ class Follower:
     """Follows one transcript at a time, each in a thread of its own, so that one that hangs delays no other. `tell`
     gets the known state after each change, in that thread."""
 
-    def __init__(self, tell: Callable[[RunTranscript, Look], object]):
+    def __init__(self, tell: Callable[[RunTranscript, TranscriptEnd], object]):
         self._tell = tell
         self._ended = threading.Event()
 
@@ -550,7 +550,7 @@ class Follower:
         rest = 0.0
         while not ended.wait(rest):
             began = time.monotonic()
-            look = transcript.look()
+            look = transcript.read_end()
             # A transcript that is read as a whole may take long, and be written all the time.
             rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
             if look is not None and not ended.is_set():

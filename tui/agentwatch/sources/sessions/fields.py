@@ -46,23 +46,23 @@ def number(fields: Fields, key: str) -> float | None:
     return None
 
 
-def whole(fields: Fields, key: str) -> int | None:
+def integer(fields: Fields, key: str) -> int | None:
     """Return a number without its fraction, or None."""
     value = number(fields, key)
     return None if value is None else int(value)
 
 
-def total(fields: Fields, *keys: str, without: str = "") -> int:
+def sum_of(fields: Fields, *keys: str, without: str = "") -> int:
     """Return the sum of the numbers at `keys`, less the number at `without`."""
-    return sum(whole(fields, key) or 0 for key in keys) - (whole(fields, without) or 0)
+    return sum(integer(fields, key) or 0 for key in keys) - (integer(fields, without) or 0)
 
 
-def mapping(value: object) -> Fields:
+def as_object(value: object) -> Fields:
     """Return an object, an empty one if it is none."""
     return value if isinstance(value, dict) else _NOTHING
 
 
-def inner(fields: Fields, *keys: str) -> Fields:
+def nested(fields: Fields, *keys: str) -> Fields:
     """Return the object at the end of a path of keys, an empty one if the path ends before."""
     for key in keys:
         value = fields.get(key)
@@ -73,12 +73,12 @@ def inner(fields: Fields, *keys: str) -> Fields:
 def object_in(words: object) -> Fields:
     """Return the object that a text holds as JSON, an empty one if it holds none."""
     try:
-        return mapping(json.loads(words)) if isinstance(words, str) else _NOTHING
+        return as_object(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
         return _NOTHING
 
 
-def listed(fields: Fields, key: str) -> Sequence[object]:
+def list_at(fields: Fields, key: str) -> Sequence[object]:
     """Return a list, an empty one if missing."""
     value = fields.get(key)
     return value if isinstance(value, list) else ()
@@ -86,10 +86,10 @@ def listed(fields: Fields, key: str) -> Sequence[object]:
 
 def objects(fields: Fields, key: str) -> Iterator[Fields]:
     """Return the items of a list; an item that is no object becomes an empty one."""
-    return map(mapping, listed(fields, key))
+    return map(as_object, list_at(fields, key))
 
 
-def moment(fields: Fields, key: str = "timestamp") -> float | None:
+def time_at(fields: Fields, key: str = "timestamp") -> float | None:
     """Return the epoch seconds of an ISO 8601 time, in UTC if it has no offset; None if there is none."""
     value = text(fields, key)
     try:
@@ -101,9 +101,9 @@ def moment(fields: Fields, key: str = "timestamp") -> float | None:
 
 def directory_in(record: Fields) -> str | None:
     """Return the working directory in a record of a program, None if it names none, or several."""
-    payload = inner(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
-    named = (text(place, "cwd") for place in (record, payload, inner(record, "data", "context")))
-    places = listed(record, "directories")
+    payload = nested(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
+    named = (text(place, "cwd") for place in (record, payload, nested(record, "data", "context")))
+    places = list_at(record, "directories")
     return next(filter(None, named), str(places[0]) if len(places) == 1 else None)
 
 
@@ -124,13 +124,13 @@ def digest_of(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def question_in(given: Fields) -> str:
+def question_text(given: Fields) -> str:
     """Return the questions of a tool to a human, from its `question` or `questions`."""
     asked = (text(one, "question") for one in (given, *objects(given, "questions")))
     return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
 
-def parts_in(fields: Fields, key: str) -> list[str]:
+def part_texts(fields: Fields, key: str) -> list[str]:
     """Return the texts of a list of objects that may have a `text`."""
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
@@ -149,7 +149,7 @@ class Notification(NamedTuple):
     said: str | None
 
     @property
-    def told(self) -> str:
+    def full_text(self) -> str:
         """All of its text."""
         return f"{self.summary or self.status}\n\n{self.said or ''}"
 
@@ -203,7 +203,7 @@ class Tail:
 
     def __init__(self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None):
         self.path = path
-        self._record = read_record or record
+        self._record = read_record or parse_record
         self.position = self._offset = position  # bytes read so far, with and without the beginning of a line
 
     def read(self, budget: int) -> Lines:
@@ -253,12 +253,12 @@ def record_at(path: Path, offset: int) -> Record | None:
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
-            return record(file.readline(LINE_LIMIT + 1))
+            return parse_record(file.readline(LINE_LIMIT + 1))
     except OSError:
         return None
 
 
-def parse(data: bytes) -> object:
+def parse_json(data: bytes) -> object:
     """Return the JSON value in bytes, with U+FFFD for bytes that are not UTF-8; raise ValueError if it is malformed."""
     from pydantic_core import from_json  # a hook that asks needs none of it
 
@@ -273,21 +273,21 @@ def parse(data: bytes) -> object:
         return value
 
 
-def record(data: bytes) -> Record | None:
+def parse_record(data: bytes) -> Record | None:
     """Return the JSON object in a line, or None."""
     try:
-        value = parse(data)
+        value = parse_json(data)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
-def read_small(path: Path | str, most: int) -> bytes:
+def read_small_file(path: Path | str, most: int) -> bytes:
     """Return a whole file; raise OSError, also for more than `most` bytes."""
     with Directory.open(Path(path).parent) as directory:
         return directory.read(Path(path).name, most)
 
 
-def document(path: Path, most: int) -> object:
+def read_json(path: Path, most: int) -> object:
     """Return the JSON value in a file; raise OSError (also for over `most` bytes), or ValueError if it is malformed."""
-    return parse(read_small(path, most))
+    return parse_json(read_small_file(path, most))

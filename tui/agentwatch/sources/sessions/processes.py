@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, document, mapping, number, string, text, whole
+from agentwatch.sources.sessions.fields import Fields, as_object, integer, number, read_json, string, text
 
 _MAX_BYTES = 64 * 1024
 _MOST = 1000
@@ -59,33 +59,37 @@ class Processes:
     file of another machine's or container's process shows nothing. A file without a domain counts if the process was
     seen to run, or if all processes that can have written it are seen from here."""
 
-    def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None):
+    def __init__(self, directory: Path, read_wait: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
-        self._wait_in = wait_in
+        self._read_wait = read_wait
         self._registered: dict[str, list[Registered]] = {}  # by session: the processes of the last files that named it
         self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the current files."""
         found = defaultdict(list)
         with suppress(OSError):
             for path in islice(self._directory.glob("*.json"), _MOST):
                 with suppress(OSError, ValueError):
-                    fields = mapping(document(path, _MAX_BYTES))
-                    session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
+                    fields = as_object(read_json(path, _MAX_BYTES))
+                    session, pid, namespace = (
+                        text(fields, "sessionId"),
+                        integer(fields, "pid"),
+                        integer(fields, "pidNs"),
+                    )
                     if session is not None and pid is not None and pid > 1:
                         # Qwen Code writes the id of the boot before it, and identifies a namespace by its number.
                         start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
-                        found[session].append(Registered(pid, began, start, domain, self._wait_in(fields)))
+                        found[session].append(Registered(pid, began, start, domain, self._read_wait(fields)))
         # A process that is no longer named has ended, or runs another session, and perhaps still agents of this one.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
-    def of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
+    def program_of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
         """Return the program of a session, by the last look and by `others`, which are known otherwise."""
-        answers = {one: self._gone(one) for one in (*others, *self._registered.get(session_id, ()))}
+        answers = {one: self._has_ended(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return Program(gone=True) if answers and all(answers.values()) else UNKNOWN
@@ -94,19 +98,19 @@ class Processes:
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
-    def _gone(self, registered: Registered) -> bool | None:
+    def _has_ended(self, registered: Registered) -> bool | None:
         """Tell whether no such process, of any user, runs here; None if unknown."""
         pid, _, start, domain, _ = registered
-        if domain is not None and not _is_ours(domain):
+        if domain is not None and not _is_valid_here(domain):
             return None
-        gone = _is_gone(pid, start)
+        gone = _is_process_gone(pid, start)
         if gone is False:
             self._seen.add((pid, start))
-        is_known = is_of_this_system(self._directory) and (domain is not None or sees_all())
+        is_known = is_on_local_disk(self._directory) and (domain is not None or sees_all_processes())
         return gone if not gone or is_known or (pid, start) in self._seen else None
 
 
-def _is_gone(pid: int, start: str | None) -> bool | None:
+def _is_process_gone(pid: int, start: str | None) -> bool | None:
     try:
         os.kill(pid, 0)
         if start is None or not start.isdigit() or sys.platform != "linux":
@@ -119,7 +123,7 @@ def _is_gone(pid: int, start: str | None) -> bool | None:
     return len(fields) > _START and fields[_START].decode("ascii", "replace") != start
 
 
-def _is_ours(domain: str) -> bool:
+def _is_valid_here(domain: str) -> bool:
     """Tell whether pids of a domain are valid here: it is the system's name, or holds our Linux namespace's number."""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
@@ -128,7 +132,7 @@ def _is_ours(domain: str) -> bool:
     return domain == sys.platform
 
 
-def sees_all() -> bool:
+def sees_all_processes() -> bool:
     """Tell whether all processes of this system are seen from here, which is not so inside a container."""
     try:
         return sys.platform != "linux" or Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
@@ -137,7 +141,7 @@ def sees_all() -> bool:
 
 
 @cache
-def is_of_this_system(path: Path) -> bool:
+def is_on_local_disk(path: Path) -> bool:
     """Tell whether only this system writes there, as far as its file system shows."""
     try:
         device = path.stat().st_dev

@@ -113,10 +113,10 @@ class StoreReader:
     skipped: str = ""  # the reason why some content is not read, if that is no trouble
 
     def __init__(self) -> None:
-        self.given: Mapping[str, Run] = {}  # the runs as they were last given, by key
+        self.last_runs: Mapping[str, Run] = {}  # the runs as they were last given, by key
         self._texts: dict[str, bytes] = {}
 
-    def message(self, text: str, at: float) -> Message:
+    def keep_message(self, text: str, at: float) -> Message:
         """Return a text as a message, as the function `message` does, and keep the text."""
         made = message(text, at)
         if made.digest not in self._texts:
@@ -135,7 +135,7 @@ class StoreReader:
         """Return a row for each existing store."""
         stores, rows = self.stores(), []
         for store in stores:
-            runs = [run for run in self.given.values() if len(stores) == 1 or run.place.startswith(store)]
+            runs = [run for run in self.last_runs.values() if len(stores) == 1 or run.place.startswith(store)]
             children = sum(run.parent_session is not None for run in runs)
             reasons = (self.trouble, self.skipped, "" if runs else "no session of this workspace is there")
             rows.append(Found(self.name, store, len(runs) - children, "; ".join(filter(None, reasons)), children))
@@ -144,41 +144,41 @@ class StoreReader:
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
-    def give(self, runs: Mapping[str, Run]) -> list[Change]:
+    def update_runs(self, runs: Mapping[str, Run]) -> list[Change]:
         """Return the changes, given that these are now all runs."""
-        before, self.given = self.given, runs
+        before, self.last_runs = self.last_runs, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
         return gone + [Change(key, run) for key, run in others if before.get(key) != run]
 
 
-def several(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """Return a number of things: `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def checked_run(fields: object) -> Run:
+def validate_run(fields: object) -> Run:
     """Return a run from foreign fields, by name; raise ValueError with the reason."""
     try:
-        run: Run = shape_of(Run).validate_python(fields)
+        run: Run = adapter_of(Run).validate_python(fields)
     except ValueError as error:
         raise ValueError("`run` is no run of a session") from error
     times = [run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0]
     times += (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
-    times += (message.at for message in messages(run))
+    times += (message.at for message in messages_of(run))
     if not all(map(is_time, times)):
         raise ValueError("a time in `run` is none in seconds since 1970")
     return run
 
 
-def messages(run: Run) -> list[Message]:
+def messages_of(run: Run) -> list[Message]:
     """Return everything that was said to a run, and by it."""
     told = (message for one in run.rounds for message in (one.prompt, one.said))
     return [message for message in (run.prompt, run.said, *told) if message]
 
 
 @cache
-def shape_of(shape: type) -> TypeAdapter[Any]:
+def adapter_of(shape: type) -> TypeAdapter[Any]:
     """Return a maker of values from fields, which raises ValueError."""
     from pydantic import TypeAdapter  # not needed for files alone
 

@@ -54,38 +54,38 @@ _DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
     """Yield the readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-    for name, (reader, *arguments) in _stores().items():
+    for name, (reader, *arguments) in _find_programs().items():
         if name not in known:
             yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
     # Readers of other packages are asked for once.
-    if not known and any(map(_may_name_one, sys.path)):
-        yield from _shipped_by_others(workspace, broken)
+    if not known and any(map(_may_have_reader, sys.path)):
+        yield from _open_other_readers(workspace, broken)
 
 
 def has_stores() -> bool:
     """Tell whether there may be something to open."""
-    return bool(_stores()) or any(map(_may_name_one, sys.path))
+    return bool(_find_programs()) or any(map(_may_have_reader, sys.path))
 
 
-def _stores() -> dict[str, tuple[object, ...]]:
+def _find_programs() -> dict[str, tuple[object, ...]]:
     """Return the reader of each program with a store, and its arguments, by the reader's name."""
     stores: dict[str, tuple[object, ...]] = {
         name: (home.reader, home_of(name)) for name, home in _HOMES.items() if may_exist(home_of(name))
     }
-    if roo_storages(user_home()):
+    if find_roo_storages(user_home()):
         stores["roo"] = ("roo:RooReader",)
-    for name, path in databases().items():
+    for name, path in find_databases().items():
         stores[name] = "opencode:OpenCodeReader", path, name
     return stores
 
 
-def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
+def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
     """Yield the readers of other packages that have a name of their own."""
     from importlib.metadata import entry_points
 
     from agentwatch.sources.sessions.reader import SessionReader
 
-    taken = {*looked_in()}
+    taken = {*session_paths()}
     for entry in entry_points(group=GROUP):
         try:
             reader = entry.load()(workspace)
@@ -102,7 +102,7 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
             yield reader
 
 
-def _may_name_one(place: str) -> bool:
+def _may_have_reader(place: str) -> bool:
     """Tell whether a package installed in a place names the group, in a twentieth of the time of `entry_points`."""
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
@@ -120,21 +120,21 @@ def home_of(name: str) -> Path:
     return Path(named)
 
 
-def looked_in() -> dict[str, Sequence[Path]]:
+def session_paths() -> dict[str, Sequence[Path]]:
     """Return the paths for the sessions of each supported program, existing or not, by the name of its reader."""
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
-        **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
-        "roo": [_settings(user_home()) / "*/User/globalStorage/*/tasks", user_home() / _COMMAND_LINE / "tasks"],
+        **{name: [_data_directory() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
+        "roo": [_editor_settings(user_home()) / "*/User/globalStorage/*/tasks", user_home() / _COMMAND_LINE / "tasks"],
     }
 
 
-def databases() -> dict[str, Path]:
+def find_databases() -> dict[str, Path]:
     """Return the existing databases of OpenCode and Kilo Code by source, the usual one of a program first. Sources are
     `opencode`, `kilo`, or `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
-        directory, chosen = _share() / program, os.environ.get(variable, "")
+        directory, chosen = _data_directory() / program, os.environ.get(variable, "")
         paths = [directory / f"{stems[0]}.db"]
         for stem in stems:
             with suppress(OSError):
@@ -148,25 +148,25 @@ def databases() -> dict[str, Path]:
     return stores
 
 
-def roo_storages(home: Path) -> list[Path]:
+def find_roo_storages(home: Path) -> list[Path]:
     """Return the directories that hold `tasks/` of Roo Code or a derived extension, in any editor."""
     # A remote editor keeps its own on the machine that is worked on: `.vscode-server`, `.cursor-server`.
     patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
     found: list[Path] = []
-    for above, pattern in ((_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
+    for above, pattern in ((_editor_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
         # A broken mount must only hide the directories listed after it.
         with suppress(OSError):
             found += above.glob(pattern)
     return sorted(path for path in found if path.name != _NOT_READ and may_exist(path / "tasks"))
 
 
-def _settings(home: Path) -> Path:
+def _editor_settings(home: Path) -> Path:
     if sys.platform == "darwin":
         return home / "Library" / "Application Support"
     return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
 
 
-def _share() -> Path:
+def _data_directory() -> Path:
     data = os.environ.get("XDG_DATA_HOME", "")
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
 
@@ -174,30 +174,30 @@ def _share() -> Path:
 # Directories with recent sessions
 
 
-def sessions_alive(since: float) -> dict[str, float]:
+def find_live_directories(since: float) -> dict[str, float]:
     """Return the directories, as the stores spell them, with sessions alive at `since` (epoch seconds) or later. Each
     has the time of the last sign of life."""
     import sqlite3
 
-    from agentwatch.sources.opencode import ForeignDatabase, directories_in
+    from agentwatch.sources.opencode import ForeignDatabase, find_directories
 
     places = [(home_of(name) / home.sessions, home.pattern) for name, home in _HOMES.items()]
     # The files of a task are replaced, so the time of its directory is that of the last change.
-    places += [(storage, "tasks/*") for storage in roo_storages(user_home())]
+    places += [(storage, "tasks/*") for storage in find_roo_storages(user_home())]
     found: list[tuple[str, float]] = []
     for path in (path for place, pattern in places for path in place.glob(pattern)):
         with suppress(OSError, ValueError):
             at = path.lstat().st_mtime
-            if at >= since and (directory := _begun_in(path)) is not None:
+            if at >= since and (directory := _directory_of_session(path)) is not None:
                 found.append((directory, at))
-    for path in databases().values():
+    for path in find_databases().values():
         # Its reader reports unreadable databases, in the workspaces concerned.
-        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
-            found += [one for one in directories_in(connection) if one[1] >= since]
+        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).connect() as connection:
+            found += [one for one in find_directories(connection) if one[1] >= since]
     return dict(sorted(found, key=itemgetter(1)))
 
 
-def workspaces_in(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
+def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
     """Return the existing directories, by their real paths, with the last sign of life in each. A directory that
     `is_part(other, directory)` says is part of another is left out."""
     places: dict[str, float] = {}
@@ -210,13 +210,13 @@ def workspaces_in(alive: Mapping[str, float], is_part: Callable[[str, str], bool
     return {Path(place): at for place, at in places.items() if place not in parts}
 
 
-def _begun_in(path: Path) -> str | None:
+def _directory_of_session(path: Path) -> str | None:
     """Return the directory in one of the first records of a transcript. For Gemini CLI, a file of the project names it,
     for Roo Code a file of the task."""
-    from agentwatch.sources.gemini import root_of
-    from agentwatch.sources.sessions.fields import Tail, directory_in, document, mapping, text
+    from agentwatch.sources.gemini import read_project_root
+    from agentwatch.sources.sessions.fields import Tail, as_object, directory_in, read_json, text
 
     if path.is_dir():
-        return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
+        return text(as_object(read_json(path / "history_item.json", _MOST_BYTES)), "workspace")
     named = (directory_in(line.record or {}) for line in Tail(path).read(_MOST_BYTES).lines[:_LINES])
-    return next(filter(None, named), None) or root_of(os.fspath(path.parent.parent))
+    return next(filter(None, named), None) or read_project_root(os.fspath(path.parent.parent))

@@ -21,14 +21,14 @@ from agentwatch.delegation.events import (
     Turn,
     todo_moved,
 )
-from agentwatch.sources.sessions.entries import Entry, EntryKind, about, todos_in
+from agentwatch.sources.sessions.entries import Entry, EntryKind, main_argument, read_todos
 from agentwatch.sources.sessions.fields import (
     Fields,
     Notification,
     Record,
+    as_object,
     first_line,
-    mapping,
-    question_in,
+    question_text,
     read_notification,
     text,
 )
@@ -62,7 +62,7 @@ _LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limi
 _LOST = ("[tool call did not complete", "no completion record")
 
 
-class Standing(NamedTuple):
+class RunStatus(NamedTuple):
     """The state of a run; `said` and `ended_at` are for one that has ended."""
 
     state: RunState
@@ -95,7 +95,7 @@ class Account:
     round begins with a prompt and ends with an answer. `begun` is the beginning of the last one, `earlier` are those
     before it, oldest first. `places` are the spellings of the workspace."""
 
-    asking: ClassVar[tuple[str, ...]] = ()
+    question_tools: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
     last: Answer | None = None  # its last words
     prompt_missing = ""  # the reason why its prompt is unknown, if that is known
@@ -123,7 +123,9 @@ class Account:
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
-        self.news: dict[str, Standing] = {}  # ends of agents that were reported to it, by the agent's id or the call's
+        self.reported_ends: dict[
+            str, RunStatus
+        ] = {}  # ends of agents that were reported to it, by the agent's id or the call's
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.open: dict[str, Entry] = {}  # by id
@@ -141,8 +143,8 @@ class Account:
     @property
     def waiting(self) -> str:
         """Its request to a human, "" for none: an open call of a tool that asks."""
-        asked = (call for call in reversed(self.open.values()) if call.tool in self.asking)
-        return next(map(words_of_question, asked), "")
+        asked = (call for call in reversed(self.open.values()) if call.tool in self.question_tools)
+        return next(map(describe_question, asked), "")
 
     @property
     def doing(self) -> Activity | None:
@@ -155,7 +157,7 @@ class Account:
         is_over = last.call not in self.open
         # A call that still runs is more informative than one that is over.
         call = next(reversed(self.open.values())) if is_over and self.open else last
-        given = about(call.tool, call.given, self._places)
+        given = main_argument(call.tool, call.given, self._places)
         repeats = self._repeats if call is last else 1
         return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over and call is last, repeats)
 
@@ -178,7 +180,7 @@ class Account:
             self.started_at = at
         self.updated_at = max(self.updated_at, at)
 
-    def go_on(self, at: float) -> None:
+    def resume(self, at: float) -> None:
         """Record that it works, so that its earlier words were not its last."""
         self.touch(at)
         self.state, self.reason, self.ended_at, self.answer = RunState.WORKING, "", None, None
@@ -192,15 +194,15 @@ class Account:
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
-                    self._latest, self.last = entry, self.later(entry.text, entry.at)
+                    self._latest, self.last = entry, self.keep_lazily(entry.text, entry.at)
             case EntryKind.CALL:
                 before, self._call, self._latest = self._call, entry, entry
                 is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
                 self._repeats = self._repeats + 1 if is_same and self._repeats else 1
                 self.open.pop(entry.call, None)
                 self.open[entry.call] = entry
-                if entry.tool in _CHECKLISTS and (todos := todos_in(entry.given)):
-                    self.list(todos, entry.at)
+                if entry.tool in _CHECKLISTS and (todos := read_todos(entry.given)):
+                    self.set_todos(todos, entry.at)
             case EntryKind.RESULT:
                 self.open.pop(entry.call, None)
             case EntryKind.PROMPT:
@@ -211,16 +213,16 @@ class Account:
         self._latest, self._repeats = None, 0
         self.open.clear()
 
-    def list(self, todos: tuple[Todo, ...] | None, at: float) -> None:
+    def set_todos(self, todos: tuple[Todo, ...] | None, at: float) -> None:
         """Set the checklist; a changed item describes the activity better than the call that changed it."""
         self._latest = todo_moved(self.todos, todos, at) or self._latest
         self.todos = todos
 
-    def later(self, text: str, at: float) -> Answer:
+    def keep_lazily(self, text: str, at: float) -> Answer:
         """Return a function that makes a message on demand: most answers are followed by another one."""
         return cache(partial(self.keep, text, at))
 
-    def asked(
+    def record_call(
         self, entry: Entry, words: str | None, kind: str = "subagent_type", title: str = "description"
     ) -> AgentCall:
         """Record a call that hands out work; `kind` and `title` are the names of its arguments."""
@@ -232,36 +234,36 @@ class Account:
         call = self.calls[entry.call] = AgentCall(entry.call, entry.at, self._asked_at, prompt, *names, background)
         return call
 
-    def tell(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
+    def record_end(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
         """Record that an agent has ended, with a status in the program's words."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
         state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
         reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
-        self.news[name] = Standing(state, reason, message, at)
+        self.reported_ends[name] = RunStatus(state, reason, message, at)
         if (call := self.calls.get(name)) is not None and call.child is not None:
-            self.news[call.child] = self.news[name]
+            self.reported_ends[call.child] = self.reported_ends[name]
 
-    def notify(self, content: object, at: float) -> Notification | None:
+    def record_notification(self, content: object, at: float) -> Notification | None:
         """Record the program's notification in a text; return it, None if it is none."""
         told = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them has the right time.
         if told and self._told.get(told.task_id) != told:
             self._told[told.task_id] = told
             for name in (told.task_id, told.tool_use_id):
-                self.tell(name, told.status, told.summary, told.said, at)
+                self.record_end(name, told.status, told.summary, told.said, at)
         return told
 
 
-def words_of_question(call: Entry) -> str:
+def describe_question(call: Entry) -> str:
     """Return in words what a call needs from a human."""
-    return "an approval of its plan" if call.tool == "ExitPlanMode" else question_in(call.given)
+    return "an approval of its plan" if call.tool == "ExitPlanMode" else question_text(call.given)
 
 
 NO_ACCOUNT = Account(message)
 
 
-class Bond(NamedTuple):
+class AgentLink(NamedTuple):
     """The links of an agent: `parent` is the id (or SESSION) of the `asker`, `call` its first call for the agent.
     `heard` is its standing by reports to others, oldest first. `claim` is the id of the call that began it, which may
     not have been read yet; None if unknown. `meta` describes it."""
@@ -269,12 +271,12 @@ class Bond(NamedTuple):
     parent: str = SESSION
     asker: Account = NO_ACCOUNT
     call: AgentCall = NO_CALL
-    heard: Sequence[Standing] = ()
+    reports: Sequence[RunStatus] = ()
     claim: str | None = None
-    meta: Fields = mapping(None)
+    meta: Fields = as_object(None)
 
 
-def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) -> dict[str, Bond]:
+def link_agents(accounts: Mapping[str, Account], descriptions: Mapping[str, Fields]) -> dict[str, AgentLink]:
     """Return the bonds of all known agents, by id, and of calls without a known agent. `accounts` are by agent id, the
     session's own under SESSION; `metas` describe agents."""
     asked: dict[str, tuple[str, AgentCall]] = {}
@@ -282,7 +284,7 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
     for owner, account in sorted(accounts.items()):
         for call in account.calls.values():
             asked.setdefault(call.id, (owner, call))
-    claims = {agent: call_id for agent, meta in sorted(metas.items()) if (call_id := text(meta, "toolUseId"))}
+    claims = {agent: call_id for agent, meta in sorted(descriptions.items()) if (call_id := text(meta, "toolUseId"))}
     for _, call in asked.values():
         if call.child is not None:
             claims.setdefault(call.child, call.id)
@@ -295,17 +297,22 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
             lone.remove(same[0])
     claims |= {call.id: call.id for call in lone}
     begun = {call_id: agent for agent, call_id in reversed(claims.items())}
-    bonds: dict[str, Bond] = {}
-    for agent in dict.fromkeys([*claims, *metas, *filter(None, accounts)]):
-        meta, claim = metas.get(agent, {}), claims.get(agent)
+    bonds: dict[str, AgentLink] = {}
+    for agent in dict.fromkeys([*claims, *descriptions, *filter(None, accounts)]):
+        meta, claim = descriptions.get(agent, {}), claims.get(agent)
         owner, call = asked.get(claim or "", (SESSION, NO_CALL))
         # Its description may be there before the transcript, after it, or never.
         parent = text(meta, "parentAgentId") or owner
         is_background = call.background or meta.get("requestShape") == "background"
-        told = [one.news[name] for one in accounts.values() for name in (agent, call.id) if name in one.news]
+        told = [
+            one.reported_ends[name]
+            for one in accounts.values()
+            for name in (agent, call.id)
+            if name in one.reported_ends
+        ]
         # The end of an earlier round says nothing about a later one.
         since = accounts.get(agent, NO_ACCOUNT).round_at
-        bonds[agent] = Bond(
+        bonds[agent] = AgentLink(
             parent,
             accounts.get(parent, NO_ACCOUNT),
             replace(call, background=is_background),
@@ -319,7 +326,7 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
 def run_of(
     account: Account,
     call: AgentCall,
-    standing: Standing | Account,
+    standing: RunStatus | Account,
     *,
     source: str,
     session_id: str,

@@ -15,7 +15,7 @@ from agentwatch.delegation.events import Event, Ran, Run, RunState
 from agentwatch.disk import fingerprint_at
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.entries import RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, checked_run
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, validate_run
 from agentwatch.text import describe_error
 
 _SLICE_SECONDS = 0.05  # at a stretch for one reader, so that the others' changes do not wait
@@ -41,7 +41,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
     thread_name = "agentwatch-sessions"
 
     _seq = 0
-    _told_health: Health | None = None
+    _emitted_health: Health | None = None
 
     def __init__(self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time):
         super().__init__()
@@ -54,29 +54,29 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
         self._runs: dict[str, Run] = {}  # all runs of the readers by path; and below, those that were emitted
-        self._told: dict[str, Run] = {}
+        self._emitted: dict[str, Run] = {}
 
     def scan(self) -> Batch:
         """Return all runs that the stores hold now; any thread may call it."""
         with self._lock:
-            self._search()
+            self._open_new_readers()
             for name in self._readers:
-                self._read(name, 1.0)
+                self._read_changes(name, 1.0)
                 while self._is_busy(name):
-                    self._read(name, 1.0)
-            self._told = {}
-            return Batch(self._changes(), self._health())
+                    self._read_changes(name, 1.0)
+            self._emitted = {}
+            return Batch(self._make_events(), self._health())
 
     def content(self, digest: str) -> str | None:
         """Return a text handed over or back; any thread may call it."""
-        texts = (self._ask(name, lambda reader: reader.text(digest)) for name in list(self._readers))
+        texts = (self._call_reader(name, lambda reader: reader.text(digest)) for name in list(self._readers))
         return next((text for text in texts if text is not None), None)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """Return the transcript of a run; any thread may call it."""
         if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
             return None
-        return self._ask(run.source, lambda _: of(run))
+        return self._call_reader(run.source, lambda _: of(run))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -84,35 +84,35 @@ class SessionsSource(BackgroundThread[Batch], Source):
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
-                rows = self._found(name) if name in self._readers else ()
+                rows = self._list_stores(name) if name in self._readers else ()
                 problems.append(Problem(name, rows[0].place if rows else "", trouble))
         return tuple(problems)
 
     def found(self) -> list[Found]:
         """Return the stores that the last look found, reader by reader."""
-        return [row for name in list(self._readers) for row in self._found(name)]
+        return [row for name in list(self._readers) for row in self._list_stores(name)]
 
     def close(self) -> None:
         """Close the stores, after a `scan`."""
         for name in self._readers:
-            self._ask(name, lambda reader: reader.close())
+            self._call_reader(name, lambda reader: reader.close())
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         while not self._stopped:
             if time.monotonic() >= self._search_at:
-                self._search()
-            files, began = self._files_at_work(), time.monotonic()
+                self._open_new_readers()
+            files, began = self._working_files(), time.monotonic()
             stamps = [*map(fingerprint_at, files)]
             for name in self._readers:
-                if self._read(name, _SLICE_SECONDS):
-                    self._emit(self._changes(), emit)
+                if self._read_changes(name, _SLICE_SECONDS):
+                    self._emit(self._make_events(), emit)
             self._emit((), emit)
             if not any(map(self._is_busy, self._readers)):
                 spent = (time.monotonic() - began) * _COST
-                self._rest_beside(files, stamps, max(spent, _GLANCE_SECONDS))
+                self._rest_until_written(files, stamps, max(spent, _GLANCE_SECONDS))
         self.close()
 
-    def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
+    def _rest_until_written(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
         """Rest until a working session has written something, or all stores are due."""
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
@@ -121,44 +121,46 @@ class SessionsSource(BackgroundThread[Batch], Source):
             if [*map(fingerprint_at, files)] != stamps:
                 return
 
-    def _files_at_work(self) -> Sequence[str]:
+    def _working_files(self) -> Sequence[str]:
         """Return the files that change when a working session writes."""
         since = self._clock() - _AT_WORK_SECONDS
         working = [run for run in self._runs.values() if run.state is RunState.WORKING and not run.process_gone]
         latest = nlargest(_MOST_AT_WORK, working, key=attrgetter("updated_at"))
-        return [*{path: None for run in latest if run.updated_at > since for path in _files_of(run.place)}]
+        return [*{path: None for run in latest if run.updated_at > since for path in _files_to_watch(run.place)}]
 
     def _emit(self, news: tuple[Event, ...], emit: Callable[[Batch], None]) -> None:
         health = self._health()
-        if news or health != self._told_health:
-            self._told_health = health
+        if news or health != self._emitted_health:
+            self._emitted_health = health
             try:
                 emit(Batch(news, health))
             except RuntimeError:  # nobody listens any more
                 self._stopped = True
 
-    def _changes(self) -> tuple[Event, ...]:
+    def _make_events(self) -> tuple[Event, ...]:
         """Return the events for runs that differ from the emitted ones, of the requested session only."""
-        before, session, runs = self._told, self._session or "", {run.session: run for run in self._runs.values()}
-        self._told = {
-            path: run for path, run in self._runs.items() if not session or _root(run, runs).startswith(session)
+        before, session, runs = self._emitted, self._session or "", {run.session: run for run in self._runs.values()}
+        self._emitted = {
+            path: run
+            for path, run in self._runs.items()
+            if not session or _root_session_id(run, runs).startswith(session)
         }
-        changed = [(path, run.updated_at, run) for path, run in self._told.items() if before.get(path) is not run]
-        gone = [(path, self._clock(), None) for path in before if path not in self._told]
+        changed = [(path, run.updated_at, run) for path, run in self._emitted.items() if before.get(path) is not run]
+        gone = [(path, self._clock(), None) for path in before if path not in self._emitted]
         first, self._seq = self._seq + 1, self._seq + len(changed) + len(gone)
         return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate([*changed, *gone], first))
 
-    def _read(self, name: str, seconds: float) -> bool:
+    def _read_changes(self, name: str, seconds: float) -> bool:
         """Take in the changes of a reader; return whether there were any."""
 
         def look(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
             is_ours = type(reader).__module__.startswith("agentwatch.")
-            changes = [one if is_ours else _checked(one, name) for one in reader.read(seconds)]
+            changes = [one if is_ours else _check_change(one, name) for one in reader.read(seconds)]
             return changes, Progress(*map(int, reader.progress)), reader.trouble and str(reader.trouble)
 
         changes: list[Change] = []
         self._progress[name] = Progress(0, 0)
-        if (looked := self._ask(name, look)) is not None:
+        if (looked := self._call_reader(name, look)) is not None:
             changes, self._progress[name], self._troubles[name] = looked
         now = self._clock()
         for key, run in changes:
@@ -171,28 +173,28 @@ class SessionsSource(BackgroundThread[Batch], Source):
             let_others_work()
         return bool(changes)
 
-    def _ask(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
+    def _call_reader(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
         """Return the answer of a reader, None if it raises: that must not hide the sessions of the others."""
         try:
             with self._lock:
                 return question(self._readers[name])
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            self._note_broken(name, error)
+            self._record_failure(name, error)
             return None
 
-    def _found(self, name: str) -> Sequence[Found]:
-        return self._ask(name, lambda reader: [Found(*row) for row in reader.found()]) or ()
+    def _list_stores(self, name: str) -> Sequence[Found]:
+        return self._call_reader(name, lambda reader: [Found(*row) for row in reader.found()]) or ()
 
     def _is_busy(self, name: str) -> bool:
         done, total = self._progress[name]
         return done < total
 
-    def _search(self) -> None:
+    def _open_new_readers(self) -> None:
         self._search_at = time.monotonic() + _SEARCH_SECONDS
-        for reader in self._open_readers(frozenset(self._readers), self._note_broken):
+        for reader in self._open_readers(frozenset(self._readers), self._record_failure):
             self._readers.setdefault(reader.name, reader)
 
-    def _note_broken(self, name: str, error: BaseException) -> None:
+    def _record_failure(self, name: str, error: BaseException) -> None:
         self._troubles[name] = f"cannot be used ({describe_error(error)})"
 
     def _health(self) -> Health:
@@ -204,16 +206,16 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return health_of("live", detail, self.problems)
 
 
-def _checked(change: Change, name: str) -> Change:
+def _check_change(change: Change, name: str) -> Change:
     """Check a foreign reader's change: each field of a run has its type; raise ValueError or TypeError."""
     key, run = change
-    run = None if run is None else checked_run(asdict(run))
+    run = None if run is None else validate_run(asdict(run))
     if run and run.source != name:
         raise ValueError(f"it gives a run of {run.source[:40]!r}, which it is not")
     return Change(str(key), run)
 
 
-def _root(run: Run, runs: dict[Session, Run]) -> str:
+def _root_session_id(run: Run, runs: dict[Session, Run]) -> str:
     """Return the id of the session from which a run came; a cycle ends where it closes."""
     seen = {run.session}
     while (above := runs.get((run.source, run.parent_session or ""))) is not None and above.session not in seen:
@@ -222,7 +224,7 @@ def _root(run: Run, runs: dict[Session, Run]) -> str:
     return run.session_id
 
 
-def _files_of(place: str) -> tuple[str, ...]:
+def _files_to_watch(place: str) -> tuple[str, ...]:
     """Return the files to watch for a run; its agents' files lie beside the transcript, or below its name."""
     above, _, name = place.rpartition("/")
     if name.endswith(".db"):

@@ -17,21 +17,21 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Run, RunState
 from agentwatch.disk import fingerprint, spellings
 from agentwatch.sources.sessions.entries import EntriesIn, LinesTranscript, RunTranscript
-from agentwatch.sources.sessions.fields import Fields, Tail, directory_in, document, mapping, moment, text
+from agentwatch.sources.sessions.fields import Fields, Tail, as_object, directory_in, read_json, text, time_at
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
-from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, count_noun
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     NO_ACCOUNT,
     OPEN,
     SESSION,
     Account,
-    Bond,
-    Standing,
+    AgentLink,
+    RunStatus,
     link_agents,
     run_of,
 )
-from agentwatch.sources.worktrees import lies_in_another
+from agentwatch.sources.worktrees import lies_in_other_worktree
 
 _CHUNK = 1024 * 1024
 _HEAD = 64 * 1024  # bytes read at a stretch while it is unknown whether the session is of the workspace
@@ -65,7 +65,7 @@ class StoredFile:
     is_refused: bool = False
 
 
-class Description(NamedTuple):
+class AgentDescription(NamedTuple):
     """A file that describes an agent; without `fields` it could not be understood yet."""
 
     agent: str
@@ -82,7 +82,7 @@ class Session:
     project: str
     belongs: bool | None
     files: dict[str, StoredFile] = field(default_factory=dict)
-    metas: dict[str, Description] = field(default_factory=dict)
+    descriptions: dict[str, AgentDescription] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
     is_whole: bool = False  # all was read to its end once
@@ -114,12 +114,12 @@ def slug(directory: str) -> str:
     return _OTHER.sub("-", unicodedata.normalize("NFC", directory))
 
 
-def holds(workspace: str, directory: str) -> bool:
+def contains(workspace: str, directory: str) -> bool:
     """Tell whether a working directory is the workspace or below it, but in no other work tree below it."""
     above, below = unicodedata.normalize("NFC", workspace), unicodedata.normalize("NFC", directory)
     if below == above:
         return True
-    return below.startswith(above.rstrip(os.sep) + os.sep) and not lies_in_another(workspace, directory)
+    return below.startswith(above.rstrip(os.sep) + os.sep) and not lies_in_other_worktree(workspace, directory)
 
 
 class FilesReader(StoreReader, ABC):
@@ -153,9 +153,9 @@ class FilesReader(StoreReader, ABC):
 
     # Parts that differ between programs
 
-    def begin(self, agent: str, path: str) -> Any:  # noqa: ARG002
+    def make_fold(self, agent: str, path: str) -> Any:  # noqa: ARG002
         """Return an empty fold: for a new file, and when the file was replaced."""
-        return self.fold(self.message, self.places, is_agent=agent != SESSION)
+        return self.fold(self.keep_message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session) -> dict[str, Run]:
@@ -167,9 +167,9 @@ class FilesReader(StoreReader, ABC):
 
     def program_of(self, session: Session) -> Program:
         """Return the facts about a session's program, on which its runs depend, too."""
-        return self.processes.of(session.id)
+        return self.processes.program_of(session.id)
 
-    def settle(self, session: Session, runs: dict[str, Run], program: Program) -> None:
+    def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
         """Adjust the runs to each other and to the facts about the program."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
@@ -192,7 +192,7 @@ class FilesReader(StoreReader, ABC):
             if (gone, waiting) != (run.process_gone, run.waiting):
                 runs[key] = replace(run, process_gone=gone, waiting=waiting)
         if program.wait:
-            self.ask(session, runs, program.wait)
+            self.set_waiting(session, runs, program.wait)
         # A session that waits for an agent writes nothing meanwhile, so the agent's signs of life count for it, too.
         for run in list(runs.values()):
             parent = run.parent_session
@@ -203,14 +203,18 @@ class FilesReader(StoreReader, ABC):
                 runs[keys[parent]] = replace(above, updated_at=run.updated_at)
                 parent = above.parent_session
 
-    def ask(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
+    def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """Set which run waits for a human."""
 
-    def projects(self) -> list[str]:
+    def find_projects(self) -> list[str]:
         """Return directories that may belong to the workspace or a directory below it."""
-        return [one.path for one, _ in self.scan(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)]
+        return [
+            one.path
+            for one, _ in self.list_directory(self.root)
+            if one.is_dir() and f"{one.name}-".startswith(self._slug)
+        ]
 
-    def mark(self, fields: Fields) -> str | None:
+    def record_id(self, fields: Fields) -> str | None:
         """Return the mark of a record that may occur in a file twice."""
         return text(fields, "uuid")
 
@@ -218,32 +222,32 @@ class FilesReader(StoreReader, ABC):
 
     def read(self, seconds: float) -> Sequence[Change]:
         moved = self._find_changes()
-        self._read_on(time.monotonic() + seconds)
-        changed = [session for session in self.sessions.values() if self._refold(session)]
+        self._read_unread(time.monotonic() + seconds)
+        changed = [session for session in self.sessions.values() if self._refold_session(session)]
         if moved or self.progress.done < self.progress.total:
-            self._take_stock()
+            self._update_progress()
         if not changed:
             return []
-        self.sessions = {key: one for key, one in self.sessions.items() if one.files or one.metas}
-        return self.give({key: run for session in self.sessions.values() for key, run in session.runs.items()})
+        self.sessions = {key: one for key, one in self.sessions.items() if one.files or one.descriptions}
+        return self.update_runs({key: run for session in self.sessions.values() for key, run in session.runs.items()})
 
     def transcript(self, run: Run) -> RunTranscript | None:
         for session in self.sessions.values():
             file = session.files.get(run.place)
             if file and (self.is_shared or run.session_id in (file.agent, session.id)):
-                return LinesTranscript(Path(run.place), partial(self.entries_of, run), self.mark)
+                return LinesTranscript(Path(run.place), partial(self.entries_of, run), self.record_id)
         return None
 
     @property
     def skipped(self) -> str:  # type: ignore[override]
         other = sum(session.belongs is False for session in self.sessions.values())
-        return f"{several(other, 'session')} of other directories" if other else ""
+        return f"{count_noun(other, 'session')} of other directories" if other else ""
 
     def stores(self) -> Sequence[str]:
         """Return the project's directory if only one was searched, else the root of all projects."""
         return [*(self._projects if len(self._projects) == 1 else filter(os.path.isdir, [self.root]))]
 
-    def scan(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+    def list_directory(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
         """Return the names in a directory, [] if it cannot be listed."""
         found: list[tuple[os.DirEntry[str], os.stat_result]] = []
         try:
@@ -257,24 +261,24 @@ class FilesReader(StoreReader, ABC):
             self.refused.add(directory)
         return found
 
-    def find(self) -> Iterable[FoundFile]:
+    def find_files(self) -> Iterable[FoundFile]:
         """Yield the existing files that may belong to the workspace."""
-        self._projects = self.projects()
+        self._projects = self.find_projects()
         pending = [(project, project, "") for project in self._projects]
         while pending:
             directory, project, within = pending.pop()
-            for entry, status in self.scan(directory):
+            for entry, status in self.list_directory(directory):
                 name = within + entry.name
                 if stat.S_ISDIR(status.st_mode):
                     if re.fullmatch(self.directories, name, re.DOTALL):
                         pending.append((entry.path, project, f"{name}/"))
                 elif stat.S_ISREG(status.st_mode) and (match := re.fullmatch(self.files, name, re.DOTALL)):
                     its = match.groupdict()
-                    owner = its.get("own") or its.get("session") or self._owner(entry.path, status)
+                    owner = its.get("own") or its.get("session") or self._session_of(entry.path, status)
                     if owner is not None:
                         yield FoundFile(entry.path, project, owner, its.get("agent") or SESSION, status)
 
-    def _owner(self, path: str, status: os.stat_result) -> str | None:
+    def _session_of(self, path: str, status: os.stat_result) -> str | None:
         """Return the session of a transcript whose name does not have it: perhaps an agent's, among the sessions'."""
         key = path, status.st_ino
         if key not in self._owners:
@@ -292,42 +296,42 @@ class FilesReader(StoreReader, ABC):
 
     def _find_changes(self) -> bool:
         """Register the existing files; return True if something about them has changed."""
-        self.processes.look()
+        self.processes.refresh()
         refused, self.refused = self.refused, set()
-        found = {(one.project, one.session, one.path): one for one in sorted(self.find())}
+        found = {(one.project, one.session, one.path): one for one in sorted(self.find_files())}
         moved = refused != self.refused
         for (project, name, path), one in found.items():
             session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
             is_meta = path.endswith(_META)
-            known: StoredFile | Description | None = (session.metas if is_meta else session.files).get(path)
+            known: StoredFile | AgentDescription | None = (session.descriptions if is_meta else session.files).get(path)
             if known is not None and fingerprint(known.status) == fingerprint(one.status):
                 continue
             moved = True
             if isinstance(known, StoredFile):
                 known.status, known.unread, known.is_refused = one.status, True, False
             elif is_meta:
-                self._describe(session, one)
+                self._read_description(session, one)
             else:
-                fold = self.begin(one.agent, path)
+                fold = self.make_fold(one.agent, path)
                 session.files[path] = StoredFile(one.agent, Tail(Path(path)), fold, one.status)
                 session.is_changed = True
         for key, session in self.sessions.items() if not self.refused else ():
-            for held in (session.files, session.metas):
+            for held in (session.files, session.descriptions):
                 for path in [path for path in held if (*key, path) not in found]:
                     del held[path]
                     moved = session.is_changed = True
         return moved
 
-    def _describe(self, session: Session, found: FoundFile) -> None:
-        known = session.metas.get(found.path)
+    def _read_description(self, session: Session, found: FoundFile) -> None:
+        known = session.descriptions.get(found.path)
         fields = before = known.fields if known is not None else {}
         # A half-written file changes nothing: its earlier content still holds.
         with suppress(OSError, ValueError):
-            fields = mapping(document(Path(found.path), _LARGEST_META)) or before
+            fields = as_object(read_json(Path(found.path), _LARGEST_META)) or before
         session.is_changed |= known is None or before != fields
-        session.metas[found.path] = Description(found.agent, found.status, fields)
+        session.descriptions[found.path] = AgentDescription(found.agent, found.status, fields)
 
-    def _read_on(self, until: float) -> None:
+    def _read_unread(self, until: float) -> None:
         """Read the newest sessions first, and of each its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
@@ -345,19 +349,19 @@ class FilesReader(StoreReader, ABC):
             file.unread, file.is_refused = False, True
             return
         if restarted:
-            file.fold = self.begin(file.agent, os.fspath(file.tail.path))
+            file.fold = self.make_fold(file.agent, os.fspath(file.tail.path))
         for _, record in lines:
             if record is None:
                 file.fold.not_understood += 1
                 continue
             file.fold.add(record)
             if session.belongs is None and (place := directory_in(record)) is not None:
-                session.belongs = holds(self.workspace, place)
+                session.belongs = contains(self.workspace, place)
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
 
-    def _refold(self, session: Session) -> bool:
+    def _refold_session(self, session: Session) -> bool:
         """Make the runs of a session again if something has changed, once all of it was read."""
         if not session.is_whole and session.unread:
             return False
@@ -369,10 +373,10 @@ class FilesReader(StoreReader, ABC):
             return False
         session.is_changed, session.program = False, program
         session.runs = self.runs_of(session) if session.belongs else {}
-        self.settle(session, session.runs, program)
+        self.reconcile_runs(session, session.runs, program)
         return True
 
-    def _take_stock(self) -> None:
+    def _update_progress(self) -> None:
         """Set the progress of reading, and the trouble."""
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
@@ -381,10 +385,10 @@ class FilesReader(StoreReader, ABC):
         left = sum(max(file.status.st_size - file.tail.position, 0) for file in unread)
         self.progress = Progress(total - left, total)
         refused = sorted({*self.refused, *(os.fspath(file.tail.path) for file in files if file.is_refused)})
-        parts = [f"{several(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []
+        parts = [f"{count_noun(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []
         lines = sum(file.fold.not_understood + file.tail.passed_over for file in files)
-        lines += sum(not meta.fields for session in sessions for meta in session.metas.values())
-        parts += [f"{several(lines, 'line')} not understood and left out"] if lines else []
+        lines += sum(not meta.fields for session in sessions for meta in session.descriptions.values())
+        parts += [f"{count_noun(lines, 'line')} not understood and left out"] if lines else []
         self.trouble = " and ".join(parts) or None
 
 
@@ -392,34 +396,34 @@ class AgentsReader(FilesReader):
     """A program that keeps a file of its own for each agent, and perhaps one that describes it."""
 
     @abstractmethod
-    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
         """Return the standing of an agent, or the session, by its own records and by reports to others."""
 
-    def key_of(self, session: Session, agent: str, bond: Bond) -> str:
+    def run_key(self, session: Session, agent: str, bond: AgentLink) -> str:
         """Return the key of the run of an agent."""
         return bond.claim or f"{session.id}/{agent}"
 
     def runs_of(self, session: Session) -> dict[str, Run]:
         accounts = session.folds
         runs: dict[str, Run] = {}
-        metas = {meta.agent: meta.fields for meta in session.metas.values() if meta.fields}
+        descriptions = {meta.agent: meta.fields for meta in session.descriptions.values() if meta.fields}
         # The session first: otherwise hundreds of agents that are there already would move all at once.
-        for agent, bond in {SESSION: Bond(), **link_agents(accounts, metas)}.items():
+        for agent, bond in {SESSION: AgentLink(), **link_agents(accounts, descriptions)}.items():
             account = accounts.get(agent, NO_ACCOUNT)
-            times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.heard))
+            times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.reports))
             seen_at = next((at for at in times if at is not None), None)
             # Without a time, it has only a description yet; without a prompt, the session has only a title.
             if seen_at is None or (agent == SESSION and account.state is RunState.SUBMITTED):
                 continue
-            runs[self.key_of(session, agent, bond) if agent else session.id] = run_of(
+            runs[self.run_key(session, agent, bond) if agent else session.id] = run_of(
                 account,
                 bond.call,
-                self.standing(account, bond),
+                self.status_of(account, bond),
                 source=self.name,
                 session_id=agent or session.id,
                 parent=(bond.parent or session.id) if agent else None,
                 place=session.place(agent if agent in accounts else bond.parent),
-                seen_at=moment(bond.meta, "lastUpdatedAt") or seen_at,
+                seen_at=time_at(bond.meta, "lastUpdatedAt") or seen_at,
                 title=text(bond.meta, "description") if agent else account.title,
                 agent=text(bond.meta, "agentType"),
                 name=text(bond.meta, "name"),

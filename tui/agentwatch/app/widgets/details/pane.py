@@ -42,7 +42,15 @@ from agentwatch.delegation.standing import HAVE_FAILED
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.sources.sessions.entries import EntryKind, Follower, Look, Outcome, RunTranscript, Step, place_of
+from agentwatch.sources.sessions.entries import (
+    EntryKind,
+    Follower,
+    Outcome,
+    RunTranscript,
+    Step,
+    TranscriptEnd,
+    place_of,
+)
 from agentwatch.text import LINE_LIMIT, clean_name, clean_row, clean_summary, fold_case, shorten_paths
 from agentwatch.view.words import (
     LOOKS,
@@ -357,7 +365,7 @@ class LiveLog(Page):
     """Follows one transcript in a thread while it is shown; each line is made when it is drawn."""
 
     # The last look at the transcript, set after its steps are shown.
-    look: var[Look] = var(Look(), always_update=True)
+    look: var[TranscriptEnd] = var(TranscriptEnd(), always_update=True)
     transcript: RunTranscript | None = None
     steps: Sequence[Step] = ()  # the steps that are shown, oldest first
     sought = ""
@@ -405,19 +413,19 @@ class LiveLog(Page):
         if key != self._key:
             self._key, self._is_reading, self.steps = key, True, ()
             self.transcript = view.monitor.transcript(run) if view and run else None
-            self.update(Look())
+            self.update(TranscriptEnd())
             self._follower.follow(self.transcript)
         self.refresh()
 
     def on_unmount(self) -> None:
         self.follow(None)
 
-    def _read(self, transcript: RunTranscript, look: Look) -> None:
+    def _read(self, transcript: RunTranscript, look: TranscriptEnd) -> None:
         if transcript is self.transcript:
             self._is_reading = False
             self.update(look)
 
-    def update(self, look: Look) -> None:
+    def update(self, look: TranscriptEnd) -> None:
         """Show the known steps, or only those that hold the words of the search."""
         follows, above = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
         sought, self.steps = fold_case(self.sought.strip()), look.steps

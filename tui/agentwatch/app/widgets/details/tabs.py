@@ -183,7 +183,7 @@ def _provenance(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
     yield from fields(("host", clean_name(task.host)), ("workspace", clean_name(whereabouts(task.workspace))))
     if task.workspace:
-        about = view.monitor.behind(task.task_id).about if task.host else ()
+        about = view.monitor.behind(task.task_id).connection_facts if task.host else ()
         yield from fields(*((label, plain(words)) for label, words in about if words))
         return
     parent, linked = view.tree.tasks.get(task.parent_id or ""), Content(BASES[Basis.NONE])
