@@ -54,7 +54,11 @@ def demo(root: Path, settings: Settings, seconds: int = 110, *, asks: bool = Fal
     play = demo_screenplay()
     player = Player(play.steps, workspace)
     agents = Orchestrator(workspace, state_directory(workspace), config_directory(), play, player)
-    return app_of(workspace, settings), seconds, lambda second: (player.play(second, BEGIN), asks and agents.attend())
+    return (
+        app_of(workspace, settings),
+        seconds,
+        lambda second: (player.play(second, BEGIN), asks and agents.handle_news()),
+    )
 
 
 HOSTS = (  # Host, workspace, the second in which its demo begins, and for how long it runs, address

@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from agentwatch.app.actions import COMMANDS, HELP
 from agentwatch.cli.check import CheckedDoc
 from agentwatch.cli.log import LoggedActivityDoc, LoggedRequestDoc, LoggedStateDoc
-from agentwatch.cli.manual import every_rule
+from agentwatch.cli.manual import all_rules
 from agentwatch.cli.pending import PendingDoc, PendingsDoc
 from agentwatch.config import SETTINGS, Settings
 from agentwatch.decisions.record import Record
@@ -56,7 +56,7 @@ def key(name: str, words: str) -> str:
 
 
 def rules() -> str:
-    every = every_rule().values()
+    every = all_rules().values()
     return page(
         "# Rules",
         wrapped(

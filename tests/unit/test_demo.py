@@ -151,7 +151,7 @@ class Rehearsal:
         made = Params(**params)  # type: ignore[arg-type]  as each case has it
         returned = partial(return_digest, self.workspace, path)
         record = self.desk.decide(subject, action, made, returned=returned, note=note).record
-        self.orchestrator.attend()
+        self.orchestrator.handle_news()
         last = self.desk.receipts([record])[record.decision_id][-1]
         assert (last.stage, last.by) == (Stage.READ, NAME)
         return record
@@ -161,7 +161,7 @@ class Rehearsal:
 def demo(tmp_path):
     rehearsal = Rehearsal(tmp_path)
     yield rehearsal
-    rehearsal.orchestrator.leave()
+    rehearsal.orchestrator.end_request()
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note,
     for at in (ASKS_AT - 1, ASKS_AT, ASKS_AT + 1):
         assert asked == []
         demo.play(at)
-        demo.orchestrator.attend()
+        demo.orchestrator.handle_news()
         asked = [one for one in inbox.store.read() if one.is_open] if at > ASKS_AT else asked
     gone = partial(inbox.gone, asked[0])
     demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, gone=gone, note=note)
-    demo.orchestrator.attend()
+    demo.orchestrator.handle_news()
     demo.play(END)
-    demo.orchestrator.attend()
+    demo.orchestrator.handle_news()
     demo.play(END + LONGER)
     assert [len(asked), *(one for one in inbox.store.read() if one.is_open)] == [1]
     task = demo.task(E2E)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from agentwatch.app.screens.timeline import Kind, spans_of
 from agentwatch.app.widgets.details.tabs import ran_for as took_shown
 from agentwatch.app.widgets.task_line import Aged
-from agentwatch.cli.pending import task_document
+from agentwatch.cli.pending import pending_task_document
 from agentwatch.cli.report import json_report
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import Shown, State
-from agentwatch.report.account import account_of
+from agentwatch.report.account import make_account
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import duration, ended_at, iso, look_of_attempt
 from tests.unit.delegation.test_interleaving import applied, drawn_steps, record
@@ -33,7 +33,7 @@ def desk(tmp_path_factory):
 def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
     tree = applied(record(steps))
     tree.apply(Tick(99, NOW))
-    account = account_of(tree, [], workspace="/w", now=NOW)
+    account = make_account(tree, [], workspace="/w", now=NOW)
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
     reported = {task["task_id"]: task for task in json.loads(json_report(account))["tasks"]}
     lines = {line.task.task_id: line for line in account.tasks}
@@ -62,7 +62,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
             last = ended_at(task, line.attempts[-1][0]) if line.attempts else None
             # If the files of a task are gone, its end is unknown, and its bar ends at its last sign of life.
             assert (own[-1].end is None) == (last is None and task.own_state is not State.CANCELED), own
-    asking = [task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]
+    asking = [pending_task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]
     assert {one["task_id"] for one in asking} == {key for key, task in written.items() if task["needs_operator"]}
     for one in asking:
         task = written[one["task_id"]]

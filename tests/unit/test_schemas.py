@@ -15,7 +15,7 @@ from agentwatch.cli.log import log_document
 from agentwatch.config import SETTINGS, Settings, load
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.history.log import StateChanges
-from agentwatch.manual import page, schemas, topics
+from agentwatch.manual import read_page, schema_names, topic_names
 from agentwatch.requests.store import RequestStore
 from tests.generate import MANUAL, SCHEMAS
 from tests.homes import live_in
@@ -71,12 +71,12 @@ def printed(capsys):
     return of
 
 
-@pytest.mark.parametrize("name", schemas())
+@pytest.mark.parametrize("name", schema_names())
 def test_every_published_schema_is_one_and_is_in_the_manual(name, printed):
     document = printed("schema", name)
     Draft202012Validator.check_schema(document)
     assert document == json.loads((MANUAL / f"{name}.schema.json").read_text())
-    assert f"`{name}`" in page("json").split("## JSON schemas")[1].split("## ")[0]
+    assert f"`{name}`" in read_page("json").split("## JSON schemas")[1].split("## ")[0]
 
 
 @pytest.mark.parametrize("name", ["tree", "pending"])
@@ -111,7 +111,7 @@ def test_lines_of_the_log_follow_their_schema():
 
 def test_the_settings_in_the_manual_are_read(tmp_path):
     known, found = {key.partition(".")[0] for key in SETTINGS}, 0
-    texts = [part.partition("```")[0] for topic in topics() for part in page(topic).split("```toml\n")[1:]]
+    texts = [part.partition("```")[0] for topic in topic_names() for part in read_page(topic).split("```toml\n")[1:]]
     for text in texts:
         if "[project]" not in text and known & tomllib.loads(text).keys():
             (tmp_path / "config.toml").write_text(text)

@@ -13,7 +13,7 @@ from agentwatch.agents.documents import EXAMPLES
 from agentwatch.cli import run, start
 from agentwatch.contracts.reading import read_document
 from agentwatch.decisions.keys import Keys
-from agentwatch.manual import page
+from agentwatch.manual import read_page
 from tests.homes import live_in
 from tests.unit.agents.documents import packet, returned
 from tests.unit.contracts.documents import META, PACKET, SUBAGENT, put, text_of
@@ -45,7 +45,7 @@ def test_the_schema_of_a_contract_has_a_valid_example(contract, capsys):
 
 
 def test_the_contract_without_a_schema_has_an_example():
-    assert re.findall("```markdown\n(.*?)```", page("contracts"), re.DOTALL) == [EXAMPLES["return-format"]]
+    assert re.findall("```markdown\n(.*?)```", read_page("contracts"), re.DOTALL) == [EXAMPLES["return-format"]]
 
 
 def test_another_report_is_checked_only_beside_a_handoff(workspace, capsys):
@@ -118,7 +118,7 @@ def test_a_document_that_cannot_be_compared_is_no_success(signed, capsys, instea
 
 
 def test_the_verifier_in_the_manual_refuses_another_key(signed):
-    (code,) = re.findall("```python\n(.*?)```", page("statements"), re.DOTALL)
+    (code,) = re.findall("```python\n(.*?)```", read_page("statements"), re.DOTALL)
 
     def stranger(keys: Keys) -> tuple[int, list[str]]:
         words = [sys.executable, "-W", "ignore", "-c", code, keys.show().text, str(signed.with_suffix(".jsonl"))]

@@ -104,7 +104,7 @@ def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dic
     for task in tree.tasks.values():
         digest = task.latest.returned.digest if task.latest and task.latest.returned else "none"
         about = {"path": str(workspace), "task": task.task_id, "attempt": task.attempt, "return_sha256": digest}
-        for action, line in pending.commands(task, desk, workspace).items():
+        for action, line in pending.decide_commands(task, desk, workspace).items():
             note = "TEXT" if action is Action.ACCEPT else ""
             lines.append((line, about | {"given": action, "note": note, "handoff": None, "mitigation": None}))
     assert len(lines) > len(tree.tasks)
@@ -119,7 +119,7 @@ def answers(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[
         is_question = random.random() < 0.5
         one = question(workspace, session_id=given["tool"]) if is_question else request(workspace, **given)
         means = {"path": str(workspace), "request": one.request_id, "given": "option" if is_question else "allow"}
-        lines.append((pending.request_line(one, workspace) or "", {**means, "deny": None, "rule": None}))
+        lines.append((pending.answer_command(one, workspace) or "", {**means, "deny": None, "rule": None}))
     return lines
 
 

@@ -4,7 +4,7 @@ import pytest
 from nats.js.api import StreamConfig
 
 from agentwatch.cli import run
-from agentwatch.cli.keys import send
+from agentwatch.cli.keys import send_key
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, ask_server
@@ -97,13 +97,13 @@ def sshd(tmp_path):
 @needs_sshd
 def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
     address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
-    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    assert send_key(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
     assert f"{address.target}: you may decide there, as kim o'hara\n" in said
     there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
     assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
     # Sending again changes nothing.
-    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    assert send_key(keys, [address], "kim o'hara", sshd.program) == 0
     assert Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR) == there
 
 
@@ -113,7 +113,7 @@ def test_a_host_that_does_not_get_the_key_is_named(sshd, keys, tmp_path, capsys)
     try:
         program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")
         addresses = [parse(f"ssh://127.0.0.1:{one.port}/~") for one in (bare, sshd)]
-        assert send(keys, addresses, "kim", program) == 1
+        assert send_key(keys, addresses, "kim", program) == 1
     finally:
         bare.stop()
     told = capsys.readouterr()

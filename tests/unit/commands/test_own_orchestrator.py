@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.manual import page
+from agentwatch.manual import read_page
 
 CHILD = """\
 import json, pathlib, sys
@@ -44,7 +44,7 @@ def start(tmp_path, monkeypatch):
         path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         path.chmod(0o755)
     (place / "child.py").write_text(CHILD)
-    (code,) = re.findall(r"```python\n(.*?)```", page("orchestrator"), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", read_page("orchestrator"), re.DOTALL)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)

@@ -13,7 +13,7 @@ from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Checked, Claim, Event, Seen, Tick, Unreadable, Verdict
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import replay_state_changes
-from agentwatch.report.account import Account, account_of
+from agentwatch.report.account import Account, make_account
 
 START = 1_790_000_000.0
 """2026-09-21 14:13:20 UTC."""
@@ -52,7 +52,7 @@ class Session:
         """Return the account of the session a minute after the last event."""
         tree = Tree()
         tree.apply(*self.events, Tick(len(self.events), self.now))
-        return account_of(tree, list(replay_state_changes(self.events, Tree())), workspace=PLACE, now=self.now)
+        return make_account(tree, list(replay_state_changes(self.events, Tree())), workspace=PLACE, now=self.now)
 
 
 FINDING = Finding(PLACE, Severity.WARNING, PLACE, 2)

@@ -16,7 +16,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.task import State
 from agentwatch.history.log import StateChange
-from agentwatch.report.account import LIMIT, code, inline, markdown
+from agentwatch.report.account import LIMIT, code_text, inline_text, markdown
 from agentwatch.report.html import html
 from tests.unit.report.sessions import START, TEXTS, is_visible, large_account, retold, told_everywhere
 
@@ -151,7 +151,7 @@ TOKENS = structure(GITHUB.parse(markdown(EVERYWHERE)))
 def test_a_markdown_report_always_fits():
     account = LARGE
     for task, _ in account.attention[:20]:
-        assert f"<code>{inline(task.task_id)}</code>" in markdown(account)
+        assert f"<code>{inline_text(task.task_id)}</code>" in markdown(account)
     # Each of these characters becomes an element of its own.
     hostile = "`@" * 400
     account = replace(
@@ -185,6 +185,8 @@ def test_foreign_text_never_changes_the_markdown(text):
 
 @given(TEXTS)
 def test_foreign_text_mentions_nobody_and_refers_to_nothing(text):
-    pieces = Pieces(GITHUB.render(f"said {inline(text)}\n\n- {code(text)}\n\n| a |\n| --- |\n| {inline(text)} |\n"))
+    pieces = Pieces(
+        GITHUB.render(f"said {inline_text(text)}\n\n- {code_text(text)}\n\n| a |\n| --- |\n| {inline_text(text)} |\n")
+    )
     for piece in pieces.texts:
         assert not LINKED.search(piece) or piece in ("@", "#", "$", ":", "://", ".", "-"), piece

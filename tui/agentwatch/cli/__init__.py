@@ -11,14 +11,13 @@ __all__ = ["COMMANDS", "run", "start"]
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line. Returns the command's exit code, or 74 for an unforeseen error of the system, such as a
-    failure to write the output."""
+    """Run a command line and return its exit code: 74 after an error of the system, such as a full disk."""
     try:
         try:
             name = arguments[0] if arguments else ""
             return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)
         finally:
-            # Flush inside the `try`, because this may fail as well: on a closed pipe or a full disk.
+            # Flush inside the `try`, because a flush fails on a closed pipe or a full disk.
             if sys.stdout is not None:
                 sys.stdout.flush()
     except AgentwatchError as error:
@@ -27,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         from agentwatch.decisions.errors import reason, remedy
 
         if sys.stdout is not None:
-            # Redirect the stream, or Python would print another error when it closes it.
+            # Redirect standard output, or Python would print another error when it closes the broken stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             # The reader, such as `head`, has closed the pipe because it has enough.

@@ -16,7 +16,7 @@ from agentwatch.text import print_error, print_text
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
 _FAILED = 1  # exit code 2 would block the agent, with our message as the reason
-_LARGEST = 16 * 1024 * 1024
+_MOST_BYTES = 16 * 1024 * 1024
 _NOTHING_DONE = "nothing was held and nothing approved"
 
 
@@ -28,19 +28,19 @@ _NOTHING_DONE = "nothing was held and nothing approved"
 )
 def hook(options: Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
-    # Each call loads only what it needs, so that the operator sees a request as soon as possible.
+    # Modules are imported late, so that the operator sees a request as soon as possible.
     if options.plugin:
         from agentwatch.agents.hook.requests import hold_for_plugin
 
         return hold_for_plugin()
-    call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
+    call = read_hook_call(sys.stdin.buffer.read(_MOST_BYTES + 1))
     if not call:
         print_error(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return _FAILED
     answer: dict[str, Any] = {}
     try:
         if call.event in (ASKS, "SubagentStop", "PostToolUse"):
-            # By default, the directory in which the session was begun.
+            # Without PATH, the workspace is the directory in which the session began.
             workspace = workspace_at(options.path or os.environ.get("CLAUDE_PROJECT_DIR") or call.cwd or ".")
             if call.event == ASKS:
                 if is_shown(state_directory(workspace)):
@@ -54,7 +54,7 @@ def hook(options: Namespace) -> int:
     except AgentwatchError as error:
         print_error(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else _FAILED
-    print_text(json.dumps(answer))  # ASCII only: foreign characters reach the program as escapes
+    print_text(json.dumps(answer))  # in ASCII: all other characters are escaped
     return 0
 
 
@@ -71,7 +71,7 @@ def mcp(options: Namespace) -> int:
     workspace, settings = workspace_at(options.path), load()
     with require_extra("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
         from agentwatch.agents.server import serve
-    # All calls share one source of sessions, which reads only what is new.
+    # All calls share one source of sessions, so that each call reads only what is new.
     return serve(workspace, settings, partial(scan_workspace, sessions=build_sessions_source(workspace)))
 
 

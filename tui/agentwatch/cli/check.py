@@ -34,14 +34,14 @@ from agentwatch.view.words import SEVERITIES, plural
 
 
 class _File(NamedTuple):
-    """A file to check: the path to show, the root directory, and the path relative to that. `is_named`: it stands on
-    the command line. If it is a directory that cannot be listed, `closed` says why."""
+    """A file that lies at `relative` below the directory `root`. `is_named` tells whether the command line names it.
+    `list_error` says why a directory cannot be listed."""
 
     path: str
     root: str
     relative: str
     is_named: bool = False
-    closed: str = ""
+    list_error: str = ""
 
     @property
     def place(self) -> str:
@@ -49,7 +49,7 @@ class _File(NamedTuple):
 
 
 class CheckedFile(JsonObject):
-    """The findings of one file. `contract` and `state` are null where it could not be read."""
+    """The findings of one file. `contract` and `state` are null if the file could not be read."""
 
     path: str
     contract: Contract | None
@@ -58,7 +58,7 @@ class CheckedFile(JsonObject):
 
 
 class CheckedDoc(JsonObject):
-    """`agentwatch check --format json`."""
+    """The output of `agentwatch check --format json`."""
 
     files: list[CheckedFile]
 
@@ -71,7 +71,7 @@ class CheckedDoc(JsonObject):
 def check(options: Namespace) -> int:
     """Check handoffs and returns against their contracts."""
     checked: list[CheckedFile] = []
-    for file in _files(options.paths):
+    for file in _find_files(options.paths):
         judged = _check_file(file)
         if judged:
             checked.append(judged)
@@ -85,46 +85,46 @@ def check(options: Namespace) -> int:
             if options.format == "github":
                 print_text(_github_line(finding))
             else:
-                print_line(*_line(finding))
+                print_line(*_text_line(finding))
     if options.format == "text":
         found = ", ".join(plural(counts[one], one) for one in (Severity.ERROR, Severity.WARNING))
         print_text(f"{plural(len(checked), 'file')} checked: {found if counts else 'nothing found'}")
     return int(counts[Severity.ERROR] > 0)
 
 
-def _files(paths: Sequence[str]) -> Iterable[_File]:
-    """Return the files to check without repeats, those of a directory sorted by name, and the directories that cannot
-    be listed. Raises UsageError for a missing path."""
+def _find_files(paths: Sequence[str]) -> Iterable[_File]:
+    """Return each file to check once, and the directories that cannot be listed. Raises UsageError for a missing
+    path."""
     files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{clean(path)}: no such file or directory")
-        # resolve() would follow a link, which must not be read.
-        lone = Path(os.path.abspath(path))  # noqa: PTH100
-        found = [_File(event_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
+        # Do not call resolve(): it would follow a symbolic link, and the target of a link must not be read.
+        unresolved = Path(os.path.abspath(path))  # noqa: PTH100
+        found = [_File(event_path(path), os.path.realpath(unresolved.parent), unresolved.name, is_named=True)]
         if os.path.isdir(path) and not os.path.islink(path):
             found, root = [], os.path.realpath(path)
             for place, listing in walk(root, make_prune_test(None)):
-                closed = os.strerror(listing.errno or 0) if isinstance(listing, OSError) else ""
+                list_error = os.strerror(listing.errno or 0) if isinstance(listing, OSError) else ""
                 names = [place] if isinstance(listing, OSError) else [join(place, name) for name in listing[1]]
-                found += (_File(event_path(str(Path(path, one))), root, one, closed=closed) for one in names)
+                found += (_File(event_path(str(Path(path, one))), root, one, list_error=list_error) for one in names)
         for one in sorted(found, key=lambda one: one.relative):
             files.setdefault(one.place, one)
     return files.values()
 
 
 def _check_file(file: _File) -> CheckedFile | None:
-    """Return the findings of a file, and the state that the tree gives a task with only this document; None if the file
-    is no document."""
+    """Return the findings of a file and the state of its task, or None if the file is neither a handoff nor a
+    return."""
     try:
-        if file.closed:
-            raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
+        if file.list_error:
+            raise FileRefusedError(NOT_READABLE, reason=file.list_error)  # noqa: TRY301  it is refused like any other
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
-        # Report an unreadable file whatever its name, because it may be a document.
-        is_told = file.is_named or is_named_like_document(file.relative) or refused.rule == NOT_READABLE
+        # An unreadable file may be a handoff or a return, so report it whatever its name.
+        is_reported = file.is_named or is_named_like_document(file.relative) or refused.rule == NOT_READABLE
         findings = [FindingDoc.of(refused.finding, path=file.path)]
-        return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_told else None
+        return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_reported else None
     except FileNotFoundError:
         # The file was deleted after it was listed.
         return None
@@ -132,7 +132,7 @@ def _check_file(file: _File) -> CheckedFile | None:
     if not reading:
         return None
     document, state = reading.document, "submitted" if reading.document.recognised else None
-    # Skip a file that is a report only by its name, which other programs use too, and a fenced text: maybe an example.
+    # Other programs name files like our reports, and fenced text may be an example. Check both only near a handoff.
     is_named_report = not document.recognised and reading.contract is Contract.REPORT_CONTRACT
     if (is_named_report or is_fenced(document)) and not _is_beside_handoff(file.place):
         return None
@@ -140,7 +140,7 @@ def _check_file(file: _File) -> CheckedFile | None:
     if isinstance(document, Return):
         state = "invalid" if reading.has_error or not document.outcome else document.outcome.value
         severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
-        for path in _missing(file, document):
+        for path in _missing_artifacts(file, document):
             line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)
             found.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
     findings = [FindingDoc.of(finding, path=file.path) for finding in found]
@@ -151,20 +151,20 @@ _HANDOFF = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNOR
 
 
 def _is_beside_handoff(place: str) -> bool:
-    """Whether a file has the stem of a handoff beside it, or is the only document besides the only handoff there."""
+    """Tell whether a handoff nearby has the same stem, or is the only other document nearby."""
     directory = Path(place).parent
-    around = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
-    beside = [one for one in around if is_candidate(one)]
+    neighbours = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
+    beside = [one for one in neighbours if is_candidate(one)]
     handoffs = [one for one in beside if _HANDOFF.search(one)]
     is_only = len(handoffs) == 1 and len(beside) == 2 and not place.lower().endswith(".report.json")
     return is_only or slot(place) in map(slot, handoffs)
 
 
-def _missing(file: _File, document: Return) -> Iterator[str]:
-    """Yield the artifacts of a completed return that are missing in its project: rule 6 of subagent-return.
+def _missing_artifacts(file: _File, document: Return) -> Iterator[str]:
+    """Yield the artifacts that a completed return names but that do not exist: rule 6 of subagent-return.
 
-    Their paths are relative to the project: the git work tree, else the current directory, else the directory on the
-    command line. Finished work may have been archived as a whole, so they are also looked for beside the return.
+    An artifact's path is relative to the git work tree. Without git, it is relative to the current directory, or else
+    to the directory on the command line. Look beside the return, too, because finished work may be moved to an archive.
     """
     place, here = Path(file.place), Path.cwd().resolve()
     projects = [one for one in place.parents if os.path.lexists(one / ".git")]
@@ -182,7 +182,7 @@ def _missing(file: _File, document: Return) -> Iterator[str]:
             yield path
 
 
-def _line(finding: FindingDoc) -> list[Part | str]:
+def _text_line(finding: FindingDoc) -> list[Part | str]:
     place = clean(finding.path) + (f":{finding.line}" if finding.line else "")
     severity = finding.severity, SEVERITIES[finding.severity].color
     return [(place, STRONG), f": {finding.rule} ", severity, f" {clean(finding.message)}"]
@@ -191,10 +191,10 @@ def _line(finding: FindingDoc) -> list[Part | str]:
 def _github_line(finding: FindingDoc) -> str:
     """Return a line that makes GitHub show the finding beside the code."""
     line = f",line={finding.line}" if finding.line else ""
-    path = _escaped(clean(finding.path), "%\r\n:,")
-    message = _escaped(clean(finding.message), "%\r\n")
+    path = _escape(clean(finding.path), "%\r\n:,")
+    message = _escape(clean(finding.message), "%\r\n")
     return f"::{finding.severity} file={path}{line},title={finding.rule}::{message}"
 
 
-def _escaped(text: str, characters: str) -> str:
+def _escape(text: str, characters: str) -> str:
     return "".join(f"%{ord(one):02X}" if one in characters else one for one in text)

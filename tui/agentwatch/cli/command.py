@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from agentwatch.errors import UsageError
 
-# For each group, a summary by usage. The command that watches a workspace has no name.
+# The groups of commands, with a summary for each usage. The command that watches a workspace has no name.
 GROUPS = {
     "watch": {
         "relay [PATH ...]": "show this machine's workspaces on other machines",
@@ -46,13 +46,13 @@ GROUPS = {
     },
 }
 
-# The summaries by command name.
+# The summary of each command, by its name.
 COMMANDS = {
     "" if usage.startswith("[") else usage.split()[0]: summary
     for group in GROUPS.values()
     for usage, summary in group.items()
 }
-# The modules of the commands that are not in a module of their own name.
+# The module of each command that has no module of its own name.
 _MODULES = {
     "": "screen",
     "ack": "pending",
@@ -69,21 +69,21 @@ _MODULES = {
     "init": "agents",
     "mcp": "agents",
 }
-OF_HOSTS = (
+HOST_EXIT_CODES = (
     "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
     " reached"
 )
-_DATA = "\0"  # put before a word that is no option, whatever it looks like; no argument from the system holds NUL
-_END = "-\0"  # replaces `--`; it is an option itself, so that the option before it takes no word behind it as its value
+_WORD_MARK = "\0"  # marks a word behind `--`, which is never an option; a real argument cannot contain NUL
+_END_OPTION = "-\0"  # replaces `--`, so that an option before `--` does not take a word behind `--` as its value
 
 
 class Argument(NamedTuple):
-    """One argument with its argparse options. Those whose `ways` is not None exclude each other; if True, one is
-    required."""
+    """An argument with its options for argparse. `required` is not None if `one_of` made it: then it tells whether one
+    argument of that set must be given."""
 
     names: Sequence[str]
     options: dict[str, Any]
-    ways: bool | None = None
+    required: bool | None = None
 
     @property
     def is_option(self) -> bool:
@@ -91,7 +91,7 @@ class Argument(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command. `run` returns the exit code; its docstring is the command's help."""
+    """A command. Its function `run` returns the exit code. The docstring of `run` is the help text."""
 
     run: Callable[[argparse.Namespace], int]
     arguments: Sequence[Argument]
@@ -102,29 +102,29 @@ class Command(NamedTuple):
 def command(
     *arguments: Argument, exit_codes: str = "exit codes: 0 fine, 2 wrong usage", wrong_usage: int = 2
 ) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
-    """Return a decorator that makes a function a command."""
+    """Return a decorator that turns a function into a command."""
     return lambda run: Command(run, arguments, exit_codes, wrong_usage)
 
 
 def argument(names: str, metavar: str | None, text: str, **options: Any) -> Argument:
-    """Return an argument with a value; `names` are separated by blanks, `text` is for the help."""
+    """Return an argument that takes a value. `names` are separated by spaces, and `text` is shown in the help."""
     if not names.startswith("-"):
-        options["type"] = _plain
+        options["type"] = _strip_mark
     return Argument(names.split(), {"metavar": metavar, "help": text, **options})
 
 
 def flag(names: str, text: str, **options: Any) -> Argument:
-    """Return an option without a value."""
+    """Return an option that takes no value."""
     return Argument(names.split(), {"action": "store_true", "help": text, **options})
 
 
 def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
-    """Return the arguments such that at most one of them may be given, or exactly one if `required`."""
-    return tuple(one._replace(ways=required) for one in arguments)
+    """Make the arguments exclude each other. If `required`, one of them must be given."""
+    return tuple(one._replace(required=required) for one in arguments)
 
 
-def seconds(text: str) -> float:
-    """Convert a span of time such as `90m` to seconds, as the type of an argument."""
+def parse_span(text: str) -> float:
+    """Convert a time span such as `90m` to seconds, for argparse."""
     from agentwatch.view.words import seconds_of
 
     span = seconds_of(text)
@@ -133,9 +133,8 @@ def seconds(text: str) -> float:
     return span
 
 
-def _plain(word: str) -> str:
-    """Return a word as the user wrote it, without the prefix that marks words behind `--`."""
-    return word.removeprefix(_DATA)
+def _strip_mark(word: str) -> str:
+    return word.removeprefix(_WORD_MARK)
 
 
 PATH = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
@@ -156,30 +155,30 @@ CREDS = argument("--creds", "FILE", "log in with this .creds file of NATS, or th
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError for wrong arguments."""
+    """A parser that raises UsageError for wrong arguments."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message.replace(_DATA, '')}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
+        raise UsageError(f"{message.replace(_WORD_MARK, '')}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
 
 
 def load_command(name: str) -> Command:
-    """Return a command by its name."""
+    """Import the module of a command, and return the command."""
     found: Command = getattr(import_module(f"agentwatch.cli.{_MODULES.get(name, name)}"), name or "watch")
     return found
 
 
 def parse(name: str, words: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of a command, in any order; nothing behind `--` is an option. Raises UsageError."""
+    """Parse the arguments of a command, in any order. Words behind `--` are never options. Raises UsageError."""
     words = list(words)
     if "--" in words:
-        # argparse parses intermixed arguments twice and, before Python 3.12, forgets `--` in between.
+        # argparse parses intermixed arguments twice. Before Python 3.12, the second pass does not see `--` any more.
         at = words.index("--")
-        words[at:] = [_END, *(_DATA + word for word in words[at + 1 :])]
-    return _parser_of(name).parse_intermixed_args(words)
+        words[at:] = [_END_OPTION, *(_WORD_MARK + word for word in words[at + 1 :])]
+    return _make_parser(name).parse_intermixed_args(words)
 
 
 def start(name: str, words: Sequence[str]) -> int:
-    """Run a command with the words behind its name. Returns its exit code; raises AgentwatchError."""
+    """Run a command with its arguments, and return its exit code. Raises AgentwatchError."""
     found = load_command(name)
     try:
         return found.run(parse(name, words))
@@ -188,8 +187,7 @@ def start(name: str, words: Sequence[str]) -> int:
         raise
 
 
-def _parser_of(name: str) -> Parser:
-    """Return the parser of a command's arguments, which also writes its help."""
+def _make_parser(name: str) -> Parser:
     found = load_command(name)
     text = (found.run.__doc__ or "").strip()
     parser = Parser(
@@ -199,12 +197,12 @@ def _parser_of(name: str) -> Parser:
         formatter_class=argparse.HelpFormatter if name else argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(_END, action="store_true", dest="end", help=argparse.SUPPRESS)
+    parser.add_argument(_END_OPTION, action="store_true", dest="end", help=argparse.SUPPRESS)
     groups: dict[bool | None, Any] = {None: parser}
     for one in found.arguments:
-        if one.ways is not None and one.ways not in groups:
-            groups[one.ways] = parser.add_mutually_exclusive_group(required=one.ways)
-        groups[one.ways].add_argument(*one.names, **one.options)
+        if one.required is not None and one.required not in groups:
+            groups[one.required] = parser.add_mutually_exclusive_group(required=one.required)
+        groups[one.required].add_argument(*one.names, **one.options)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The command behind the completion of command lines in shells."""
+"""The command that completes command lines in shells."""
 
 import io
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 from agentwatch.cli.command import COMMANDS, argument, command, load_command
 from agentwatch.text import clean, clean_name, print_text
 
-# No library fits: the scripts of shtab cannot ask for task ids and it does not know fish; argcomplete needs one parser
-# with all subparsers and runs the whole command line for each word.
+# No library fits. shtab cannot complete task ids and does not support fish. argcomplete needs one parser with all
+# subparsers, and runs the whole program for each word.
 #
-# Task ids come from agents, so the shell must treat them as data: ids that cannot be printed or look like an option are
-# left out, and the script for bash quotes ids, because bash inserts completions unchanged.
+# Agents choose task ids, so a shell must treat the ids as data. Ids that cannot be printed or look like an option are
+# left out. The script for bash quotes ids, because bash inserts completions unchanged.
 
-_SECONDS = 3.0  # nobody waits longer for completions after a key
+_LIMIT_SECONDS = 3.0  # users do not wait longer for completions
 
 _SCRIPTS = {
     "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"
@@ -70,12 +70,12 @@ def completion(options: Namespace) -> int:
     if not options.end:
         print_text(_SCRIPTS[options.shell])
         return 0
-    # Print no error, whatever happens, and end by itself after a while.
+    # This runs while the user types: print no error, and stop after a while.
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_SECONDS)
     with redirect_stderr(io.StringIO()):
         try:
-            lines = [f"{word}\t{clean(text, 80)}" if text else word for word, text in _offered(options.words)]
+            lines = [f"{word}\t{clean(text, 80)}" if text else word for word, text in _complete_last(options.words)]
         except Exception:  # noqa: BLE001  a traceback would spoil the prompt
             lines = []
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -84,47 +84,47 @@ def completion(options: Namespace) -> int:
     return 0
 
 
-def _offered(words: Sequence[str]) -> list[tuple[str, str]]:
+def _complete_last(words: Sequence[str]) -> list[tuple[str, str]]:
     """Return the completions of the last word, each with its meaning."""
     *before, last = words or [""]
     known: Iterable[tuple[str, str]] = COMMANDS.items()
     if before and before[0] in COMMANDS:
-        known = _known_to(before[0], before[1:], last)
+        known = _complete_argument(before[0], before[1:], last)
     elif before or last.startswith("-"):
-        known = _known_to("", before, last)
+        known = _complete_argument("", before, last)
     return [(word, text) for word, text in known if word and word.startswith(last) and word == clean_name(word)]
 
 
-def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
+def _complete_argument(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
     arguments = load_command(name).arguments
     options = {name: one for one in arguments if one.is_option for name in one.names}
-    places = [one for one in arguments if not one.is_option]
-    wanted, given = None, 0
+    positionals = [one for one in arguments if not one.is_option]
+    pending_option, position = None, 0
     for word in before:
-        if not wanted and word in options:
-            wanted = options[word] if "metavar" in options[word].options else None
+        if not pending_option and word in options:
+            pending_option = options[word] if "metavar" in options[word].options else None
         else:
-            given, wanted = given + (not wanted), None
-    if not wanted and (last.startswith("-") or not places):
+            position, pending_option = position + (not pending_option), None
+    if not pending_option and (last.startswith("-") or not positionals):
         return [(name, one.options["help"]) for name, one in options.items() if name not in before]
-    asked = wanted or places[min(given, len(places) - 1)]
-    known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.names[0])
+    completed = pending_option or positionals[min(position, len(positionals) - 1)]
+    known = [(choice, "") for choice in completed.options.get("choices", ())] or _argument_values(completed.names[0])
     # Leave out words that look like options, because they would be read as options.
     return [(word, text) for word, text in known if not word.startswith("-")]
 
 
-def _look_up(name: str) -> list[tuple[str, str]]:
-    """Return the possible values of an argument, given by its name, each with its meaning."""
+def _argument_values(name: str) -> list[tuple[str, str]]:
+    """Return the possible values of the argument `name`, each with its meaning."""
     from agentwatch.composition import build_inbox, scan_workspace
     from agentwatch.config import load
-    from agentwatch.manual import topics
+    from agentwatch.manual import topic_names
 
     if name == "--where":
         from agentwatch.view.rows import offered_terms
 
         return [(term, "") for term in offered_terms()]
     if name == "topic":
-        return [(topic, COMMANDS.get(topic, "")) for topic in (*topics(), *COMMANDS)]
+        return [(topic, COMMANDS.get(topic, "")) for topic in (*topic_names(), *COMMANDS)]
     if name == "request":
         return [(one.request_id, one.shown) for one in build_inbox(Path.cwd()).store.read() if one.can_answer]
     if name == "task":

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command, flag, one_of
-from agentwatch.cli.shared import PLACEHOLDER, desk_in, passphrase, subject_of, task_in
+from agentwatch.cli.shared import PLACEHOLDER, open_subject, passphrase_prompt, require_desk, require_task
 from agentwatch.composition import build_desk, check_claims
 from agentwatch.config import load
 from agentwatch.console import ask_to_confirm
@@ -31,7 +31,7 @@ from agentwatch.text import clean, clean_name, print_error, print_text, quote_te
 from agentwatch.view.words import plural
 
 
-def _option(action: Action) -> Argument:
+def _action_option(action: Action) -> Argument:
     metavar, text = SPECS[action].option
     if not metavar:
         return flag(f"--{action}", text)
@@ -41,7 +41,7 @@ def _option(action: Action) -> Argument:
 @command(
     TASK,
     PLACE,
-    *one_of(*map(_option, OF_ATTEMPTS), required=True),
+    *one_of(*map(_action_option, OF_ATTEMPTS), required=True),
     argument("--mitigation", None, "the material change in this retry", choices=[*map(str, Mitigation)]),
     argument("--note", "TEXT", "your words to the agent; they also go into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
@@ -53,11 +53,11 @@ def _option(action: Action) -> Argument:
 )
 def decide(options: Namespace) -> int:
     """Decide about the latest attempt of a task, after you have confirmed it."""
-    with deciding_in(options) as look:
-        action, note = _action(options), options.note
+    with open_to_decide(options) as scan:
+        action, note = _chosen_action(options), options.note
         value, takes = getattr(options, action), SPECS[action].takes
-        monitor = look()
-        task, desk = _checked_task(monitor, options.task), desk_in(monitor)
+        monitor = scan()
+        task, desk = _find_checked_task(monitor, options.task), require_desk(monitor)
         subject = desk.subject(task)
         attempt, digest = subject.attempt, subject.return_sha256 or "none"
         if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
@@ -67,33 +67,33 @@ def decide(options: Namespace) -> int:
             mitigation=options.mitigation and Mitigation(options.mitigation),
             handoff=options.handoff and _read_text(options.handoff),
             mode=value if "mode" in takes else None,
-            answers=tuple(_answers(value, task)) if "answers" in takes else (),
+            answers=tuple(_make_answers(value, task)) if "answers" in takes else (),
         )
         entry = desk.read().latest.get(subject.decision_id)
         if entry and not entry.record.is_expired(datetime.now(UTC)):
-            if not _agrees(entry.record, action, params, note):
+            if not _is_same_decision(entry.record, action, params, note):
                 raise AlreadyDecidedError(entry.record)
-            # The same decision is recorded already: deliver it now if that failed before.
+            # The same decision is recorded already. Deliver it now, because its delivery may have failed.
             params, note = entry.record.params, entry.record.note
         else:
             if why := policy.refusal(task, action, params, note):
                 raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
-            params = _with_document(task, subject, params, options, monitor)
+            params = _add_document(task, subject, params, options, monitor)
             where = f"{clean(str(desk.state))}/decisions"
             if monitor.host:
                 where = f"the ledger of {quote_text(monitor.host, 60)}, once it has checked this"
             at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
             facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
             lines = fact_lines([form.fact("decision", str(action)), *facts])
-            if not confirmed(options, [*lines, *_signed_lines(note, params, task)], "decision"):
+            if not confirm(options, [*lines, *_preview_signed_texts(note, params, task)], "decision"):
                 return ExitCode.NOT
 
-        def returned() -> str | None:
-            """Return the sha256 of the task's present return; a session's return is read from its store again."""
+        def find_return_digest() -> str | None:
+            """Return the sha256 of the task's return as it is now."""
             before = task.latest.returned
-            return (look() if before and before.stored else monitor).returned_now(task.task_id)()
+            return (scan() if before and before.stored else monitor).returned_now(task.task_id)()
 
-        made = desk.decide(subject, action, params, returned=returned, note=note)
+        made = desk.decide(subject, action, params, returned=find_return_digest, note=note)
         say_recorded(made, "decision")
         if made.undelivered:
             print_error(f"recorded, not delivered: {made.undelivered}")
@@ -104,8 +104,8 @@ def decide(options: Namespace) -> int:
         return ExitCode.DONE
 
 
-def _action(options: Namespace) -> Action:
-    """Return the chosen action. Raises UsageError if other options do not go with it."""
+def _chosen_action(options: Namespace) -> Action:
+    """Return the action that the options name. Raises UsageError if another option does not fit the action."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     for name in ("mitigation", "handoff"):
         if getattr(options, name) and name not in SPECS[action].takes:
@@ -115,9 +115,9 @@ def _action(options: Namespace) -> Action:
     return action
 
 
-def _checked_task(monitor: Monitor, task_id: str) -> Task:
-    """Return a task after checking its claims and those of its fitter, because possible decisions depend on them."""
-    task = task_in(monitor, task_id)
+def _find_checked_task(monitor: Monitor, task_id: str) -> Task:
+    """Return a task after checking its claims and those of the tasks that restore it: the policy needs the verdicts."""
+    task = require_task(monitor, task_id)
     if not monitor.host:
         tasks = monitor.tree.tasks.values()
         check_claims(
@@ -134,24 +134,24 @@ def _read_text(path: str) -> str:
         raise UsageError(f"{path}: {error}; give --handoff a file of UTF-8 that can be read") from error
 
 
-def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
+def _make_answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
     blockers = task.result.blockers if task.result else ()
     if blockers:
-        refuse_uneven("--respond", texts, blockers)
+        require_all_answered("--respond", texts, blockers)
     yield from map(Answer, blockers or [None] * len(texts), texts)
 
 
-def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
-    """Whether a recorded decision has the same action, and the same values as far as they are given."""
+def _is_same_decision(record: Record, action: Action, params: Params, note: str) -> bool:
+    """Tell whether a recorded decision has the same action, and each value that is given."""
     given = [(note, record.note)]
     given += [(getattr(params, one), getattr(record.params, one)) for one in SPECS[action].takes]
     return record.action is action and all(one == recorded for one, recorded in given if one)
 
 
-def _with_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
-    """Return the parameters with the next attempt's handoff or the final error report, if the action needs one. Raises
-    AmendError, and UsageError if the given handoff is not sound."""
-    document, note = SPECS[_action(options)].document, options.note
+def _add_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
+    """Add the document that the action needs: the next attempt's handoff, or the final error report. Raises UsageError
+    or AmendError if the handoff is not sound."""
+    document, note = SPECS[_chosen_action(options)].document, options.note
     if document == "report":
         failed = list(monitor.tree.failed_below(task))
         return replace(params, report=final_report(task, failed, note=note, operator=operator_name()).text)
@@ -169,8 +169,8 @@ def _with_document(task: Task, subject: Subject, params: Params, options: Namesp
     return replace(params, handoff=proposal.text or None)
 
 
-def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
-    """Yield all the texts that will be signed, and the words of the child."""
+def _preview_signed_texts(note: str, params: Params, task: Task) -> Iterator[str]:
+    """Yield the lines that show all texts to be signed, and the words of the child agent."""
     texts = [
         ("The note", note),
         *((f"To {quote_text(one.question or 'it', 300)}", one.answer) for one in params.answers),
@@ -180,7 +180,7 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     ]
     for title, text in texts:
         if text:
-            yield from barred(title, text)
+            yield from quote_block(title, text)
 
 
 @command(
@@ -207,20 +207,20 @@ def answer(options: Namespace) -> int:
     """Answer a permission or a question for which a program waits, after you have confirmed the answer."""
     if options.rule and not options.allow:
         raise UsageError("--rule belongs to --allow: it allows other calls, too")
-    with deciding_in(options) as look:
-        monitor = look()
+    with open_to_decide(options) as scan:
+        monitor = scan()
         print_problems(monitor.problems)
-        request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
+        request = _find_request([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
         action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
-        params, note = _params(request, options), options.deny or ""
-        if not confirmed(options, _lines(request, action, params, note), "answer"):
+        params, note = _answer_params(request, options), options.deny or ""
+        if not confirm(options, _preview_answer(request, action, params, note), "answer"):
             return ExitCode.NOT
         say_recorded(asyncio.run(monitor.answer(request, action, params, note)), "request")
     print_text("`agentwatch pending` says when its program has it")
     return ExitCode.DONE
 
 
-def _find(requests: Iterable[Request], start: str) -> Request:
+def _find_request(requests: Iterable[Request], start: str) -> Request:
     """Return the request whose id begins with `start`. Raises UsageError if none or several fit."""
     word = start.lower()
     fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= form.DIGITS else []
@@ -231,14 +231,14 @@ def _find(requests: Iterable[Request], start: str) -> Request:
     return fitting[0]
 
 
-def _params(request: Request, options: Namespace) -> Params:
-    """Return the parameters of an answer. Raises UsageError if there is not one option for each question."""
+def _answer_params(request: Request, options: Namespace) -> Params:
+    """Return the parameters of an answer. Raises UsageError unless there is one option for each question."""
     labels = {option.label for query in request.queries for option in query.options}
     texts = options.option or ()
     refuse_placeholder(*{options.deny, *texts} - labels)
     if not texts:
         return Params(rule=options.rule)
-    refuse_uneven("--option", texts, [query.question for query in request.queries])
+    require_all_answered("--option", texts, [query.question for query in request.queries])
     answers = [
         Answer(query.question, line)
         for query, text in zip(request.queries, texts, strict=True)
@@ -247,31 +247,30 @@ def _params(request: Request, options: Namespace) -> Params:
     return Params(answers=tuple(answers))
 
 
-def options_of(query: Query, longest: int) -> Iterator[str]:
-    """Yield a safe line for each option of a question: its label and description, cut after `longest` characters."""
+def option_lines(query: Query, longest: int) -> Iterator[str]:
+    """Yield a sanitised line for each option of a question: label and description, cut after `longest` characters."""
     for option in query.options:
         yield clean(f"{clean_name(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
 
-def _lines(request: Request, action: Action, params: Params, note: str) -> Iterator[str]:
-    """Yield the preview of an answer and the whole request. Foreign text is indented behind a bar."""
+def _preview_answer(request: Request, action: Action, params: Params, note: str) -> Iterator[str]:
+    """Yield the lines that show an answer and the whole request. A bar marks each line of untrusted text."""
     yield from fact_lines(form.request_facts(request, time.time()))
     rule = f", and for the rest of its session {clean_name(params.rule, len(params.rule))}" if params.rule else ""
     yield from ("", f"  Your answer: {action}{rule}")
     if note:
-        yield from barred("Your words to the model", note)
+        yield from quote_block("Your words to the model", note)
     for one in params.answers:
         yield f"  {quote_text(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
     for number, query in enumerate(request.queries, 1):
-        yield from barred(f"Question {number}{', which takes several' if query.several else ''}", query.question)
-        yield from (f"  │   - {one}" for one in options_of(query, form.LONGEST))
+        yield from quote_block(f"Question {number}{', which takes several' if query.several else ''}", query.question)
+        yield from (f"  │   - {one}" for one in option_lines(query, form.LONGEST))
     for label, text in form.words_of_request(request):
-        yield from barred(label, text)
+        yield from quote_block(label, text)
 
 
-def ways_of(request: Request) -> list[list[str]]:
-    """Return the command-line options for each possible answer, the plain one first. The operator replaces words in
-    capitals."""
+def answer_options(request: Request) -> list[list[str]]:
+    """Return the command-line options for each possible answer. The operator replaces words in capitals."""
     deny = ["--deny", PLACEHOLDER] if request.words else ["--deny"]
     options = ["--option", PLACEHOLDER] * max(len(request.queries), 1)
     known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
@@ -282,25 +281,25 @@ def ways_of(request: Request) -> list[list[str]]:
 
 
 @contextmanager
-def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
-    """Yield a function that reads one workspace with a desk that can sign. Raises as `subject_of`, and UsageError if
-    there is neither a terminal to ask on nor `--yes`."""
+def open_to_decide(options: Namespace) -> Iterator[Callable[[], Monitor]]:
+    """Yield a function that reads the workspace with a service that can sign decisions. Raises as `open_subject`, and
+    UsageError if there is neither a terminal nor `--yes`."""
     if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("there is no terminal to ask on; say --yes")
-    settings, secret = load(), passphrase()
-    with subject_of(options.path, settings) as subject:
+    settings, secret = load(), passphrase_prompt()
+    with open_subject(options.path, settings) as subject:
         open_desk = partial(build_desk, settings=settings, passphrase=secret)
         yield partial(subject.scan, open_desk, secret, inspects=False)
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    """Yield the facts of a preview, a line each."""
+    """Yield a line for each fact of a preview."""
     for label, parts in facts:
         yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
 
 
-def barred(title: str, text: str) -> Iterator[str]:
-    """Yield a title and below it a whole foreign text, each line behind a bar."""
+def quote_block(title: str, text: str) -> Iterator[str]:
+    """Yield a title, and below it the whole of an untrusted text with a bar before each line."""
     yield from ("", f"  {title}:")
     for piece in safe_pieces(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
@@ -312,7 +311,7 @@ def refuse_placeholder(*words: str | None) -> None:
         raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
 
 
-def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
+def require_all_answered(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
     """Raise UsageError unless there is one answer for each question."""
     if len(answers) != len(questions):
         given = f"{plural(len(answers), 'answer')} to {plural(len(questions), 'question')}"
@@ -321,7 +320,7 @@ def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str])
 
 
 def say_recorded(made: DecisionMade, what: str) -> None:
-    """Say which decision was recorded now, or that the same one was recorded before."""
+    """Print the id of the recorded decision. If the same decision was recorded before, print also by whom."""
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
     print_text(f"recorded: {before}{what} {record.decision_id}")
@@ -329,8 +328,8 @@ def say_recorded(made: DecisionMade, what: str) -> None:
         print_error(made.doubt)
 
 
-def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
-    """Print a preview, and return whether the operator confirms it on the terminal or gave `--yes`."""
+def confirm(options: Namespace, preview: Iterable[str], what: str) -> bool:
+    """Print a preview, and tell whether the operator confirms it. `--yes` confirms without a question."""
     for line in preview:
         print_text(line)
     if options.yes:

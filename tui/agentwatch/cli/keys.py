@@ -52,28 +52,28 @@ def keys(options: Namespace) -> int:
         raise UsageError(f"{with_others} need the key or host of somebody else, and no other use of `keys` takes one")
     match what:
         case "send":
-            return send(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())
+            return send_key(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())
         case "trust":
-            _trust(keys, parse_public(whose[0]), options.name or "", role)
+            _trust_key(keys, parse_public(whose[0]), options.name or "", role)
         case "distrust":
-            other = keys.distrust_other(role, _named(keys, whose[0], role))
+            other = keys.distrust_other(role, _find_other_key(keys, whose[0], role))
             print_text(f"not trusted any more: {quote_text(other.name)}; what was recorded until now stays valid")
         case "passphrase":
             change_passphrase(keys)
         case "authorized":
-            _list_others(keys)
+            _print_others(keys)
         case "rotate":
-            rotate(keys)
+            rotate_key(keys)
         case "create":
-            _own_key(keys)
-            show(keys)
+            load_or_create_key(keys)
+            print_key(keys)
         case _:
-            show(keys)
+            print_key(keys)
     return ExitCode.DONE
 
 
-def show(keys: Keys) -> None:
-    """Print the public key, where the private one is kept and whether it has a passphrase. Raises KeyProblemError."""
+def print_key(keys: Keys) -> None:
+    """Print the public key, the place of the private key, and how it is protected. Raises KeyProblemError."""
     public = public_key(keys)
     kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     print_text(f"public key   {public.text}")
@@ -91,46 +91,46 @@ def show(keys: Keys) -> None:
 
 
 def public_key(keys: Keys) -> PublicKey:
-    """Return the operator's public key. Raises KeyProblemError, which says how to make a key if there is none."""
+    """Return the operator's public key. Raises KeyProblemError, which says how to make a missing key."""
     try:
         return keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
 
 
-def _own_key(keys: Keys) -> PublicKey:
-    """Return the operator's public key, made at the first use. Raises KeyProblemError if the key was lost."""
+def load_or_create_key(keys: Keys) -> PublicKey:
+    """Return the operator's public key. Create a key at the first use. Raises KeyProblemError if the key was lost."""
     try:
         return keys.show()
     except KeyMissingError:
         return keys.create().public
 
 
-def rotate(keys: Keys) -> None:
-    """Replace the key; if the old one has a passphrase, ask for one for the new key. Raises KeyProblemError."""
+def rotate_key(keys: Keys) -> None:
+    """Replace the signing key. Ask for a new passphrase if the old key has one. Raises KeyProblemError."""
     try:
         locked = keys.why_encrypted()
     except KeyMissingError:
         locked = None
-    new = _new_passphrase() if locked else None
-    keys.rotate(new)
+    passphrase = _ask_new_passphrase() if locked else None
+    keys.rotate(passphrase)
     print_text("replaced: what the old key has signed stays valid; what it signs from now on does not count")
-    show(keys)
+    print_key(keys)
 
 
-def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
+def _trust_key(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
     fingerprint = f"{keys.trust_other(role, public, name).public.keyid[:16]}…"
     if role is Role.HOST:
         print_text(f"trusted: what is signed with {fingerprint} comes from the host {quote_text(name)}")
         return
     print_text(f"trusted: {quote_text(name)} may decide here from another machine, with the key {fingerprint}")
-    own = _own_key(keys)
+    own = load_or_create_key(keys)
     if keys.why_encrypted():
         print_error("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     print_text(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
 
 
-def _list_others(keys: Keys) -> None:
+def _print_others(keys: Keys) -> None:
     for role, heading in (Role.OPERATOR, "operators who may decide here:"), (Role.HOST, "hosts that are trusted:"):
         found = keys.others(role)
         print_text(f"{heading}{'' if found else ' none'}")
@@ -139,8 +139,8 @@ def _list_others(keys: Keys) -> None:
             print_text(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
 
 
-def _named(keys: Keys, which: str, role: Role) -> PublicKey:
-    """Return the trusted key with this text or name. Raises KeyProblemError."""
+def _find_other_key(keys: Keys, which: str, role: Role) -> PublicKey:
+    """Return somebody else's trusted key by the text of the key or the name of its owner. Raises KeyProblemError."""
     others = sorted(keys.others(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if not found:
@@ -158,25 +158,25 @@ def change_passphrase(keys: Keys) -> None:
         old = getpass("Present passphrase: ")
         # Check the old passphrase before asking for a new one.
         keys.load(lambda: old)
-    new = _new_passphrase("none" if old else None)
-    keys.protect(new or None, lambda: old)
-    if new:
+    passphrase = _ask_new_passphrase("none" if old else None)
+    keys.protect(passphrase or None, lambda: old)
+    if passphrase:
         print_text("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
         print_text("removed: anyone who can read the key file can decide")
-    if new and not old:
+    if passphrase and not old:
         print_error("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
 
 
-def _new_passphrase(empty: str | None = None) -> str:
-    """Ask twice for a new passphrase. `empty` says what an empty one means; if None, an empty one is refused."""
+def _ask_new_passphrase(empty: str | None = None) -> str:
+    """Ask twice for a new passphrase. `empty` tells the user the meaning of an empty passphrase; None forbids it."""
     _require_terminal()
-    new = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
-    if not new and empty is None:
+    passphrase = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
+    if not passphrase and empty is None:
         raise KeyProblemError("an empty passphrase protects nothing; nothing was changed")
-    if getpass("Repeat it: ") != new:
+    if getpass("Repeat it: ") != passphrase:
         raise KeyProblemError("the two differ; nothing was changed")
-    return new
+    return passphrase
 
 
 def _require_terminal() -> None:
@@ -184,12 +184,12 @@ def _require_terminal() -> None:
         raise UsageError("a passphrase can be typed only on a terminal")
 
 
-def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[str] = ("ssh",)) -> int:
-    """Make hosts trust the operator's key over ssh, one after another, because ssh may ask for a password.
+def send_key(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[str] = ("ssh",)) -> int:
+    """Make hosts trust the operator's key. Call ssh for one host after another, because ssh may ask for a password.
 
-    Returns 1 if a host fails, else 0. Raises KeyProblemError and UsageError.
+    Return 1 if a host fails, else 0. Raises KeyProblemError and UsageError.
     """
-    key, code = _own_key(keys), ExitCode.DONE
+    key, code = load_or_create_key(keys), ExitCode.DONE
     for address in addresses:
         words = remote_command(address, ["keys", "trust", key.text, "--name", name], program)
         try:

@@ -14,8 +14,8 @@ from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from agentwatch.cli.command import OF_HOSTS, PLACE, SESSION, argument, command, flag, one_of, seconds
-from agentwatch.cli.shared import report_problems, subject_of, worktrees_of
+from agentwatch.cli.command import HOST_EXIT_CODES, PLACE, SESSION, argument, command, flag, one_of, parse_span
+from agentwatch.cli.shared import open_subject, other_worktrees, report_problems
 from agentwatch.composition import (
     build_acknowledgements,
     build_inbox,
@@ -45,9 +45,9 @@ from agentwatch.text import clean, clean_name, print_error, print_text, quote_te
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
 
-_NOTHING = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
-_REASON = 200  # the most characters of a reason in a line
-_LOOK_SECONDS = 0.5  # the interval in which `log --follow` looks for decisions and for the end of its reader
+_NOTHING_FOUND = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
+_LONGEST_REASON = 200  # the most characters of a reason in a line
+_POLL_SECONDS = 0.5  # how often `log --follow` looks for decisions, and whether somebody still reads its output
 
 
 class LoggedStateDoc(Document):
@@ -81,45 +81,45 @@ class LoggedRequestDoc(Document):
         flag("--follow -f", "go on with each change as it happens, until ctrl+c"),
         argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
     ),
-    argument("--since", "TIME", "print only the changes of this time: 90m, 12h, 7d", type=seconds),
+    argument("--since", "TIME", "print only the changes of this time: 90m, 12h, 7d", type=parse_span),
     SESSION,
-    exit_codes=OF_HOSTS,
+    exit_codes=HOST_EXIT_CODES,
 )
 def log(options: Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
     gc.enable()
     settings = load()
-    with subject_of(options.path, settings, options.session) as subject:
+    with open_subject(options.path, settings, options.session) as subject:
         place, *_, fleet = subject
         if fleet:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
             return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
-        # Lines of JSON name no workspace, so they have no worktrees either.
+        # Lines of JSON do not name their workspace, so print only one workspace then.
         is_alone = options.follow or options.export or options.json or options.session is not None
-        others, complaints = ([], ()) if is_alone else worktrees_of([subject])
+        others, complaints = ([], ()) if is_alone else other_worktrees([subject])
         codes = [0]
         for number, (one, *_) in enumerate([subject, *others]):
             if others:
                 print_text(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
             sessions = build_sessions_source(one.workspace, options.session) if settings.sessions else None
             with closing(sessions) if sessions else nullcontext():
-                codes.append(_log(one.workspace, settings, options, sessions, _Printer(settings, options)))
+                codes.append(_print_workspace(one.workspace, settings, options, sessions, _Printer(settings, options)))
         for complaint in complaints:
             print_error(clean(complaint))
         return max(codes)
 
 
-def _log(
+def _print_workspace(
     workspace: Path, settings: Settings, options: Namespace, sessions: SessionsSource | None, printer: _Printer
 ) -> int:
-    """Print the state changes by a workspace's history, decisions and sessions and, with `--follow`, later ones as they
-    happen; or export all events."""
+    """Print the past state changes of a workspace and, with `--follow`, later changes as they happen. With `--export`,
+    write all events into a file instead."""
     state = state_directory(workspace)
     history, inbox = History(state), build_inbox(workspace)
     source = build_source(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
-    recalled, asked = history.recall(), inbox.look()
+    recalled, requests = history.recall(), inbox.look()
     batch = sessions.scan() if sessions else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
@@ -127,101 +127,101 @@ def _log(
         raise NoMatchError(
             f"nothing matches: no session here has an id that begins with {quote_text(options.session, 60)}"
         )
-    events = [*recalled.events, *batch.events, *asked]
+    events = [*recalled.events, *batch.events, *requests]
 
-    def text(digest: str) -> str | None:
+    def find_text(digest: str) -> str | None:
         return source.content(digest) or history.text(digest)
 
-    inspector = Inspector(workspace, lambda one: text(one.digest), source.transcript)
+    inspector = Inspector(workspace, lambda one: find_text(one.digest), source.transcript)
     if options.export is not None:
         if not events:
-            raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
+            raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING_FOUND}")
         events += decisions.look(writes=False)
         noted = (one for one in build_acknowledgements(workspace).read_changes() if isinstance(one, Noted))
         events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put)
-        events += printer.verdicts(events, inspector)
-        lines = recording_lines(workspace.name, events, text, history_cutoff(workspace, settings))
+        events += printer.check_claims(events, inspector)
+        lines = recording_lines(workspace.name, events, find_text, history_cutoff(workspace, settings))
         write_new_file(Path(options.export), lines)
-        # Count what `replay` plays: it splits a request into its start and end, and a run into its turns.
+        # Count what `replay` will play. It splits a request into its start and end, and a run into its turns.
         count = sum(isinstance(one, PLAYED) for one in order_events(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
         print_text(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    # Nobody saw the order of what was there before the first look, so it becomes one line.
+    # Nobody saw in which order older files changed, so print one line about all of them.
     watched_at = read_first_watch(state) if recalled.events else time.time()
     if watched_at is not None:
-        printer.fold_first_look(watched_at)
+        printer.sum_up_first_look(watched_at)
     events += decisions.look(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
         source.remember(recalled)
         print_problems(problems)
-        _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
+        _follow_changes(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
     if not events and not problems:
-        print_error(f"{clean(str(workspace))}: {_NOTHING}")
+        print_error(f"{clean(str(workspace))}: {_NOTHING_FOUND}")
     return report_problems(problems)
 
 
 def _print_remote(source: RemoteSource, printer: _Printer) -> int:
-    """Print the past of a workspace on a host, as far as the host's relay knows it."""
+    """Print the past changes of a workspace on a host, as far as the host's relay knows them."""
     batch = source.scan()
-    printer.fold_first_look(source.watched_at)
+    printer.sum_up_first_look(source.watched_at)
     printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
     last = [one for one in batch.events if isinstance(one, Lost)]
     printer.print_story(one for one in batch.events if not isinstance(one, Ruled | Lost | Reached))
-    printer.print(last)
+    printer.print_events(last)
     code = report_problems(batch.health.problems)
     return ExitCode.UNREACHED if last else code
 
 
 class _Printer:
-    """Prints the changes that events cause, whether they are from the past or arrive now."""
+    """Prints the changes that past or new events cause."""
 
     def __init__(self, settings: Settings, options: Namespace):
         self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
-        # The same rules as for the screen: a task outlives its files.
+        # As on the screen, a task stays in the tree after its files are deleted.
         self.tree = Tree(tree_rules(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
-        self._events: list[Event] = []  # the events that were printed together with their verdicts
-        self.look_at = -math.inf
-        self._old: dict[str, float] = {}  # the files found at the first look, and when they were written
+        self._events: list[Event] = []  # all events given to `print_all`
+        self.first_look_at = -math.inf
+        self._old_files: dict[str, float] = {}  # when each file found at the first look was written
         self._old_tasks: set[str] = set()
 
-    def fold_first_look(self, at: float) -> None:
-        """Print the changes by files older than `at` as one line, except in JSON."""
+    def sum_up_first_look(self, at: float) -> None:
+        """Sum up the changes by files older than `at` in one line. JSON output still has each change."""
         if not self._as_json:
-            self.look_at = at
+            self.first_look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
-        """Print the changes by these events and by the verdicts on their returns, in the order of time."""
+        """Check the returns in these events, then print the changes by events and verdicts, in the order of time."""
         self._events += events
-        self.print_story([*events, *self.verdicts(self._events, inspector)])
+        self.print_story([*events, *self.check_claims(self._events, inspector)])
 
     def print_story(self, events: Iterable[Event]) -> None:
-        """Print the changes by these events in the order of time, including the line on the first look."""
-        self.print(order_events(events, time.time()))
+        """Print the changes by these events in the order of time, then the line about the first look if it is due."""
+        self.print_events(order_events(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
             self.print_first_look()
 
-    def verdicts(self, events: Iterable[Event], inspector: Inspector) -> list[Checked]:
+    def check_claims(self, events: Iterable[Event], inspector: Inspector) -> list[Checked]:
         """Check the claims of the returns in these events, and return the verdicts."""
         tree = Tree(self.tree.rules)
         tree.apply(*events)
         return inspector.check(inspector.news_of(tree, tree.tasks))
 
-    def print(self, events: Iterable[Event]) -> None:
+    def print_events(self, events: Iterable[Event]) -> None:
         """Print the changes that each of these events causes."""
         for event in events:
-            if event.at >= self.look_at and self._old_tasks:
+            if event.at >= self.first_look_at and self._old_tasks:
                 self.print_first_look()
             changes = self._changes.after(self.tree.apply(event), event.at)
-            if event.at < self.look_at:
+            if event.at < self.first_look_at:
                 if isinstance(event, Seen):
-                    self._old.setdefault(event.path, event.at)
-                if isinstance(event, Seen | Gone | Checked) and event.path in self._old:
+                    self._old_files.setdefault(event.path, event.at)
+                if isinstance(event, Seen | Gone | Checked) and event.path in self._old_files:
                     self._old_tasks.update(one.task_id for one in changes)
                     continue
             for change in changes:
@@ -230,70 +230,69 @@ class _Printer:
                 if self._as_json:
                     print_text(json.dumps(log_document(change).plain()))
                 else:
-                    print_line(*_inked(log_line(change)), hang=22)
+                    print_line(*_color_parts(log_line(change)), hang=22)
 
     def print_first_look(self) -> None:
-        """Print one line about the tasks that were there before anybody watched."""
+        """Print one line about the tasks that existed before anybody watched."""
         tasks = [task for task_id in self._old_tasks if (task := self.tree.tasks.get(task_id)) is not None]
         sums = sums_of(tasks)
         failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
         words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
-        if tasks and self.look_at >= self._since:
-            oldest = (iso(min(self._old.values())) or "-")[:10]
-            print_text(
-                f"{iso(self.look_at)}  first look: {', '.join([plural(sums.tasks, 'task'), *words])}, oldest {oldest}"
-            )
+        if tasks and self.first_look_at >= self._since:
+            oldest = (iso(min(self._old_files.values())) or "-")[:10]
+            counted = ", ".join([plural(sums.tasks, "task"), *words])
+            print_text(f"{iso(self.first_look_at)}  first look: {counted}, oldest {oldest}")
         self._old_tasks.clear()
-        self.look_at = -math.inf
+        self.first_look_at = -math.inf
 
-    def unchecked(self, inspector: Inspector) -> list[Target]:
-        """Return the returns among the tasks changed since the previous call whose claims must be checked."""
+    def find_unchecked(self, inspector: Inspector) -> list[Target]:
+        """Return the returns that must be checked, among the tasks changed since the previous call."""
         touched, self._changes.touched = self._changes.touched, set()
         return inspector.news_of(self.tree, touched)
 
 
-def _follow(
+def _follow_changes(
     source: Source,
-    news: Callable[[], Sequence[Event]],
+    read_news: Callable[[], Sequence[Event]],
     printer: _Printer,
-    told: Sequence[Problem],
+    reported: Sequence[Problem],
     inspector: Inspector,
 ) -> None:
-    """Print the changes since the end of the history, then each new change and verdict; report new problems on standard
-    error. Returns when nobody reads the output any more."""
+    """Print the changes since the end of the history, then each new change. Report new problems on standard error.
+    Return when nobody reads the output any more."""
     batches, checked = SimpleQueue[Batch](), SimpleQueue[Sequence[Checked]]()
     missed, is_starting, is_first = list[Event](), True, True
     source.start(batches.put)
     try:
-        while _is_read():
+        while _has_reader():
             sys.stdout.flush()
             with suppress(Empty):
-                events, health, _ = batches.get(timeout=_LOOK_SECONDS)
+                events, health, _ = batches.get(timeout=_POLL_SECONDS)
                 is_starting = health.mode == "starting"
                 missed += events
-                print_problems([problem for problem in health.problems if problem not in told])
-                told = health.problems
-            missed += news()
+                print_problems([problem for problem in health.problems if problem not in reported])
+                reported = health.problems
+            missed += read_news()
             if is_starting:
                 continue
             if is_first:
                 printer.print_all(missed, inspector)
                 inspector.start(checked.put)
             else:
-                printer.print(missed)
-            # Time alone can end a decision that nobody reads.
-            printer.print([Tick(0, time.time())])
+                printer.print_events(missed)
+            # A decision may expire, so the tree must know the present time.
+            printer.print_events([Tick(0, time.time())])
             missed, is_first = [], False
-            inspector.want(printer.unchecked(inspector))
+            inspector.want(printer.find_unchecked(inspector))
             while not checked.empty():
-                printer.print(checked.get())
+                printer.print_events(checked.get())
     finally:
         source.stop()
         inspector.stop()
 
 
-def _is_read() -> bool:
-    """Whether standard output is still read; notices a closed pipe even if there is nothing to write."""
+def _has_reader() -> bool:
+    """Tell whether somebody still reads standard output. This finds a closed pipe without writing to it."""
     if sys.stdout is None:
         return False
     poll = select.poll()
@@ -301,7 +300,7 @@ def _is_read() -> bool:
     return not poll.poll(0)
 
 
-def _inked(line: str) -> Iterator[Part | str]:
+def _color_parts(line: str) -> Iterator[Part | str]:
     """Yield the parts of a line, with the time muted and the new state in its colour."""
     at, (before, arrow, after) = line[:20], line[20:].partition(" → ")
     state = after.partition("  ")[0]
@@ -313,24 +312,24 @@ def _inked(line: str) -> Iterator[Part | str]:
 
 
 def log_line(change: Change) -> str:
-    """Return a change as one safe line."""
+    """Return one sanitised line about a change."""
     match change:
         case ActivityChange():
-            text = f"· {clean(doing_words(change.doing), _REASON)}"
+            find_text = f"· {clean(doing_words(change.doing), _LONGEST_REASON)}"
         case RequestChange(request=request):
-            text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
-            text += f", {clean(request.by, 60)}" if request.by else ""
+            find_text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _LONGEST_REASON)
+            find_text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
             before = "false" if change.was_contradicted else change.before or "new"
             after = "false" if change.contradicted else change.after or "not seen any more"
-            text = f"{before} → {after}"
-            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
-            text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {clean_name(change.task_id, 80)}  {text}"
+            find_text = f"{before} → {after}"
+            find_text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
+            find_text += f"  {clean(change.reason, _LONGEST_REASON)}" if change.reason else ""
+    return f"{iso(change.at) or '-':<20}  {clean_name(change.task_id, 80)}  {find_text}"
 
 
 def log_document(change: Change) -> Document:
-    """Return a change as JSON; texts are as they were written."""
+    """Return a change as a JSON document. Its texts are not sanitised."""
     if isinstance(change, ActivityChange):
         return LoggedActivityDoc.of(change, activity=activity_document(change.doing, change.at))
     if isinstance(change, RequestChange):

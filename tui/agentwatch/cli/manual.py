@@ -20,19 +20,19 @@ _MARKED = re.compile(r"(?:`|\*\*)(?=\S)([^`*]+)(?<=\S)(?:`|\*\*)")
 @command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?"))
 def help(options: Namespace) -> int:  # noqa: A001  the name of the command
     """Read the manual."""
-    topics = manual.topics()
+    topics = manual.topic_names()
     if options.topic in COMMANDS and options.topic not in topics:
         return start(options.topic, ["--help"])
-    topic = _known(options.topic, "topic", topics) or "README"
+    topic = _require_known(options.topic, "topic", topics) or "README"
     if is_terminal():
-        print_pages(_styled(manual.unwrapped(topic).rstrip()))
+        print_pages(_style_lines(manual.read_unwrapped(topic).rstrip()))
     else:
-        print_text(manual.page(topic).rstrip())
+        print_text(manual.read_page(topic).rstrip())
     return 0
 
 
-def _styled(page: str) -> Iterator[list[Part | str]]:
-    """Yield the lines of a page for a terminal, with Markdown marks turned into colours if it has any."""
+def _style_lines(page: str) -> Iterator[list[Part | str]]:
+    """Yield the lines of a page for a terminal. If the terminal has colours, they replace the marks of Markdown."""
     is_code = False
     for line in page.splitlines():
         if line.startswith("```"):
@@ -50,14 +50,14 @@ def _styled(page: str) -> Iterator[list[Part | str]]:
 @command(argument("name", "NAME", "of a contract, of the output of a command, or of a file", nargs="?"))
 def schema(options: Namespace) -> int:
     """Print the JSON schema of a contract, of the output of a command, or of a file that agentwatch writes."""
-    names = manual.schemas()
-    name = _known(options.name, "schema", names)
-    print_text(manual.schema(name).rstrip() if name else "\n".join(names))
+    names = manual.schema_names()
+    name = _require_known(options.name, "schema", names)
+    print_text(manual.read_schema(name).rstrip() if name else "\n".join(names))
     return 0
 
 
-def _known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
-    """Return the given name, if any. Raises UsageError if it is not one of `names`."""
+def _require_known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
+    """Return `name`, which may be None. Raises UsageError if `name` is not one of `names`."""
     if name and name not in names:
         hint = did_you_mean(name.lower(), names) or f"the {kind}s are {', '.join(names)}"
         raise UsageError(f"there is no {kind} {clean(name, 40)}; {hint}")
@@ -70,9 +70,9 @@ def _known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
 )
 def rules(options: Namespace) -> int:
     """List the rules, or explain one."""
-    every = every_rule()
+    rules_by_id = all_rules()
     if options.explain:
-        rule = every.get(options.explain.upper())
+        rule = rules_by_id.get(options.explain.upper())
         if not rule:
             raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
         print_text(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
@@ -82,17 +82,19 @@ def rules(options: Namespace) -> int:
                 print_text(f"\n{heading}:\n{textwrap.indent(example, '    ')}")
     elif options.format == "json":
         names = ["id", "contract", "severity", "section", "title", "message", "why", "right", "wrong"]
-        print_text(indented_json({"rules": [{name: getattr(rule, name) for name in names} for rule in every.values()]}))
+        print_text(
+            indented_json({"rules": [{name: getattr(rule, name) for name in names} for rule in rules_by_id.values()]})
+        )
     else:
-        width = max(len(rule.title) for rule in every.values())
-        for rule in every.values():
+        width = max(len(rule.title) for rule in rules_by_id.values())
+        for rule in rules_by_id.values():
             contract = rule.contract or "any"
             print_line(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}", hang=8)
     return 0
 
 
-def every_rule() -> dict[str, Rule]:
-    """Return all rules of documents by id, but not those of links between tasks, which need the whole tree."""
+def all_rules() -> dict[str, Rule]:
+    """Return the rules about single documents, by id. The rules about links between tasks are not among them."""
     from agentwatch.contracts.rules import read_rules
     from agentwatch.decisions.delivery import FORGED
 

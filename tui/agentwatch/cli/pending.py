@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import OF_HOSTS, PATH, PLACES, SESSION, argument, command, flag, seconds
-from agentwatch.cli.decide import options_of, ways_of
-from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
+from agentwatch.cli.command import HOST_EXIT_CODES, PATH, PLACES, SESSION, argument, command, flag, parse_span
+from agentwatch.cli.decide import answer_options, option_lines
+from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems, require_desk, require_task
 from agentwatch.composition import build_acknowledgements, find_desk, scan_workspace
 from agentwatch.config import load
 from agentwatch.console import MUTED, STRONG, Part, print_line
@@ -39,7 +39,7 @@ class PendingRequestDoc(view.RequestDoc):
 
 
 class PendingTaskDoc(view.Document):
-    """A task that asks, and what can be decided about it."""
+    """A task that needs the operator, and the decisions that are possible."""
 
     workspace: str = ""
     task_id: str
@@ -68,7 +68,7 @@ class ReceiptDoc(view.Document):
 
 
 class MovingDecisionDoc(view.Document):
-    """A decision on its way."""
+    """A recorded decision that is not carried out yet."""
 
     decision_id: str
     task_id: str
@@ -81,7 +81,7 @@ class MovingDecisionDoc(view.Document):
 
 
 class PendingDoc(view.Document):
-    """`agentwatch pending --json` of one workspace."""
+    """The output of `agentwatch pending --json` for one workspace."""
 
     schema_version: Literal[1]
     workspace: str
@@ -97,29 +97,29 @@ class PendingDoc(view.Document):
 
 
 class PendingsDoc(view.Document):
-    """`agentwatch pending A B --json`."""
+    """The output of `agentwatch pending A B --json`."""
 
     schema_version: Literal[1]
     complete: bool
     workspaces: list[PendingDoc]
 
 
-@command(PLACES, flag("--json", "print JSON (schema_version 1)"), SESSION, exit_codes=OF_HOSTS)
+@command(PLACES, flag("--json", "print JSON (schema_version 1)"), SESSION, exit_codes=HOST_EXIT_CODES)
 def pending(options: Namespace) -> int:
     """Print the tasks that need you, with the commands that answer them, and the decisions on their way."""
     return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tasks that ask, and the decisions on their way, in a loaded monitor with a desk."""
-    tree, desk, now = monitor.tree, desk_in(monitor), time.time()
+    """Print the tasks that need the operator, and the decisions that are not carried out yet."""
+    tree, desk, now = monitor.tree, require_desk(monitor), time.time()
     asking, aside, moving = tree.asking(), tree.put_aside(), words.on_their_way(tree)
     document = PendingDoc(
         schema_version=view.SCHEMA_VERSION,
         workspace=monitor.directory,
         complete=not monitor.problems,
         problems=view.problem_documents(monitor.problems),
-        tasks=[task_document(tree, task, desk, monitor.written) for task in asking],
+        tasks=[pending_task_document(tree, task, desk, monitor.written) for task in asking],
         past=len(tree.past_questions()),
         acknowledged=sum(task.acknowledged for task in aside),
         snoozed=sum(task.snoozed for task in aside),
@@ -129,8 +129,8 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
     if options.json:
         say_document(document.plain())
         return report_problems(monitor.problems)
-    for task, told in zip(asking, document.tasks, strict=True):
-        _say_task(task, told, now)
+    for task, task_data in zip(asking, document.tasks, strict=True):
+        _print_task(task, task_data, now)
     for decision in moving:
         steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
         by = f" by {quote_text(decision.operator, 60)}" if decision.operator else ""
@@ -150,10 +150,10 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
     return report_problems(monitor.problems)
 
 
-def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
-    """Return a command line for each decision that the policy allows, the suggested one first.
+def decide_commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
+    """Return a command line for each decision that the policy allows, the suggested decision first.
 
-    The operator replaces words in capitals. Empty if the task's id cannot stand in a command.
+    The operator replaces words in capitals. Return {} if the task's id cannot be part of a command.
     """
     try:
         subject = desk.subject(task)
@@ -161,16 +161,17 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
         first = policy.suggested(task)
         allowed = (one for one in OF_ATTEMPTS if not policy.why_not(task, one))
         actions = sorted(allowed, key=lambda one: one is not first)
-        # The id stands behind `--`, so that it is no option whatever an agent calls its task.
+        # Agents choose task ids, so put the id behind `--`, where nothing is read as an option.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
-        return {action: command_line([*call_words(), "decide", *_way(task, action), *about]) for action in actions}
+        return {
+            action: command_line([*call_words(), "decide", *_options_of(task, action), *about]) for action in actions
+        }
     except (RecordError, ValueError):
         return {}
 
 
-def _way(task: Task, action: Action) -> list[str]:
-    """Return the command-line options for an action."""
+def _options_of(task: Task, action: Action) -> list[str]:
     spec, metavar = SPECS[action], SPECS[action].option[0]
     if "mode" in spec.takes and is_line_fault(task):
         metavar = FITTER
@@ -179,61 +180,62 @@ def _way(task: Task, action: Action) -> list[str]:
     return [*given * max(questions, 1), *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
 
 
-def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
-    print_line(*_heading(task, now))
+def _print_task(task: Task, task_data: PendingTaskDoc, now: float) -> None:
+    print_line(*_task_heading(task, now))
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
         print_line(f"  {words.in_line(task, question, 400)}", hang=0)
-    for request, document in zip(asked, told.requests, strict=True):
+    for request, document in zip(asked, task_data.requests, strict=True):
         asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
         print_line(f"  {clean_row(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
         for query in request.queries:
             print_line(f"    {quote_text(query.question, 200)}{', several' if query.several else ''}:", hang=0)
-            for option in options_of(query, 200):
+            for option in option_lines(query, 200):
                 print_line(f"      - {option}", hang=0)
-        _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
-    # If a request is open, its answer lets the task go on, so no decision about the attempt is offered.
+        _print_commands(document.command, answer_options(request), request.why_not or "it is answered in its program")
+    # If a request is open, the task goes on after the answer, so offer no decision about the attempt.
     if not task.request:
-        ways = [_way(task, action) for action in told.commands]
-        _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
+        choices = [_options_of(task, action) for action in task_data.commands]
+        _print_commands(next(iter(task_data.commands.values()), None), choices, "its id cannot stand in a decision")
 
 
-def _heading(task: Task, now: float) -> list[Part | str]:
+def _task_heading(task: Task, now: float) -> list[Part | str]:
     face, since = look(task), task.since
     age = "" if since is None else f" {duration(now - since)}"
     name = f" {clean_name(task.task_id, 200)}", STRONG
     return [(face.glyph, face.color), name, f"  attempt {task.attempt}, ", (face.word, face.color), (age, MUTED)]
 
 
-def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
-    """Print the command line of the first way unwrapped, to be copied, and below it the other ways."""
+def _print_commands(line: str | None, choices: list[list[str]], why_not: str) -> None:
+    """Print the command line of the first choice unwrapped, to be copied. Then print the options of the other
+    choices."""
     print_text(f"    {line}") if line else print_line(f"    {clean(why_not, 400)}", hang=0)
-    if ways[1:]:
-        others = f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}"
+    if choices[1:]:
+        others = f"    or, in place of {' '.join(choices[0])}: {', '.join(map(' '.join, choices[1:]))}"
         print_line((others, MUTED), hang=0)
 
 
-def request_line(request: Request, workspace: Path | str) -> str | None:
-    """Return the command line for the plain answer to a request, None if no command can answer it."""
+def answer_command(request: Request, workspace: Path | str) -> str | None:
+    """Return the command line that gives the first possible answer to a request, or None if no command can."""
     about = ["--", request.request_id, str(workspace)]
-    return next((command_line([*call_words(), "answer", *way, *about]) for way in ways_of(request)), None)
+    return next((command_line([*call_words(), "answer", *way, *about]) for way in answer_options(request)), None)
 
 
-def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
-    """Return a task that asks, with some keys of `tree --json` and the possible decisions."""
-    told = view.task_document(tree, task)
+def pending_task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
+    """Return the JSON of a task that needs the operator: some keys of `tree --json`, and the possible decisions."""
+    task_data = view.task_document(tree, task)
     waiting = [one for one in task.requests if one.waits_for_operator]
     return PendingTaskDoc.of(
-        told,
+        task_data,
         ask=task.question,
         suggested=policy.suggested(task),
-        commands=commands(task, desk, workspace),
+        commands=decide_commands(task, desk, workspace),
         requests=[
-            PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace)) for one in waiting
+            PendingRequestDoc.of(view.request_document(one), command=answer_command(one, workspace)) for one in waiting
         ],
         not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_not(task, one))},
-        **{name: getattr(one, name) for one in told.attempts[-1:] for name in ("return_path", "return_sha256")},
+        **{name: getattr(one, name) for one in task_data.attempts[-1:] for name in ("return_path", "return_sha256")},
     )
 
 
@@ -247,7 +249,7 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
     argument("task", "TASK", "the task id; the tasks below it are put aside, too; with --undo, PATH", nargs="?"),
     PATH,
     flag("--undo", "take back what was put aside last, here or on the screen"),
-    argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),
+    argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=parse_span, dest="seconds"),
     exit_codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
 )
 def ack(options: Namespace) -> int:
@@ -268,7 +270,7 @@ def ack(options: Namespace) -> int:
             print_text(f"  {clean_name(task_id, 200)}")
         return ExitCode.DONE
     tree = (monitor := scan_workspace(workspace, load(), desk=find_desk(workspace), requests=True)).tree
-    tasks = [task for task, _ in tree.preorder([task_in(monitor, options.task).task_id])]
+    tasks = [task for task, _ in tree.preorder([require_task(monitor, options.task).task_id])]
     asking = [task for task in tasks if task.question and not task.acknowledged]
     if options.seconds is not None:
         asking = [task for task in asking if not task.past]
@@ -276,7 +278,7 @@ def ack(options: Namespace) -> int:
         print_text("nothing is put aside: nothing asks there")
         return ExitCode.NOT
     for task in asking:
-        print_line(*_heading(task, now))
+        print_line(*_task_heading(task, now))
         print_line(f"  {clean(task.question or '', 400)}", hang=0)
     marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
     if options.seconds is None:

@@ -70,61 +70,61 @@ def relay(options: Namespace) -> int:
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
     # Redirect standard output before anything else can be written to the stream that the screen reads.
-    end: Link | None = _stdio() if options.stdio else None
-    # `asked` has for each workspace the paths that name it. A ~ in an address was not expanded by any shell.
-    asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
+    end: Link | None = _open_stdio_link() if options.stdio else None
+    # `requested` maps each workspace to the paths that name it. No shell has expanded a ~ in an address of ssh.
+    requested, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     everywhere = WorkspaceFinder() if options.all else None
     if everywhere:
-        asked = {place.workspace: [] for place in everywhere().places}
-        missing = {} if asked else {"": WorkspaceError("no session of an agent was alive there in the last day")}
+        requested = {place.workspace: [] for place in everywhere().places}
+        missing = {} if requested else {"": WorkspaceError("no session of an agent was alive there in the last day")}
     for path in () if options.all else options.paths or ["."]:
         try:
-            asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
+            requested.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
         except WorkspaceError as error:
             missing[path] = error
-    if missing and not options.all and not (asked and options.stdio):
+    if missing and not options.all and not (requested and options.stdio):
         raise next(iter(missing.values()))
     settings = load()
-    # One key signs the decisions here and the messages of this host; the first use makes it.
-    desk = build_desk(next(iter(asked), user_home()), settings)
+    # One key signs the decisions on this host and its messages. The key is created at its first use.
+    desk = build_desk(next(iter(requested), user_home()), settings)
     if why := desk.why_locked():
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
 
-    def relayed(workspace: Path, name: str) -> RelayedWorkspace:
+    def make_part(workspace: Path, name: str) -> RelayedWorkspace:
         monitor = build_monitor(workspace, settings, open_desk=partial(build_desk, workspace, settings))
-        return RelayedWorkspace(name, monitor, asked.setdefault(workspace, []))
+        return RelayedWorkspace(name, monitor, requested.setdefault(workspace, []))
 
-    def others() -> list[RelayedWorkspace]:
+    def find_new_parts() -> list[RelayedWorkspace]:
         found = everywhere().places if everywhere else ()
-        return [relayed(one.workspace, one.name or "") for one in found if one.workspace not in asked]
+        return [make_part(one.workspace, one.name or "") for one in found if one.workspace not in requested]
 
-    parts = [relayed(workspace, name) for workspace, name in name_workspaces(asked).items()]
+    parts = [make_part(workspace, name) for workspace, name in name_workspaces(requested).items()]
     words = {path: clean(str(error)) for path, error in missing.items()}
     key = desk.key()
-    end = end or _nats(options, key)
-    deciders = partial(_deciders, key)
-    telling = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=others)
+    end = end or _open_nats_link(options, key)
+    deciders = partial(_decider_ids, key)
+    active_relay = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=find_new_parts)
 
-    async def run() -> str:
-        """Relay until the end, and return its reason."""
+    async def relay_until_end() -> str:
+        """Relay until something ends the relay, and return the reason."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, telling.end)
-        return await telling.run()
+            asyncio.get_running_loop().add_signal_handler(number, active_relay.end)
+        return await active_relay.run()
 
-    if ended := asyncio.run(run()):
+    if ended := asyncio.run(relay_until_end()):
         print_error(f"agentwatch: the relay has ended: {ended}")
     return ExitCode.DONE
 
 
-def _stdio() -> StdioEnd:
-    """Return a link over standard input and output; other output goes to standard error from now on."""
+def _open_stdio_link() -> StdioEnd:
+    """Return a link over standard input and output. From now on, `print` writes to standard error."""
     outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 1)
     os.dup2(2, 1)
     return StdioEnd(0, outgoing)
 
 
-def _nats(options: Namespace, key: SigningKey) -> Link:
-    """Return a link over a NATS server, which reports its state on standard error."""
+def _open_nats_link(options: Namespace, key: SigningKey) -> Link:
+    """Return a link over a NATS server. Its state is reported on standard error."""
     with require_extra(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, credentials_file, hide_password
 
@@ -147,7 +147,7 @@ def _report_state(state: LinkState) -> None:
     print_error("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
-def _deciders(own: SigningKey) -> list[str]:
+def _decider_ids(own: SigningKey) -> list[str]:
     """Return the ids of the keys whose owners may decide here."""
     with suppress(KeyProblemError):
         return [own.public.keyid, *(one.public.keyid for one in Keys().trusted(Role.OPERATOR))]
@@ -180,7 +180,7 @@ def fleet(options: Namespace) -> int:
     if is_init and (options.trust or not options.where):
         raise UsageError("`agentwatch fleet init` takes a server, such as nats://hub:4222, and no --trust")
     if not is_init:
-        return _configure(keys, options)
+        return _configure_server(keys, options)
     with require_extra(*FLEET):
         from agentwatch.remote.nats import TroubleError, ask_server, hide_password, login_of, make_store
     try:
@@ -192,7 +192,7 @@ def fleet(options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def _configure(keys: Keys, options: Namespace) -> int:
+def _configure_server(keys: Keys, options: Namespace) -> int:
     """Trust the hosts given as NAME=KEY, then write a server's configuration for all keys trusted here. Raises
     KeyProblemError and UsageError."""
     introduced_hosts = list(map(introduced, options.trust))
@@ -211,24 +211,25 @@ def _configure(keys: Keys, options: Namespace) -> int:
     new = format_accounts(operators, hosts)
     # Look also in directories that are often missing in a user's PATH.
     server = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin") or "nats-server"
-    next_ = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
+    next_step = f"{server} -c {options.where or 'FILE'}, and once that runs: agentwatch fleet init nats://SERVER"
     if not options.where:
         sys.stdout.write(_CONFIGURATION.format(accounts=new, port=options.port))
     else:
         path = Path(options.where).resolve()
         was_there = path.exists()
-        ever = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
-        ours = format_accounts(ever, [("", one.public) for one in keys.others(Role.HOST)])
+        known_operators = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
+        ours = format_accounts(known_operators, [("", one.public) for one in keys.others(Role.HOST)])
         head = _CONFIGURATION.format(accounts="", port=options.port)
-        _write_configuration(path, *(merge_accounts(_read(path), new, ours) if was_there else (head, new, "")), server)
+        parts = merge_accounts(_read_configuration(path), new, ours) if was_there else (head, new, "")
+        _write_configuration(path, *parts, server)
         print_text(f"written: {clean(options.where)}{', with all that you have written in it' if was_there else ''}")
         if was_there:
-            next_ = f"{server} --signal reload, or reload=PID where another runs beside it"
-        elif _is_taken(options.port):
+            next_step = f"{server} --signal reload, or reload=PID where another runs beside it"
+        elif _is_port_taken(options.port):
             why = "Debian's package starts a server of its own; `sudo systemctl disable --now nats-server` ends it"
             print_error(f"port {options.port} is taken on this machine ({why}), or take another with --port")
     if hosts:
-        print_error(f"next: {next_}")
+        print_error(f"next: {next_step}")
     else:
         print_error("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
     if keys.why_encrypted():
@@ -239,7 +240,7 @@ def _configure(keys: Keys, options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def _read(path: Path) -> str:
+def _read_configuration(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -247,16 +248,16 @@ def _read(path: Path) -> str:
 
 
 def _write_configuration(path: Path, head: str, block: str, tail: str, server: str) -> None:
-    """Write a configuration atomically, unless a server on this machine rejects its accounts. Raises UsageError, and
-    leaves the file as it was."""
+    """Write a configuration atomically. If a server on this machine rejects its accounts, raise UsageError and leave
+    the file as it was."""
     try:
         if server.startswith("/"):
-            with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8") as tried:
-                tried.write(block)
-                tried.flush()
-                done = subprocess.run([server, "-t", "-c", tried.name], capture_output=True, text=True, check=False)  # noqa: S603
+            with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8") as candidate:
+                candidate.write(block)
+                candidate.flush()
+                done = subprocess.run([server, "-t", "-c", candidate.name], capture_output=True, text=True, check=False)  # noqa: S603
             if done.returncode:
-                why = (done.stderr or done.stdout).strip().rpartition("\n")[2].replace(tried.name, "its accounts")
+                why = (done.stderr or done.stdout).strip().rpartition("\n")[2].replace(candidate.name, "its accounts")
                 raise UsageError(
                     f"{clean(str(path))} is as it was: with what you have written in it, {clean(why, 400)}"
                 )
@@ -267,6 +268,6 @@ def _write_configuration(path: Path, head: str, block: str, tail: str, server: s
         raise UsageError(f"{clean(str(path))} cannot be written: {error.strerror}; it is as it was") from error
 
 
-def _is_taken(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+def _is_port_taken(port: int) -> bool:
+    with socket.socket() as candidate:
+        return candidate.connect_ex(("127.0.0.1", port)) == 0

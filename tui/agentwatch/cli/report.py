@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agentwatch.cli.command import OF_HOSTS, PLACES, SESSION, argument, command
-from agentwatch.cli.shared import require_session, subjects_of, unreached, worktrees_of
+from agentwatch.cli.command import HOST_EXIT_CODES, PLACES, SESSION, argument, command
+from agentwatch.cli.shared import open_subjects, other_worktrees, reach_code, require_session
 from agentwatch.config import load
 from agentwatch.console import STRONG, Part, is_terminal, print_line
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable, Verdict
@@ -22,12 +22,12 @@ from agentwatch.history.store import History
 from agentwatch.report.account import (
     Account,
     TaskLine,
-    account_of,
+    count_unchecked,
+    make_account,
     markdown,
-    others_say,
-    present_of,
     receipt_words,
-    unchecked_in,
+    runtime_difference,
+    sum_present,
 )
 from agentwatch.report.html import html
 from agentwatch.sources import print_problems
@@ -46,32 +46,32 @@ _RETURNED = (
 )
 
 
-_INKS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}
+_COLORS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, SEVERITIES) for one in looks.values()}
 
 
 # JSON
 
 
 def json_report(account: Account) -> str:
-    """Return the account as indented JSON in ASCII, so that foreign characters reach a terminal only as escapes.
+    """Return the account as indented JSON in ASCII. All other characters are escaped, because some control a terminal.
 
-    Times are ISO 8601 in UTC, null if unknown. Texts are as in the documents.
+    Times are ISO 8601 in UTC, or null if unknown. Texts are not sanitised.
     """
-    return indented_json(document_of(account)) + "\n"
+    return indented_json(account_document(account)) + "\n"
 
 
-def document_of(account: Account) -> Document:
+def account_document(account: Account) -> Document:
     """Return the account as a JSON object: `tree --json` with handoffs, returns, decisions and state changes."""
     told = tree_document(account.tree, account.workspace, account.problems)
     return told | {
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
-        "summary": _summary(account.tree),
+        "summary": _summary_document(account.tree),
         "attention": [
             {"task_id": task.task_id, "ask": ask, "since": iso(task.since), "holds": task.open_below}
             for task, ask in account.attention
         ],
-        "tasks": [*map(_task, told["tasks"], account.tasks)],
+        "tasks": [*map(_task_document, told["tasks"], account.tasks)],
         "decisions": [
             {name: getattr(one, name) for name in ("task_id", "attempt", "action", "note", "operator")}
             | {"at": iso(one.at), "receipt": receipt_words(one)}
@@ -86,9 +86,9 @@ def document_of(account: Account) -> Document:
     }
 
 
-def _summary(tree: Tree) -> Document:
-    """Return counts of the tasks that are not past, and the number of those that are."""
-    now = present_of(tree.tasks.values())
+def _summary_document(tree: Tree) -> Document:
+    """Count the present tasks by state and verdict, and the past tasks."""
+    now = sum_present(tree.tasks.values())
     return {
         "tasks": now.tasks,
         "by_state": {state: now.states[state] for state in State if now.states[state]},
@@ -96,28 +96,29 @@ def _summary(tree: Tree) -> Document:
         "needs_operator": now.needs_operator,
         "verified": now.verdicts[Verdict.VERIFIED],
         "contradicted": now.verdicts[Verdict.CONTRADICTED],
-        "unchecked": unchecked_in(now),
+        "unchecked": count_unchecked(now),
         "stale": now.stale,
         "past": tree.totals.tasks - now.tasks,
     }
 
 
-def _task(task: Document, line: TaskLine) -> Document:
+def _task_document(task: Document, line: TaskLine) -> Document:
     return task | {
         "verdict": line.task.verdict,
         "below": line.task.below.tasks if line.task.below else 0,
-        "attempts": [*map(_attempt, task["attempts"], line.task.attempts)],
+        "attempts": [*map(_attempt_document, task["attempts"], line.task.attempts)],
         "todos": [asdict(one) for one in line.task.todos or ()],
     }
 
 
-def _attempt(told: Document, attempt: Attempt) -> Document:
+def _attempt_document(told: Document, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
     told["handoff"] = handoff and packet and {"path": handoff.path, "objective": packet.objective}
     told["returned"] = None
     if version and result:
         facts = {name: getattr(result, name) for name in _RETURNED}
-        told["returned"] = {"path": version.path, "sha256": version.digest, **facts, "others_say": others_say(attempt)}
+        differs = runtime_difference(attempt)
+        told["returned"] = {"path": version.path, "sha256": version.digest, **facts, "others_say": differs}
     return told
 
 
@@ -132,33 +133,33 @@ FORMATS = {"md": markdown, "json": json_report, "html": html}
     argument("--format", None, "default: by the ending of FILE, else md", choices=tuple(FORMATS)),
     argument("--output", "FILE", "default: standard output"),
     SESSION,
-    exit_codes=OF_HOSTS,
+    exit_codes=HOST_EXIT_CODES,
 )
 def report(options: Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
     accounts, now = [], time.time()
-    with subjects_of(options.paths or ["."], load(), options.session) as subjects:
-        others = [one.scan() for one in worktrees_of(subjects)[0]]
+    with open_subjects(options.paths or ["."], load(), options.session) as subjects:
+        others = [one.scan() for one in other_worktrees(subjects)[0]]
         worktrees = {str(other.workspace): other.tree.totals for other in others}
         monitors = [one.scan() for one in subjects]
         for one, monitor in zip(subjects, monitors, strict=True):
             workspace = one.place.workspace
             source = one.fleet.source(workspace) if one.fleet else None
             past = source.scan().events if source else History(state_directory(workspace)).recall().events
-            changes, place = _changes(monitor.tree, past, now), monitor.directory
-            account = account_of(
+            changes, place = _all_changes(monitor.tree, past, now), monitor.directory
+            account = make_account(
                 monitor.tree, changes, workspace=place, now=now, problems=monitor.problems, worktrees=worktrees
             )
             accounts.append(account)
     require_session(options.session, monitors)
-    return max(_write(accounts, options.format, options.output), *map(unreached, monitors))
+    return max(_write_reports(accounts, options.format, options.output), *map(reach_code, monitors))
 
 
-def _write(accounts: Sequence[Account], format_: str | None, output: str | None) -> int:
-    """Write the reports of workspaces one after the other to the new file `output`, or to standard output if None.
+def _write_reports(accounts: Sequence[Account], format_: str | None, output: str | None) -> int:
+    """Write the report of each workspace into the new file `output`, or to standard output if `output` is None.
 
-    Returns 1 if not all could be read, else 0. `format_` is one of `FORMATS`; None means the format of the file's
-    ending, else Markdown. Raises UsageError if the file exists or cannot be written.
+    If `format_` is None, the ending of the file's name decides, and Markdown is the default. Return 1 if something
+    could not be read, else 0. Raises UsageError if the file exists or cannot be written.
     """
     if format_ is None:
         ending = Path(output or "").suffix.removeprefix(".").lower()
@@ -167,10 +168,12 @@ def _write(accounts: Sequence[Account], format_: str | None, output: str | None)
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
     text = "\n".join(map(FORMATS[format_], accounts))
     if len(accounts) > 1 and format_ == "json":
-        text = indented_json({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
+        text = (
+            indented_json({"schema_version": SCHEMA_VERSION, "workspaces": [*map(account_document, accounts)]}) + "\n"
+        )
     if output is None and format_ == "md" and is_terminal():
         for line in text.splitlines():
-            print_line(*_inked(line), wraps=not line.startswith("|"))
+            print_line(*_color_parts(line), wraps=not line.startswith("|"))
     elif output is None:
         print_text(text.removesuffix("\n"))
     else:
@@ -180,16 +183,16 @@ def _write(accounts: Sequence[Account], format_: str | None, output: str | None)
     return 1 if problems else 0
 
 
-def _inked(line: str) -> Iterator[Part | str]:
+def _color_parts(line: str) -> Iterator[Part | str]:
     """Yield the parts of a line of Markdown, with colours for headings, states, verdicts and severities."""
-    words = [line] if line.startswith("#") else re.split(f"({'|'.join(map(re.escape, _INKS))})", line)
+    words = [line] if line.startswith("#") else re.split(f"({'|'.join(map(re.escape, _COLORS))})", line)
     for number, one in enumerate(words):
-        yield one, STRONG if line.startswith("#") else _INKS[one] if number % 2 else ""
+        yield one, STRONG if line.startswith("#") else _COLORS[one] if number % 2 else ""
 
 
-def _changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
-    """Return all state changes by files, sessions, decisions and requests, judged by the tree's rules."""
-    # Only events of files come from the history: the tree has the others in their latest form.
+def _all_changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
+    """Return all state changes since the history began, by the rules of the tree."""
+    # Take only the events of files from the history. The tree has all other events in their latest form.
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))

@@ -43,9 +43,9 @@ def watch(options: Namespace) -> int:
     if options.all and options.paths:
         raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
     # Imported late, because `--help` does not need it.
-    from agentwatch.cli.shared import targets_of
+    from agentwatch.cli.shared import resolve_targets
 
-    settings = _settings(options)
+    settings = _load_settings(options)
     settings = settings._replace(read_only=options.read_only or settings.read_only)
     if options.hosts and not settings.hosts:
         raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
@@ -56,27 +56,27 @@ def watch(options: Namespace) -> int:
             raise UsageError(f"no host of your settings is called {quote_text(options.hosts)}; there are {known}")
         # `--hosts PATH` means all hosts, and PATH is a directory to watch.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
-    # `--hosts` alone shows only hosts; hosts that the settings always show come beside the workspace here.
+    # `--hosts` alone shows only hosts. Hosts that the settings always show are added to the workspace here.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
         words = [*words, *names]
-    workspaces, addresses = targets_of(words, settings, options.session)
+    workspaces, addresses = resolve_targets(words, settings, options.session)
     _require_terminal("; `agentwatch tree` prints the tree without one")
 
     from agentwatch.app.app import AgentwatchApp, Opening
     from agentwatch.app.terminal import run
 
-    def opened() -> Monitor:
+    def open_monitor() -> Monitor:
         from agentwatch.composition import build_workspaces
 
         return build_workspaces(workspaces, settings, options.session, addresses=addresses, everywhere=options.all)
 
     if addresses:
-        # Open hosts before the screen starts, so that their errors are printed without a screen.
-        return run(AgentwatchApp(opened()))
+        # Connect to hosts before the screen starts, so that errors are printed on the plain terminal.
+        return run(AgentwatchApp(open_monitor()))
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
-    return run(AgentwatchApp(Opening(settings, title, opened)))
+    return run(AgentwatchApp(Opening(settings, title, open_monitor)))
 
 
 @command(_SPEED)
@@ -94,7 +94,7 @@ def demo(options: Namespace) -> int:
 
     session = DemoSession(options.speed)
     with session as workspace:
-        # Nobody is to be called because of a demo, but the window's title still counts what needs you.
+        # A demo must not notify anybody. Only the window's title counts the tasks that need the operator.
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
         settings = silent._replace(stale_after=session.stale_after, read_only=False, sessions=False)
         monitor = Monitor(
@@ -107,7 +107,7 @@ def demo(options: Namespace) -> int:
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
         )
-        return run(DemoApp(monitor, session.hold, session.is_over))
+        return run(DemoApp(monitor, session.set_paused, session.is_over))
 
 
 @command(argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`"), _SPEED, _THEME)
@@ -121,7 +121,7 @@ def replay(options: Namespace) -> int:
 
     if not 0 < options.speed < float("inf"):
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
-    settings, recording = _settings(options), read_recording(Path(options.file))
+    settings, recording = _load_settings(options), read_recording(Path(options.file))
     _require_terminal()
 
     from agentwatch.app.played import ReplayApp
@@ -135,7 +135,7 @@ def replay(options: Namespace) -> int:
     return run(ReplayApp(monitor, playback))
 
 
-def _settings(options: Namespace) -> Settings:
+def _load_settings(options: Namespace) -> Settings:
     """Load the operator's settings, with the theme of the command line. Raises ConfigError."""
     from agentwatch.config import load
 

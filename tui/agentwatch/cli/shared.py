@@ -30,7 +30,7 @@ PLACEHOLDER = "TEXT"  # stands for the operator's own words in a printed command
 
 
 class Subject(NamedTuple):
-    """A workspace that a command is about; `fleet` is the connection if it is on another machine."""
+    """A workspace that a command reads. If the workspace is on another machine, `fleet` is the connection."""
 
     place: Place
     settings: Settings
@@ -44,7 +44,7 @@ class Subject(NamedTuple):
         *,
         inspects: bool = True,
     ) -> Monitor:
-        """Return a monitor that has read once. `open_desk` and `inspects` apply only on this machine. Blocks."""
+        """Return a monitor that has read the workspace. Other machines ignore `open_desk` and `inspects`. Blocks."""
         workspace, fleet = self.place.workspace, self.fleet
         if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
@@ -56,11 +56,11 @@ class Subject(NamedTuple):
         return monitor
 
 
-def targets_of(
+def resolve_targets(
     words: Sequence[str], settings: Settings, session: str | None = None
 ) -> tuple[Sequence[Path], Sequence[Address]]:
-    """Return the real paths of directories and the addresses, also those of named hosts, without repeats. Raises
-    WorkspaceError, ConfigError, and UsageError, also if a `session` is asked of another machine."""
+    """Return the directories (as real paths) and the addresses that the words name, without repeats. Raises
+    WorkspaceError, ConfigError, or UsageError, which also forbids a `session` together with addresses."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
     from agentwatch.remote.address import Address, is_address, parse, read_hosts
@@ -79,10 +79,10 @@ def targets_of(
 
 
 @contextmanager
-def subjects_of(words: Sequence[str], settings: Settings, session: str | None = None) -> Iterator[list[Subject]]:
-    """Yield the named workspaces without repeats, connected to other machines meanwhile. Raises as `targets_of`, and
-    DecisionError."""
-    workspaces, addresses = targets_of(words, settings, session)
+def open_subjects(words: Sequence[str], settings: Settings, session: str | None = None) -> Iterator[list[Subject]]:
+    """Yield the workspaces that the words name, without repeats. Connections to other machines close at the end. Raises
+    as `resolve_targets`, and DecisionError."""
+    workspaces, addresses = resolve_targets(words, settings, session)
     here = [Subject(Place(one), settings, session) for one in workspaces]
     if not addresses:
         yield here
@@ -95,18 +95,18 @@ def subjects_of(words: Sequence[str], settings: Settings, session: str | None = 
 
 
 @contextmanager
-def subject_of(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
-    """Yield the one workspace of a directory, an address or the name of a host. Raises as `subjects_of`, and UsageError
-    if the word names several or none."""
-    with subjects_of([word], settings, session) as found:
+def open_subject(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
+    """Yield the only workspace that a word names. Raises as `open_subjects`, and UsageError if the word names several
+    workspaces or none."""
+    with open_subjects([word], settings, session) as found:
         if len(found) != 1:
             known = ", ".join(one.fleet.address(one.place.workspace) for one in found if one.fleet)
             raise UsageError(f"{word} names {f'several workspaces: give one of {known}' if known else 'none'}")
         yield found[0]
 
 
-def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
-    """Return the other worktrees that are shown with a single workspace of this machine, and complaints. Blocks."""
+def other_worktrees(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
+    """Return the other worktrees of a single local workspace's repository, and complaints. Blocks."""
     if len(subjects) != 1 or subjects[0].fleet:
         return [], ()
     (one,) = subjects
@@ -119,17 +119,17 @@ def print_workspaces(
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
     open_desk: Callable[[Path], DecisionService | None] = find_desk,
 ) -> int:
-    """Print each workspace, and the worktrees of a single one, with `print_one`. It gets a monitor, the options and a
-    function that takes its JSON document.
+    """Print each workspace with `print_one`, which gets a monitor, the options and a function that takes its JSON
+    document.
 
-    If there are several, each is headed by its path, or by its name on a host. As JSON, several workspaces or one on a
-    host make one document, in which each task names its workspace; worktrees are listed in their workspace's document.
-    Returns the highest exit code. Raises NoMatchError if no workspace has the session that is asked for.
+    Print the other worktrees of a single workspace, too. If there are several workspaces, each has a heading. As JSON,
+    all are parts of one document. Return the highest exit code. Raises NoMatchError if no workspace has the session
+    that the options name.
     """
     documents, codes = list[dict[str, Any]](), [0]
-    with subjects_of(options.paths or ["."], load(), options.session) as asked:
-        worktrees, complaints = worktrees_of(asked)
-        subjects = [*asked, *worktrees]
+    with open_subjects(options.paths or ["."], load(), options.session) as wanted:
+        worktrees, complaints = other_worktrees(wanted)
+        subjects = [*wanted, *worktrees]
         monitors: Iterable[Monitor] = (one.scan(open_desk) for one in subjects)
         if options.session:
             require_session(options.session, monitors := list(monitors))
@@ -137,9 +137,9 @@ def print_workspaces(
             if not options.json and len(subjects) > 1:
                 name = one.place.name if one.fleet else None
                 print_text(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
-            codes += [print_one(monitor, options, documents.append), unreached(monitor)]
+            codes += [print_one(monitor, options, documents.append), reach_code(monitor)]
     if options.json:
-        is_one = len(asked) == 1 and not asked[0].fleet
+        is_one = len(wanted) == 1 and not wanted[0].fleet
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
         complete = all(document["complete"] for document in documents)
@@ -151,12 +151,12 @@ def print_workspaces(
 
 
 def require_session(session: str | None, monitors: Iterable[Monitor]) -> None:
-    """Raise NoMatchError if a session is asked for and none of these monitors has seen it."""
+    """Raise NoMatchError if the user named a session and no monitor has seen it."""
     if session and not any(one.tree.runs.all for one in monitors):
         raise NoMatchError(f"nothing matches: no session here has an id that begins with {quote_text(session, 60)}")
 
 
-def unreached(monitor: Monitor) -> int:
+def reach_code(monitor: Monitor) -> int:
     """Return the exit code that says whether the monitor's host could be reached."""
     return ExitCode.DONE if monitor.tree.lost_since is None else ExitCode.UNREACHED
 
@@ -167,7 +167,7 @@ def report_problems(problems: Sequence[Problem]) -> int:
     return ExitCode.NOT if problems else ExitCode.DONE
 
 
-def task_in(monitor: Monitor, task_id: str) -> Task:
+def require_task(monitor: Monitor, task_id: str) -> Task:
     """Report the problems of reading, and return a task of a monitor. Raises UsageError if there is no such task."""
     print_problems(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
@@ -176,13 +176,13 @@ def task_in(monitor: Monitor, task_id: str) -> Task:
     return monitor.tree.tasks[task_id]
 
 
-def desk_in(monitor: Monitor) -> DecisionService:
+def require_desk(monitor: Monitor) -> DecisionService:
     """Return the decision service of a monitor. Raises UsageError if it was opened without one."""
     if not monitor.clerk:
         raise UsageError("nothing can be decided here")
     return monitor.clerk.desk
 
 
-def passphrase() -> Callable[[], str] | None:
+def passphrase_prompt() -> Callable[[], str] | None:
     """Return a function that asks for the signing key's passphrase on the terminal; None without a terminal."""
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

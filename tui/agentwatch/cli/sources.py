@@ -1,4 +1,4 @@
-"""The command that lists the agents' sessions that are read."""
+"""The command that lists the sessions of agents that agentwatch reads."""
 
 from argparse import Namespace
 

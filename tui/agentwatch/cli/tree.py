@@ -17,7 +17,7 @@ from agentwatch.text import clean, clean_summary, print_error, quote_text
 from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
 from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
 
-_LEVELS = 40  # the most levels that are indented
+_MOST_LEVELS = 40  # the most levels that are indented
 
 
 @command(
@@ -42,8 +42,8 @@ def tree(options: Namespace) -> int:
 
 
 def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tree of a loaded monitor: all tasks, or those that match a query with the tasks above them. Append the
-    number of matches to `counts`. With `--fail`, return 1 if a task needs the operator or not all could be read. Raises
+    """Print all tasks of a monitor, or those that match a query with the tasks above them. Append the number of matches
+    to `counts`. With `--fail`, return 1 if a task needs the operator or something could not be read. Raises
     UsageError."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
@@ -63,18 +63,18 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
                 print_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
-                print_line(*_line(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
-        print_line(" ".join(filter(None, _last_line(monitor, found))), hang=0)
+                print_line(*_row_parts(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
+        print_line(" ".join(filter(None, _closing_sentences(monitor, found))), hang=0)
     print_problems(monitor.problems)
     asks = any(one.needs_operator for one in found.matches.values()) if found else tree.totals.needs_operator
     return 1 if options.fail and (asks or monitor.problems) else 0
 
 
-def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
-    """Yield the parts of a task's line, in the words of the screen."""
+def _row_parts(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
+    """Yield the parts of a task's row, in the words of the screen."""
     face, since = look(task), task.since
     name = clean_summary(f"{chain} · {task.title}" if chain else task.title, 80)
-    yield "  " * min(depth, _LEVELS)
+    yield "  " * min(depth, _MOST_LEVELS)
     yield face.glyph, face.color
     yield f" {name}  ", STRONG if task.needs_operator else MUTED if task.past or task.acknowledged else ""
     yield face.word, face.color
@@ -86,12 +86,12 @@ def _line(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: fl
     if task.ask:
         yield "  NEEDS YOU", NEEDS
         yield f": {in_line(task, question_at(task, now), 120)}"
-    elif words := _activity(task, tasks, now):
+    elif words := _activity_words(task, tasks, now):
         yield f"  {words}", MUTED
 
 
-def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return the activity of a task, the last activity of a silent one, or what a task waits for."""
+def _activity_words(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """Return what a task does or waits for. Return the last activity of a silent task."""
     words = clean(doing_words(task.did), 200) if task.did else ""
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
@@ -103,7 +103,7 @@ def _activity(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 
 
-def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
+def _closing_sentences(monitor: Monitor, found: Found | None) -> Iterator[str]:
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} was not read."
     from agentwatch.report.account import verdict_of  # not needed for JSON

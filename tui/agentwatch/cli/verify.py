@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
-from agentwatch.cli.shared import passphrase, report_problems
+from agentwatch.cli.shared import passphrase_prompt, report_problems
 from agentwatch.composition import build_desk, scan_workspace
 from agentwatch.config import load
 from agentwatch.console import print_checks
@@ -31,8 +31,8 @@ from agentwatch.text import Check, bad, clean, good, note, print_text, quote_tex
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
-# Bytes of a file: enough for a bundle of ten thousand statements; a decision is much smaller.
-_LARGEST = 64 * 1024 * 1024
+# The most bytes of a file that is read: enough for ten thousand statements.
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 @command(
@@ -57,22 +57,22 @@ def verify(options: Namespace) -> int:
         if not names:
             print_text("nothing in the ledger had to be set aside")
         return ExitCode.DONE
-    # Trust the keys of this user and those in the environment, with which an orchestrator was started.
+    # Trust the keys of this user and the keys that the environment names.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
         forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.mirror(writes=False).foreign]
-        return print_checks([*of_ledger(desk), *forged])
+        return print_checks([*check_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
-            data = directory.read(Path(file).name, _LARGEST)
+            data = directory.read(Path(file).name, _MOST_BYTES)
     except OSError as error:
         why = f"{file}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
         raise UsageError(why) from error
     tree = scan_workspace(workspace, load(), desk=desk, inspects=False, requests=True).tree
-    return print_checks((_of_statements if is_statement(data) else _of_decision)(data, tree, desk, trust))
+    return print_checks((_check_statements if is_statement(data) else _check_decision)(data, tree, desk, trust))
 
 
-def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
+def _check_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
     try:
         record, keyid = verified(data, trust, None)
     except DecisionError as error:
@@ -87,17 +87,17 @@ def _of_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -
     if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quote_text(record.workspace_id)}")
         return
-    yield _in_chain(record, data, desk)
-    # An answer is only for the process that asked, so its expiry is no fault.
+    yield _check_recorded(record, data, desk)
+    # Only the process that asked uses an answer, so an expired answer is no fault.
     end = bad if is_expired and not asked else good
     yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
     if asked:
         yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
     else:
-        yield _of_return(record, tree, desk)
+        yield _check_return(record, tree, desk)
 
 
-def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
+def _check_recorded(record: Record, data: bytes, desk: DecisionService) -> Check:
     if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
@@ -109,7 +109,7 @@ def _in_chain(record: Record, data: bytes, desk: DecisionService) -> Check:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
+def _check_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if not (task and attempt):
@@ -123,7 +123,7 @@ def _of_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def of_ledger(desk: DecisionService) -> Iterator[Check]:
+def check_ledger(desk: DecisionService) -> Iterator[Check]:
     """Check the whole ledger. Raises DecisionError."""
     chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
@@ -135,12 +135,12 @@ def of_ledger(desk: DecisionService) -> Iterator[Check]:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
 
-def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
-    """Check each line of a file of statements. Beside `trust`, the keys of trusted hosts count for statements."""
+def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
+    """Check each line of a file of statements. The keys of trusted hosts may have signed statements, too."""
     hosts = desk.keys.others(Role.HOST)
     trust = trust.with_more(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quote_text(one.name)}" for one in hosts}
-    here = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
+    digests = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         try:
             statement, keyid = verified_statement(line, trust)
@@ -150,25 +150,26 @@ def _of_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust)
         stated = f"{statement.state}, contradicted" if statement.contradicted else statement.state
         said = f"{stated}: {quote_text(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
-        is_of_here, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)
-        if not is_of_here:
+        is_same_workspace, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)
+        if not is_same_workspace:
             yield note(
                 "workspace", f"it was made in another one, {quote_text(statement.workspace_id)}; files are compared"
             )
         elif task and (task.state, task.attempt) != (statement.state, statement.attempt):
             yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
-        yield from _of_documents(statement, here, is_of_here=is_of_here)
+        yield from _check_documents(statement, digests, is_same_workspace=is_same_workspace)
 
 
-def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
-    """Compare the documents of a statement with those here. Only those of this workspace must be here."""
+def _check_documents(statement: Statement, digests: Mapping[str, str], *, is_same_workspace: bool) -> Iterator[Check]:
+    """Compare the documents that a statement names with the documents here. A missing document is a fault only if the
+    statement is about this workspace."""
     for name, digest in statement.subject:
-        if name not in here:
+        if name not in digests:
             missing = "cannot be compared: it is not here any more, or cannot be read"
-            yield (bad if is_of_here else note)("subject", f"{quote_text(name)} {missing}")
-        elif here[name] != digest:
+            yield (bad if is_same_workspace else note)("subject", f"{quote_text(name)} {missing}")
+        elif digests[name] != digest:
             yield bad("subject", f"{quote_text(name)} is another one here: it was changed, or this is another attempt")
-    if same := sum(here.get(name) == digest for name, digest in statement.subject):
+    if same := sum(digests.get(name) == digest for name, digest in statement.subject):
         yield good("subject", f"{plural(same, 'document')} here as stated")
 
 
@@ -187,7 +188,7 @@ def attest(options: Namespace) -> int:
     if not (options.task or options.all):
         raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")
     workspace, settings = workspace_at(options.task or "." if options.all else options.path), load()
-    desk = build_desk(workspace, settings, passphrase())
+    desk = build_desk(workspace, settings, passphrase_prompt())
     monitor = scan_workspace(workspace, settings, desk=desk, requests=True)
     tasks = [task for task, _ in monitor.tree.preorder() if options.all or task.task_id == options.task]
     if not tasks and not options.all:

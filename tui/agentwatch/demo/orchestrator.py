@@ -1,8 +1,8 @@
-"""The demo's agents: one reads the operator's decisions, as every agent does, and one asks for a permission.
+"""The demo's agents. One of them reads the operator's decisions, as a real agent does, and one asks for a permission.
 
-Decisions are real: the code of `agentwatch wait` finds them in the workspace, verifies them with the operator's public
-key, compares them with the ledger and marks them as read. The request is real, too: the code that holds requests of
-agents' programs offers it, and claims the answer. Only the work that follows is scripted.
+The decisions are real. The code of `agentwatch wait` finds them in the workspace, verifies them, and marks them as
+read. The request is real, too: it goes through the code that holds requests of real programs. Only the work after a
+decision is scripted.
 """
 
 import json
@@ -30,15 +30,15 @@ from agentwatch.state import workspace_id
 NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0  # the second of the session at which it asks, even if nothing was decided
-# Seconds after the first decision: the request must not come between the first failure and the decision about it.
+ASKS_AT = 60.0  # the agent asks at this second of the session at the latest
+# The agent asks so many seconds after the first decision, because a request must not disturb this decision.
 ASKS_AFTER = 6.0
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
-_SAID = "Walks the customer's way with a test card"
+_DESCRIPTION = "Walks the customer's way with a test card"
 _RULE = "Bash(npx playwright test *)"
 
-_HANDS_ON = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
-# Characters of the operator's words that children repeat, because their contract limits the length of a summary.
+_NEED_HANDOFF = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
+# The most characters of the operator's words that children repeat, because their contract limits a summary.
 _LONGEST = 160
 
 
@@ -50,14 +50,14 @@ class Orchestrator:
         workspace: Path,
         state: Path,
         configuration: Path,
-        play: Screenplay,
+        screenplay: Screenplay,
         player: Player,
         *,
         clock: Callable[[], float] = time.time,
     ):
         self._workspace = workspace
         self._clock = clock
-        self._play = play
+        self._screenplay = screenplay
         self._player = player
         # An empty environment, because the operator's own variables must not affect the demo.
         self._reader = Reader(workspace, "demo", state=state, configuration=configuration, environment={})
@@ -68,8 +68,8 @@ class Orchestrator:
         self._has_asked = False
         self._asks_at = ASKS_AT
 
-    def attend(self) -> None:
-        """Read the decisions made since the previous call and begin to carry them out; ask, or take the answer."""
+    def handle_news(self) -> None:
+        """Read the decisions made since the previous call, and begin to carry them out. Then see to the request."""
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
@@ -77,21 +77,22 @@ class Orchestrator:
                 self._read.add(decision_id)
                 self._reader.mark(answer, NAME)
                 self._carry_out(answer.record)
-        self._attend_request()
+        self._handle_request()
 
     def _carry_out(self, record: Record) -> None:
         task_id, action = record.task_id, record.action
         self._decided.add(task_id)
-        handoff = self._handoff(record) if action in _HANDS_ON else ""
+        handoff = self._next_handoff(record) if action in _NEED_HANDOFF else ""
         # Without a handoff no further attempt can start.
-        steps = [] if handoff is None else _filled(self._play.scene(action, task_id), _words(record, handoff))
+        scene = self._screenplay.scene_steps(action, task_id)
+        steps = [] if handoff is None else _fill_steps(scene, _scene_variables(record, handoff))
         ends = action is not Action.ACCEPT
         below = action is Action.ABORT
-        self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
+        self._player.insert_steps(steps, lambda path: ends and self._screenplay.belongs_to(path, task_id, below=below))
 
-    def _handoff(self, record: Record) -> str | None:
-        """Return the handoff of the next attempt: the one that the operator signed, else the last with the answer."""
-        path = self._play.handoff_of(record.task_id)
+    def _next_handoff(self, record: Record) -> str | None:
+        """Return the next handoff: signed by the operator, or else the last one, amended. Return None if that fails."""
+        path = self._screenplay.handoff_of(record.task_id)
         if record.params.handoff is not None or path is None:
             return record.params.handoff
         try:
@@ -100,37 +101,38 @@ class Orchestrator:
                 path,
                 attempt=record.attempt + 1,
                 decision_id=record.decision_id,
-                note=_said(record),
+                note=_operator_words(record),
                 mode=record.params.mode,
             )
         except (OSError, AmendError):
             return None
 
-    def _attend_request(self) -> None:
-        """Ask once it is time, and take the answer. Ask nothing if the task was decided about in another way."""
+    def _handle_request(self) -> None:
+        """Make the request when it is time, and take its answer. After a decision about the task, end the request."""
         if self._decided:
             self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
         if TASK in self._decided:
-            self.leave()
+            self.end_request()
         elif not self._has_asked and self._player.position >= self._asks_at:
             self._has_asked = True
             with suppress(RequestError):
-                self._offer = self._holder.store.offer(self._request())
+                self._offer = self._holder.store.offer(self._make_request())
         elif self._offer and (record := self._holder.look(self._offer)):
             self._holder.delivered(record)
             self._offer.end(RequestStage.DELIVERED, by=record.operator)
             self._offer = None
-            self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
+            scene = self._screenplay.scene_steps(record.action, record.task_id)
+            self._player.insert_steps(_fill_steps(scene, _scene_variables(record, "")))
 
-    def leave(self) -> None:
+    def end_request(self) -> None:
         """End the open request, if there is one."""
         if self._offer:
             self._offer.end(RequestStage.GONE)
             self._offer = None
 
-    def _request(self) -> Request:
+    def _make_request(self) -> Request:
         return request_about(
-            {"command": _COMMAND, "description": _SAID},
+            {"command": _COMMAND, "description": _DESCRIPTION},
             workspace_id(self._workspace),
             "claude-code",
             TASK,
@@ -138,7 +140,7 @@ class Orchestrator:
             kind=RequestKind.PERMISSION,
             tool="Bash",
             shown=_COMMAND,
-            said=_SAID,
+            said=_DESCRIPTION,
             asked_at=self._clock(),
             actions=(Action.ALLOW, Action.DENY),
             words=True,
@@ -147,12 +149,12 @@ class Orchestrator:
         )
 
 
-def _words(record: Record, handoff: str) -> dict[str, str]:
-    """Return the variables of a scene by name. `handoff` and `report` are whole documents, the others one line."""
+def _scene_variables(record: Record, handoff: str) -> dict[str, str]:
+    """Return the variables of a scene by name. `handoff` and `report` are whole documents. The others are one line."""
     ending = ending_of(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None
-    said = textwrap.shorten(_said(record), _LONGEST, placeholder=" …") or "(nothing more)"
+    said = textwrap.shorten(_operator_words(record), _LONGEST, placeholder=" …") or "(nothing more)"
     return {
         "answer": said,
         "attempt": str(record.attempt + 1),
@@ -165,11 +167,11 @@ def _words(record: Record, handoff: str) -> dict[str, str]:
     }
 
 
-def _said(record: Record) -> str:
+def _operator_words(record: Record) -> str:
     return " ".join([*(one.answer for one in record.params.answers), record.note]).strip()
 
 
-def _filled(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
+def _fill_steps(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
     documents = {name: words[name] for name in ("handoff", "report")}
     escaped = {name: json.dumps(word)[1:-1] for name, word in words.items()} | documents
     for step in steps:

@@ -1,4 +1,4 @@
-"""Runs the demo: plays the session from a thread into a workspace in a scratch directory, and cleans up at the end."""
+"""Runs the demo in a temporary directory: plays the session from a thread, and cleans up at the end."""
 
 from __future__ import annotations
 
@@ -22,36 +22,35 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
-STALE_SECONDS = 60.0  # silence that counts as stale at speed 1, for a session of two minutes
+STALE_SECONDS = 60.0  # at speed 1, a task that is silent for so long counts as stale
 
-POLL_SECONDS = 0.2  # between two looks for a decision
+POLL_SECONDS = 0.2  # how often the orchestrator looks for decisions
 
-# Signals that would end the process at once and leave the directory behind. The app has handlers of its own.
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+# Without a handler, these signals would leave the temporary directory behind. The app has handlers of its own.
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class DemoSession:
     """Plays the demo once, in a workspace that exists as long as the `with` block lasts.
 
-    Decisions there are signed with a key of the demo's own and carried out by its orchestrator. Workspace, ledger and
-    key are removed however the block ends. Raises UsageError for a speed that cannot be played, and WorkspaceError if
-    no directory can be made or, at the end of the block, if the player could not write.
+    The demo has its own ledger, and its own key to sign decisions. The end of the block removes both and the workspace.
+    Raises UsageError for an impossible speed, and WorkspaceError if files cannot be written.
     """
 
     def __init__(self, speed: float = 1.0):
         if not 0 < speed < math.inf:
             raise UsageError(f"a speed of {speed} cannot be played; give a number above 0, such as 2")
-        # Seconds of silence after which a working task should count as stale, at this speed.
+        # At this speed, a working task counts as stale after so many seconds of silence.
         self.stale_after = STALE_SECONDS / speed
         self._speed = speed
         self._stop = Event()
-        self._held = False
+        self._is_paused = False
         self._orchestrator: Orchestrator | None = None
         self._failure: OSError | None = None
 
     def __enter__(self) -> Path:
         with ExitStack() as stack:
-            for number in _ENDING:
+            for number in _ENDING_SIGNALS:
                 before = signal.signal(number, lambda number, _frame: sys.exit(128 + number))
                 stack.callback(signal.signal, number, before)
             try:
@@ -62,16 +61,16 @@ class DemoSession:
             self._workspace, self._state, self._configuration = place / "shop", place / "state", place / "configuration"
             self._workspace.mkdir()
             (self._workspace / "AGENTS.md").write_text(_INSTRUCTIONS, "utf-8")
-            self._play = demo_screenplay()
-            self._player = Player(self._play.steps, self._workspace, self._speed)
-            self._thread = Thread(target=self._run, name="agentwatch-demo", daemon=True)
-            stack.callback(self._leave)
+            self._screenplay = demo_screenplay()
+            self._player = Player(self._screenplay.steps, self._workspace, self._speed)
+            self._thread = Thread(target=self._play_steps, name="agentwatch-demo", daemon=True)
+            stack.callback(self._stop_playing)
             self._thread.start()
             self._stack = stack.pop_all()
         return self._workspace
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        for number in _ENDING:
+        for number in _ENDING_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self._stack.close()
         if self._failure and not error:
@@ -79,19 +78,19 @@ class DemoSession:
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
-    # These modules load slowly, so they are imported late. The operator's own state is neither read nor written.
+    # These modules load slowly, so import them late. The demo neither reads nor writes the operator's own state.
 
     def open_desk(self) -> DecisionService:
-        """Start the orchestrator, and return the demo's decision service, whose decisions it reads."""
+        """Start the orchestrator, and return the service that records decisions in the demo."""
         from agentwatch.decisions.service import DecisionService
         from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
-        self._orchestrator = Orchestrator(*places, self._play, self._player)
+        self._orchestrator = Orchestrator(*places, self._screenplay, self._player)
         return DecisionService(self._workspace, state=self._state, configuration=self._configuration)
 
     def open_shelf(self) -> Acknowledgements:
-        """Return the demo's acknowledged and snoozed tasks."""
+        """Return the store of the demo's acknowledged and snoozed tasks."""
         from agentwatch.history.acknowledgements import Acknowledgements
 
         return Acknowledgements(self._state)
@@ -103,28 +102,28 @@ class DemoSession:
 
         return Inbox(RequestStore(self._workspace, state=self._state))
 
-    def hold(self, held: bool) -> None:
-        """Pause the play, or let it go on: nothing should change while the operator decides."""
-        self._held = held
+    def set_paused(self, paused: bool) -> None:
+        """Pause the session or let it go on, because nothing should change while the operator decides."""
+        self._is_paused = paused
 
     def is_over(self) -> bool:
-        """Whether nothing more happens without a decision."""
-        return not self._held and self._player.finished
+        """Tell whether nothing more happens without a decision."""
+        return not self._is_paused and self._player.is_finished
 
-    def _run(self) -> None:
+    def _play_steps(self) -> None:
         try:
             while not self._stop.wait(POLL_SECONDS):
-                self._player.run(lambda seconds: self._stop.wait(seconds) or self._held, self._attend, POLL_SECONDS)
+                self._player.run(lambda wait: self._stop.wait(wait) or self._is_paused, self._handle_news, POLL_SECONDS)
         except OSError as failure:
             # A traceback from this thread would be written over the screen, so `__exit__` reports the error.
             self._failure = failure
 
-    def _attend(self) -> None:
+    def _handle_news(self) -> None:
         if self._orchestrator:
-            self._orchestrator.attend()
+            self._orchestrator.handle_news()
 
-    def _leave(self) -> None:
+    def _stop_playing(self) -> None:
         self._stop.set()
         self._thread.join()
         if self._orchestrator:
-            self._orchestrator.leave()
+            self._orchestrator.end_request()

@@ -1,4 +1,4 @@
-"""The manual beside this module: Markdown for `agentwatch help` and the help screen, and the JSON schemas.
+"""Reads the manual's pages (Markdown) and the JSON schemas, which are in this directory.
 
 `README.md` lists the topics.
 """
@@ -15,28 +15,28 @@ _WRAP = re.compile(r"(?<=\S)\n *(?=[^\s#-])")
 _LINK = re.compile(r"\[(\w+)\]\(\w+\.md\)")
 
 
-def topics() -> list[str]:
-    """Return the names of all topics, in the order of the list."""
+def topic_names() -> list[str]:
+    """Return the names of all topics, in the order of `README.md`."""
     return _TOPIC.findall((_HERE / "README.md").read_text("utf-8"))
 
 
-def page(topic: str) -> str:
-    """Return a topic's page as Markdown for a terminal: without comments and pictures, links as plain topic names."""
+def read_page(topic: str) -> str:
+    """Return a page as Markdown for a terminal. Comments, pictures and the targets of links are left out."""
     text = (_HERE / f"{topic}.md").read_text("utf-8")
     return _LINK.sub(r"\1", _PICTURE.sub("", _COMMENT.sub("", text)))
 
 
-def unwrapped(topic: str) -> str:
-    """Return the page with each paragraph and list entry on one line, for a caller that wraps lines itself."""
-    words = page(topic).split("```")
+def read_unwrapped(topic: str) -> str:
+    """Return a page with each paragraph and list entry on one line, for a caller that wraps lines itself."""
+    words = read_page(topic).split("```")
     return "```".join(part if number % 2 else _WRAP.sub(" ", part) for number, part in enumerate(words))
 
 
-def schemas() -> list[str]:
+def schema_names() -> list[str]:
     """Return the names of all JSON schemas."""
     return sorted(path.name.removesuffix(_SCHEMA) for path in _HERE.glob(f"*{_SCHEMA}"))
 
 
-def schema(name: str) -> str:
+def read_schema(name: str) -> str:
     """Return the text of a JSON schema."""
     return (_HERE / f"{name}{_SCHEMA}").read_text("utf-8")

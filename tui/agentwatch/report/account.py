@@ -1,14 +1,14 @@
-"""The account of a session from which every report is made, the facts of each task, and the Markdown report. Pure.
+"""The account of a session, from which every report is made, and the Markdown report. This module is pure.
 
-Times are seconds since the epoch, None if unknown. Every text is foreign and unsanitised, except for our own words,
-which may quote foreign text.
+Times are seconds since the epoch, or None if unknown. Texts come from agents, so they are untrusted, and they are not
+sanitised here.
 
-The Markdown is for a pull request: the verdict, what needs attention, the tree, and each task folded. GitHub takes
-65,536 characters; a longer report leaves out what matters least, and says so.
+The Markdown is made for a pull request. GitHub takes 65,536 characters, so a longer report leaves out the least
+important parts, and says so.
 
-Foreign text is shown as it is, and never becomes a link, an image, markup, a mention or a reference. GitHub turns
-mentions, issue numbers and commit ids into links after it has rendered the Markdown, in all text outside code. Escaping
-does not prevent that, so the characters with which these begin are put into an element of their own.
+Untrusted text never becomes a link, an image, markup, a mention or a reference. GitHub turns mentions, issue numbers
+and commit ids into links after it has rendered the Markdown, so escaping does not prevent these links. Therefore their
+first characters are put into an HTML element.
 """
 
 import re
@@ -48,7 +48,7 @@ from agentwatch.view.words import (
 
 
 class TaskLine(NamedTuple):
-    """A task as shown at the time `now`: the depth and title of its row, and why it is in its state."""
+    """A task at the time `now`, with the depth and title of its row, and the reason for its state."""
 
     task: Task
     depth: int
@@ -69,18 +69,18 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A session at the time `generated_at`. Tasks are in preorder, siblings in the order first seen."""
+    """A session at the time `generated_at`. A task comes before its children. Siblings are in the order first seen."""
 
     tree: Tree
     workspace: str
     generated_at: float
-    # The tasks that somebody has to look at, the most pressing first, each with its exact question.
+    # The tasks that need a human, the most pressing first, each with its exact question.
     attention: Sequence[tuple[Task, str]]
     tasks: Sequence[TaskLine]
     changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
     notices: Sequence[Finding]  # findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Below]  # for the path of each other worktree of the repository, the sums over its tasks
+    worktrees: Mapping[str, Below]  # by path, the sums over the tasks of each other worktree
 
     @property
     def name(self) -> str:
@@ -91,8 +91,8 @@ class Account:
 
     @property
     def verdict(self) -> str:
-        asking_there = sum(one.needs_operator for one in self.worktrees.values())
-        return verdict_of(self.tree, len(self.problems), asking_there)
+        asking_elsewhere = sum(one.needs_operator for one in self.worktrees.values())
+        return verdict_of(self.tree, len(self.problems), asking_elsewhere)
 
     @property
     def rows(self) -> list[TaskLine]:
@@ -100,7 +100,7 @@ class Account:
         return [line for line in self.tasks if not line.task.shares_row]
 
 
-def account_of(
+def make_account(
     tree: Tree,
     changes: Sequence[StateChange],
     *,
@@ -109,16 +109,16 @@ def account_of(
     problems: Sequence[Problem] = (),
     worktrees: Mapping[str, Below] = MappingProxyType({}),
 ) -> Account:
-    """Return the account of the session in a workspace (absolute path) as the tree shows it `now` (epoch seconds).
+    """Return the account of a session. `workspace` is an absolute path, and `now` is in epoch seconds.
 
-    `changes` are its past state changes, oldest first.
+    `changes` are the past state changes, the oldest first.
     """
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        attention=list(_attention(tree)),
-        tasks=list(_lines(tree, now)),
+        attention=list(_pressing_tasks(tree)),
+        tasks=list(_task_lines(tree, now)),
         changes=changes,
         notices=tree.notices,
         problems=problems,
@@ -126,17 +126,17 @@ def account_of(
     )
 
 
-def present_of(tasks: Iterable[Task]) -> Below:
+def sum_present(tasks: Iterable[Task]) -> Below:
     """Return the sums over the tasks that are not past."""
     return sums_of(task for task in tasks if not task.past)
 
 
-def unchecked_in(sums: Below) -> int:
-    """Return how many tasks are completed without any claim that could be checked."""
+def count_unchecked(sums: Below) -> int:
+    """Count the completed tasks that claim nothing that could be checked."""
     return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
 
 
-def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
+def _pressing_tasks(tree: Tree) -> Iterator[tuple[Task, str]]:
     silent = [
         one
         for one in tree.tasks.values()
@@ -146,7 +146,7 @@ def _attention(tree: Tree) -> Iterator[tuple[Task, str]]:
         yield task, task.ask or "it works and gives no sign of life: check whether it still runs"
 
 
-def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
+def _task_lines(tree: Tree, now: float) -> Iterator[TaskLine]:
     depths: dict[str | None, int] = {None: 0}  # for each task, the depth of its children's rows
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
@@ -156,16 +156,16 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
         yield TaskLine(task, depth, title, words.why_at(task, tree.tasks, tree.now), now)
 
 
-def verdict_of(tree: Tree, unseen: int, asking_there: int = 0, found: Collection[Task] | None = None) -> str:
-    """Return sentences on the state of a session, or of the tasks `found` in it, without foreign text. `unseen` places
-    could not be read; `asking_there` tasks of other worktrees need a human."""
-    return " ".join(_sentences(tree, unseen, asking_there, found))
+def verdict_of(tree: Tree, unseen: int, asking_elsewhere: int = 0, found: Collection[Task] | None = None) -> str:
+    """Return sentences that sum up a session, or only the tasks `found` in it, without untrusted text. `unseen` counts
+    the places that could not be read. `asking_elsewhere` counts the tasks of other worktrees that need a human."""
+    return " ".join(_verdict_sentences(tree, unseen, asking_elsewhere, found))
 
 
-def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Task] | None) -> Iterator[str]:
+def _verdict_sentences(tree: Tree, unseen: int, asking_elsewhere: int, found: Collection[Task] | None) -> Iterator[str]:
     tasks = tree.tasks.values() if found is None else found
-    now, total, history = present_of(tasks), sums_of(tasks).tasks, words.history_words(tree) if found is None else ""
-    checked = {"verified": now.verdicts[Verdict.VERIFIED], "unchecked": unchecked_in(now)}
+    now, total, history = sum_present(tasks), sums_of(tasks).tasks, words.history_words(tree) if found is None else ""
+    checked = {"verified": now.verdicts[Verdict.VERIFIED], "unchecked": count_unchecked(now)}
     checked["contradicted"] = now.shown[Shown.COMPLETED] - sum(checked.values())
     inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
     states = []
@@ -182,9 +182,9 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
         yield f"{history}."
-    if states or past or asking_there or unseen:
-        does = "does" if asking_there == 1 else "do"
-        there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
+    if states or past or asking_elsewhere or unseen:
+        does = "does" if asking_elsewhere == 1 else "do"
+        there = f"; {plural(asking_elsewhere, 'task')} in other worktrees {does}" if asking_elsewhere else ""
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
         needs = now.needs_operator
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
@@ -193,58 +193,62 @@ def _sentences(tree: Tree, unseen: int, asking_there: int, found: Collection[Tas
 # Facts of a task
 
 
-def lasted(took: Took | None) -> str:
-    """Return how long something took, in its two largest units; `-` if unknown."""
+def duration_words(took: Took | None) -> str:
+    """Return a duration in its two largest units, or `-` if it is unknown."""
     return in_units(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
-    """A fact of a task or an attempt: its label, texts (foreign, or our own words), and a remark `behind` them.
+    """A labelled fact of a task or an attempt, with a remark to show behind its texts.
 
-    `kind` of the texts: `line`, `prose`, `code` for ids and paths, or `task` for a task's id.
+    Texts may be untrusted. Their `kind` is `line`, `prose`, `code` for ids and paths, or `task` for a task's id.
     """
 
     label: str
     kind: str
     texts: Sequence[str]
-    behind: str = ""
+    remark: str = ""
 
 
-def _fact(label: str, kind: str, *texts: str | None, behind: str = "") -> list[Fact]:
-    """Return the fact in a list, [] if all its texts are empty."""
+def _facts(label: str, kind: str, *texts: str | None, remark: str = "") -> list[Fact]:
+    """Return a list with the fact, or an empty list if all its texts are empty."""
     known = [text for text in texts if text]
-    return [Fact(label, kind, known, behind)] if known else []
+    return [Fact(label, kind, known, remark)] if known else []
 
 
-def facts(line: TaskLine) -> list[Fact]:
+def task_facts(line: TaskLine) -> list[Fact]:
     """Return the facts of a task besides its state and its attempts."""
     task, todos = line.task, line.task.todos or ()
     done = sum(todo.status is TodoStatus.DONE for todo in todos)
     items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
     return [
-        *_fact("asks", "prose", task.ask),
-        *_fact("why", "line", line.why),
-        *_fact("below", "task", task.parent_id, behind=words.BASES[task.parent_basis]),
-        *_fact("checklist", "line", *items, behind=f"{done} of {len(todos)} done"),
-        *_fact("files", "line", "deleted since; the history remembers them" if task.deleted else None),
+        *_facts("asks", "prose", task.ask),
+        *_facts("why", "line", line.why),
+        *_facts("below", "task", task.parent_id, remark=words.BASES[task.parent_basis]),
+        *_facts("checklist", "line", *items, remark=f"{done} of {len(todos)} done"),
+        *_facts("files", "line", "deleted since; the history remembers them" if task.deleted else None),
     ]
 
 
-def said(attempt: Attempt) -> list[Fact]:
+def attempt_facts(attempt: Attempt) -> list[Fact]:
     """Return the facts of an attempt: its handoff, return and session."""
     packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
     digest = f"sha256 {returned.digest[:12]}" if returned else ""
     asked = (packet.objective or "the handoff states no objective") if packet else words.prompt(attempt)
     return [
-        *_fact("asked", "prose", asked),
-        *(_returned(result, others_say(attempt)) if result else _fact("answered", "prose", words.answer(attempt))),
-        *_fact("session", "code", attempt.session_id),
-        *_fact("handoff", "code", handoff and handoff.path),
-        *_fact("return", "code", returned and returned.path, behind=digest),
+        *_facts("asked", "prose", asked),
+        *(
+            _return_facts(result, runtime_difference(attempt))
+            if result
+            else _facts("answered", "prose", words.answer(attempt))
+        ),
+        *_facts("session", "code", attempt.session_id),
+        *_facts("handoff", "code", handoff and handoff.path),
+        *_facts("return", "code", returned and returned.path, remark=digest),
     ]
 
 
-def _returned(result: Return, others: str) -> Iterator[Fact]:
+def _return_facts(result: Return, others: str) -> Iterator[Fact]:
     prose = {
         "returned": [result.summary or "without a summary"],
         "error": [": ".join(filter(None, (result.error_code, result.error_message)))],
@@ -255,16 +259,16 @@ def _returned(result: Return, others: str) -> Iterator[Fact]:
         "review": [result.review_reason],
     }
     for label, texts in prose.items():
-        yield from _fact(label, "prose", *texts)
+        yield from _facts(label, "prose", *texts)
     if result.confidence is not None:
-        yield from _fact("confidence", "line", f"{result.confidence:.2f}")
+        yield from _facts("confidence", "line", f"{result.confidence:.2f}")
     if result.model or result.mode:
         ran = " in mode ".join(filter(None, (result.model or "model not reported", result.mode)))
-        yield from _fact("model", "line", ran, behind=f"differs: {others}" if others else "attested")
+        yield from _facts("model", "line", ran, remark=f"differs: {others}" if others else "attested")
 
 
-def others_say(attempt: Attempt) -> str:
-    """Return which other model or mode is recorded or was asked for, if it differs from the return's, else ""."""
+def runtime_difference(attempt: Attempt) -> str:
+    """Say which recorded or requested model or mode differs from the one in the return. Return "" if none differs."""
     if (result := attempt.result) is None:
         return ""
     model, mode = words.runtime_of(result, attempt.run, attempt.packet)
@@ -275,9 +279,9 @@ def others_say(attempt: Attempt) -> str:
 # Tables
 
 
-class Grid(NamedTuple):
-    """A table of a report. `columns` gives for each title the kind of its cells: `look`, `time` (epoch seconds),
-    `state` (a `TaskLine`), or a kind of `Fact`."""
+class Table(NamedTuple):
+    """A table of a report. `columns` maps the title of each column to the kind of its cells: `look`, `time` (epoch
+    seconds), `state` (a `TaskLine`), or a kind of `Fact`."""
 
     title: str
     noun: str
@@ -285,25 +289,24 @@ class Grid(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-_ASKED = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
-_CHANGED = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
-_DECIDED = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose"} | {
+_ATTENTION_COLUMNS = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
+_CHANGE_COLUMNS = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
+_DECISION_COLUMNS = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose"} | {
     "by": "line",
     "receipt": "line",
 }
-_REQUESTED = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
-_CLAIMED = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_BROKEN = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
+_REQUEST_COLUMNS = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
+_CLAIM_COLUMNS = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
+_FINDING_COLUMNS = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
 def receipt_words(decision: Decision) -> str:
-    """Return words on how far a decision has got."""
+    """Say how far the agent has got with a decision."""
     return decision.receipt.words + ("; it has expired since" if decision.expired else "")
 
 
-def grids(line: TaskLine) -> list[Grid]:
-    """Return the tables of a task that have rows: its decisions, its program's requests, the claims of its returns,
-    and its findings."""
+def task_tables(line: TaskLine) -> list[Table]:
+    """Return the tables of a task: decisions, requests, claims and findings. Empty tables are left out."""
     task = line.task
     decided = [
         (one.at, str(one.attempt), one.action, one.note, one.operator, receipt_words(one)) for one in line.decisions
@@ -314,16 +317,16 @@ def grids(line: TaskLine) -> list[Grid]:
     ]
     claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
     every = (
-        Grid("Decisions", "decision", _DECIDED, decided),
-        Grid("Requests", "request", _REQUESTED, asked),
-        Grid("Claims", "claim", _CLAIMED, claims),
-        Grid("Findings", "finding", _BROKEN, _broken(task.findings)),
+        Table("Decisions", "decision", _DECISION_COLUMNS, decided),
+        Table("Requests", "request", _REQUEST_COLUMNS, asked),
+        Table("Claims", "claim", _CLAIM_COLUMNS, claims),
+        Table("Findings", "finding", _FINDING_COLUMNS, _finding_rows(task.findings)),
     )
-    return [grid for grid in every if grid.rows]
+    return [table for table in every if table.rows]
 
 
-def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
-    """Return the tables of a session: unread places, what needs attention, state changes, files of no task."""
+def session_tables(account: Account) -> tuple[Table, Table, Table, Table]:
+    """Return the tables of a session: unread places, tasks that need attention, state changes, files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
     for task, ask in account.attention:
@@ -335,14 +338,14 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     ]
     unread = [(one.source, one.message) for one in account.problems]
     return (
-        Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
-        Grid("Needs attention", "task", _ASKED, asks),
-        Grid("What happened", "state change", _CHANGED, changes),
-        Grid("Files of no task", "file", _BROKEN, _broken(account.notices)),
+        Table("Could not be read", "place", {"source": "line", "what": "line"}, unread),
+        Table("Needs attention", "task", _ATTENTION_COLUMNS, asks),
+        Table("What happened", "state change", _CHANGE_COLUMNS, changes),
+        Table("Files of no task", "file", _FINDING_COLUMNS, _finding_rows(account.notices)),
     )
 
 
-def _broken(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
+def _finding_rows(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
     return [
         (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
         for one in findings
@@ -351,12 +354,12 @@ def _broken(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
 
 # Markdown
 
-LIMIT = 65_000  # characters of the whole report; GitHub's limit leaves some for a sentence above it
+LIMIT = 65_000  # the most characters of a report; GitHub then takes a sentence above the report, too
 
 _ROOM = 10_000  # the most characters of the tree, and of each table of the session
 
-_ROWS = 60
-_ITEMS = 20
+_MOST_ROWS = 60
+_MOST_ITEMS = 20
 _DEEPEST = 9  # the most levels of nested lists: renderers stop at some depth, and nobody reads deeper
 
 _SPECIAL = re.compile(
@@ -375,38 +378,38 @@ _CODE = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 
 
 def markdown(account: Account) -> str:
-    """Return the whole report; it ends with a line feed and is shorter than `LIMIT`."""
-    unread, asks, changes, notices = tables(account)
+    """Return the report as Markdown. It ends with a line feed and is shorter than `LIMIT`."""
+    unread, asks, changes, notices = session_tables(account)
     before, _, last = account.verdict.rstrip(".").rpartition(". ")
-    # The last sentence, whether a human is needed, is set in bold.
-    blocks = [f"## Agent session: {code(account.name)}", f"{before}. **{last}.**" if before else f"**{last}.**"]
-    for grid in (unread, asks):
-        blocks += [f"### {grid.title}", *_grid(grid, _ROOM)] if grid.rows else []
+    # The last sentence tells whether a human is needed, so set it in bold.
+    blocks = [f"## Agent session: {code_text(account.name)}", f"{before}. **{last}.**" if before else f"**{last}.**"]
+    for table in (unread, asks):
+        blocks += [f"### {table.title}", *_table_markdown(table, _ROOM)] if table.rows else []
     if account.rows:
-        lines = _fitting(map(_branch, account.rows), _ROOM)
+        lines = _take_fitting(map(_tree_entry, account.rows), _ROOM)
         blocks += ["### Delegation", "\n".join(lines)]
         if left := len(account.rows) - len(lines):
             blocks.append(f"… and {left:,} more lines, in `agentwatch report --format html`.")
     tail: list[str] = []
-    for grid in (changes, notices):
-        title = f"<details><summary>{grid.title}: {plural(len(grid.rows), grid.noun)}</summary>"
-        tail += [title, *_grid(grid, _ROOM), "</details>"] if grid.rows else []
+    for table in (changes, notices):
+        title = f"<details><summary>{table.title}: {plural(len(table.rows), table.noun)}</summary>"
+        tail += [title, *_table_markdown(table, _ROOM), "</details>"] if table.rows else []
     tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")
-    blocks += _details(account, LIMIT - sum(len(block) + 2 for block in (*blocks, *tail)) - 200)
+    blocks += _task_blocks(account, LIMIT - sum(len(block) + 2 for block in (*blocks, *tail)) - 200)
     return "\n\n".join([*blocks, *tail]) + "\n"
 
 
-def _fitting(pieces: Iterable[str], room: int) -> list[str]:
+def _take_fitting(pieces: Iterable[str], room: int) -> list[str]:
     """Return the first pieces that fit into `room` characters, counting a line feed after each."""
     every = list(pieces)
     return every[: sum(end <= room for end in accumulate(len(piece) + 1 for piece in every))]
 
 
-def _branch(line: TaskLine) -> str:
+def _tree_entry(line: TaskLine) -> str:
     task = line.task
-    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(line.title, 80)}"]
+    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state_words(line)} {code_text(line.title, 80)}"]
     if task.agent:
-        parts.append(inline(task.agent, 40))
+        parts.append(inline_text(task.agent, 40))
     if task.attempt > 1:
         parts.append(f"attempt {task.attempt}")
     if task.needs_operator:
@@ -414,17 +417,17 @@ def _branch(line: TaskLine) -> str:
     return ", ".join(parts)
 
 
-def _state(line: TaskLine) -> str:
+def _state_words(line: TaskLine) -> str:
     shown = look(line.task)
     return f"{shown.glyph} {shown.word}"
 
 
-def _details(account: Account, room: int) -> Iterator[str]:
-    """Yield a folded block for each task that fits, the most pressing first, and how many do not fit."""
+def _task_blocks(account: Account, room: int) -> Iterator[str]:
+    """Yield a folded block for each task that fits, the most pressing first. Then say how many do not fit."""
     ranks = {task.task_id: rank for rank, (task, _) in enumerate(account.attention)}
     blocks = ["### Tasks"]
     for line in sorted(account.rows, key=lambda one: ranks.get(one.task.task_id, len(ranks))):
-        block = "\n\n".join(_detail(line))
+        block = "\n\n".join(_task_block(line))
         if len(block) + 2 <= room:
             room -= len(block) + 2
             blocks.append(block)
@@ -433,70 +436,70 @@ def _details(account: Account, room: int) -> Iterator[str]:
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
 
-def _detail(line: TaskLine) -> Iterator[str]:
+def _task_block(line: TaskLine) -> Iterator[str]:
     task = line.task
-    title = f" · {inline(task.title, 80)}" if task.title not in task.task_id else ""
-    agent = f" · {inline(task.agent, 40)}" if task.agent else ""
-    name = inline(clean_name(task.task_id), 200)
-    yield f"<details><summary>{_state(line)} · <code>{name}</code>{title}{agent}</summary>"
-    yield _listed(facts(line))
+    title = f" · {inline_text(task.title, 80)}" if task.title not in task.task_id else ""
+    agent = f" · {inline_text(task.agent, 40)}" if task.agent else ""
+    name = f"<code>{inline_text(clean_name(task.task_id), 200)}</code>"
+    yield f"<details><summary>{_state_words(line)} · {name}{title}{agent}</summary>"
+    yield _fact_list(task_facts(line))
     for attempt, shown, ran in reversed(line.attempts):
         began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-        how_long = f", took {lasted(ran)}" if ran else ""
+        how_long = f", took {duration_words(ran)}" if ran else ""
         yield f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
-        if told := _listed(said(attempt)):
-            yield told
-    for grid in grids(line):
-        yield from _grid(grid, LIMIT, _ITEMS)
+        if facts := _fact_list(attempt_facts(attempt)):
+            yield facts
+    for table in task_tables(line):
+        yield from _table_markdown(table, LIMIT, _MOST_ITEMS)
     yield "</details>"
 
 
-def _listed(told: Iterable[Fact]) -> str:
+def _fact_list(facts: Iterable[Fact]) -> str:
     lines = []
-    for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, 600) for one in texts]
-        more = f" and {len(shown) - _ITEMS:,} more" if len(shown) > _ITEMS else ""
-        note = f" ({inline(behind, 200)})" if behind else ""
-        joined = shown[:_ITEMS] if kind == "prose" else [", ".join(shown[:_ITEMS])]
+    for label, kind, texts, remark in facts:
+        shown = [_value_markdown(kind, one, 600) for one in texts]
+        more = f" and {len(shown) - _MOST_ITEMS:,} more" if len(shown) > _MOST_ITEMS else ""
+        note = f" ({inline_text(remark, 200)})" if remark else ""
+        joined = shown[:_MOST_ITEMS] if kind == "prose" else [", ".join(shown[:_MOST_ITEMS])]
         lines += [f"- **{label}** {one}{more}{note}" for one in joined]
     return "\n".join(lines)
 
 
-def _shown(kind: str, value: Any, limit: int = 300) -> str:
-    """Return the Markdown of one value of a fact or a table cell."""
+def _value_markdown(kind: str, value: Any, limit: int = 300) -> str:
     match kind:
         case "look":
             return f"{value.glyph} {value.word}"
         case "state":
-            return _state(value)
+            return _state_words(value)
         case "time":
             return utc(value)
-    return code(value) if kind in ("code", "task") else inline(value, limit)
+    return code_text(value) if kind in ("code", "task") else inline_text(value, limit)
 
 
-def _grid(grid: Grid, room: int, most: int = _ROWS) -> Iterator[str]:
+def _table_markdown(table: Table, room: int, most: int = _MOST_ROWS) -> Iterator[str]:
     """Yield the rows that fit into `room` characters: the newest state changes, or the first rows of other tables."""
-    is_last = "when (UTC)" in grid.columns
-    rows = (map(_shown, grid.columns.values(), row) for row in (grid.rows[::-1] if is_last else grid.rows)[:most])
-    shown = _fitting((f"| {' | '.join(cells)} |" for cells in rows), room)
-    head = [f"| {' | '.join(cells)} |" for cells in (grid.columns, ["---"] * len(grid.columns))]
+    is_last = "when (UTC)" in table.columns
+    ordered = table.rows[::-1] if is_last else table.rows
+    rows = (map(_value_markdown, table.columns.values(), row) for row in ordered[:most])
+    shown = _take_fitting((f"| {' | '.join(cells)} |" for cells in rows), room)
+    head = [f"| {' | '.join(cells)} |" for cells in (table.columns, ["---"] * len(table.columns))]
     yield "\n".join([*head, *(shown[::-1] if is_last else shown)])
-    if left := len(grid.rows) - len(shown):
-        yield f"… and {plural(left, grid.noun)} {'before' if is_last else 'more'}."
+    if left := len(table.rows) - len(shown):
+        yield f"… and {plural(left, table.noun)} {'before' if is_last else 'more'}."
 
 
-def inline(foreign: str, limit: int = LINE_LIMIT) -> str:
-    """Return foreign text on one line, for a paragraph, a table or HTML, but not for the beginning of a line."""
-    return _SPECIAL.sub(_harmless, clean(foreign, limit).strip()) or "-"
+def inline_text(untrusted: str, limit: int = LINE_LIMIT) -> str:
+    """Return untrusted text on one line, harmless in Markdown and HTML. It must not begin a line."""
+    return _SPECIAL.sub(_neutralize, clean(untrusted, limit).strip()) or "-"
 
 
-def code(foreign: str, limit: int = 200) -> str:
-    """Return foreign text such as an id or a path as code, for Markdown but not inside HTML."""
-    shown = clean(foreign, limit)
-    return f"`{shown}`" if _CODE.match(shown) else f"<code>{inline(foreign, limit)}</code>"
+def code_text(untrusted: str, limit: int = 200) -> str:
+    """Return untrusted text such as an id or a path as code in Markdown. The result must not stand inside HTML."""
+    shown = clean(untrusted, limit)
+    return f"`{shown}`" if _CODE.match(shown) else f"<code>{inline_text(untrusted, limit)}</code>"
 
 
-def _harmless(match: re.Match[str]) -> str:
+def _neutralize(match: re.Match[str]) -> str:
     found = match.group()
     if match["commit"]:
         return f"<code>{found}</code>"

@@ -1,6 +1,6 @@
-"""The report as one HTML file without network, script or server; its content policy forbids them.
+"""The report as one HTML file. It needs no network and no script, and its content policy forbids both.
 
-Foreign text cannot become markup: a value put into a template is escaped unless a template made it.
+Untrusted text cannot become markup, because `fill` escapes each value that it has not made itself.
 """
 
 from base64 import b64encode
@@ -12,16 +12,27 @@ from string import Template
 from typing import Any
 
 from agentwatch.delegation.task import Shown, State
-from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, present_of, said, tables
+from agentwatch.report.account import (
+    Account,
+    Fact,
+    Table,
+    TaskLine,
+    attempt_facts,
+    duration_words,
+    session_tables,
+    sum_present,
+    task_facts,
+    task_tables,
+)
 from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
 
 _DEEPEST = 16  # the most levels that are indented: nobody reads deeper
 
-_CHANGES = 2_000
-_ITEMS = 60  # the most entries of a list or table; the rest is only counted
+_MOST_CHANGES = 2_000
+_MOST_ITEMS = 60  # the most entries of a list or table; the rest is only counted
 
-_FIRST_ASKED = 12  # the most pressing tasks that are unfolded: more would push the tree out of sight
+_MOST_UNFOLDED = 12  # how many tasks that need attention are unfolded: more would push the tree out of sight
 
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
@@ -36,28 +47,28 @@ _ROW = (
 
 
 class Html(str):
-    """Our own markup, made only by `fill` or by code without foreign text."""
+    """Trusted markup. Only `fill` makes it, or code that contains no untrusted text."""
 
     __slots__ = ()
 
 
 def fill(template: str, **values: str | Iterable[Html] | None) -> Html:
-    """Fill values into a template of ours. A plain `str` is foreign text: it is sanitised by `clean` and escaped."""
-    return Html(Template(template).substitute({name: _source(value) for name, value in values.items()}))
+    """Fill values into a template. A plain `str` is untrusted, so it is sanitised and escaped."""
+    return Html(Template(template).substitute({name: _escape_value(value) for name, value in values.items()}))
 
 
-def _source(value: str | Iterable[Html] | None) -> str:
+def _escape_value(value: str | Iterable[Html] | None) -> str:
     if isinstance(value, Html) or value is None:
         return value or ""
-    return escape(clean(value), quote=True) if isinstance(value, str) else "".join(map(_source, value))
+    return escape(clean(value), quote=True) if isinstance(value, str) else "".join(map(_escape_value, value))
 
 
 def html(account: Account) -> str:
-    """Return the whole page."""
+    """Return the report as an HTML page."""
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    shown = present_of(account.tree.tasks.values()).shown
+    shown = sum_present(account.tree.tasks.values()).shown
     return fill(
         package.joinpath("page.html").read_text(encoding="utf-8"),
         policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
@@ -77,34 +88,34 @@ def html(account: Account) -> str:
 # Elements
 
 
-def text(foreign: str, limit: int = 400) -> Html:
-    """Return foreign text on one line of at most `limit` characters, isolated so that it cannot turn text beside it."""
-    return fill("<bdi>$text</bdi>", text=clean(foreign, limit))
+def text(untrusted: str, limit: int = 400) -> Html:
+    """Return untrusted text on one line. `<bdi>` keeps it from changing the direction of the text beside it."""
+    return fill("<bdi>$text</bdi>", text=clean(untrusted, limit))
 
 
-def prose(foreign: str) -> Html:
-    """Return a paragraph of foreign text that keeps its line breaks."""
-    lines, note = clean_lines(foreign, max_lines=_ITEMS, max_characters=8_192)
+def prose(untrusted: str) -> Html:
+    """Return a paragraph of untrusted text with its line breaks."""
+    lines, note = clean_lines(untrusted, max_lines=_MOST_ITEMS, max_characters=8_192)
     body = Html("\n".join(text(line, 8_192) for line in lines))
-    return fill('<p class="prose" dir="auto">$body$note</p>', body=body, note=_faint(f" ({note})") if note else None)
+    template = '<p class="prose" dir="auto">$body$note</p>'
+    return fill(template, body=body, note=_faint_text(f" ({note})") if note else None)
 
 
-def _faint(words: str | Iterable[Html]) -> Html:
+def _faint_text(words: str | Iterable[Html]) -> Html:
     return fill('<span class="faint">$words</span>', words=words)
 
 
 def badge(look: Look) -> Html:
-    """Return glyph and word in their colour; screen readers read only the word."""
+    """Return a glyph and a word in their colour. Screen readers read only the word."""
     template = '<span class="badge c-$color"><span aria-hidden="true">$glyph</span> $word</span>'
-    return fill(template, color=_color(look), glyph=look.glyph, word=look.word)
+    return fill(template, color=_color_name(look), glyph=look.glyph, word=look.word)
 
 
-def _color(look: Look) -> str:
-    """Return the style sheet's name for the colour of a look."""
+def _color_name(look: Look) -> str:
     return _COLORS.get(look.color) or look.color.removeprefix("state-")
 
 
-def _state(line: TaskLine) -> Html:
+def _state_badge(line: TaskLine) -> Html:
     return fill('<span class="state">$look</span>', look=badge(look(line.task)))
 
 
@@ -113,23 +124,25 @@ def _state(line: TaskLine) -> Html:
 
 def _sections(account: Account) -> list[Html]:
     numbers = {line.task.task_id: f"{number}" for number, line in enumerate(account.rows, 1)}
-    unread, asks, changes, notices = tables(account)
+    unread, asks, changes, notices = session_tables(account)
     every = "<details><summary>every state change, in order</summary>$table</details>"
     sections = (
-        (unread, _grid(unread, numbers)),
-        (asks, fill('<div class="attention">$table</div>', table=_grid(asks, numbers))),
-        (Grid("Delegation", "task", {}, account.rows), _delegation(account, numbers)),
-        (changes, fill(every, table=_grid(changes, numbers, most=_CHANGES))),
-        (notices, _grid(notices, numbers)),
+        (unread, _table_html(unread, numbers)),
+        (asks, fill('<div class="attention">$table</div>', table=_table_html(asks, numbers))),
+        (Table("Delegation", "task", {}, account.rows), _task_rows(account, numbers)),
+        (changes, fill(every, table=_table_html(changes, numbers, most=_MOST_CHANGES))),
+        (notices, _table_html(notices, numbers)),
     )
     return [
-        fill(_SECTION, title=grid.title, count=f"{len(grid.rows):,}", body=body) for grid, body in sections if grid.rows
+        fill(_SECTION, title=table.title, count=f"{len(table.rows):,}", body=body)
+        for table, body in sections
+        if table.rows
     ]
 
 
-def _delegation(account: Account, numbers: Mapping[str, str]) -> Html:
-    """Return all tasks, each a row that unfolds to its details."""
-    pressing = {task.task_id for task, _ in account.attention[:_FIRST_ASKED]}
+def _task_rows(account: Account, numbers: Mapping[str, str]) -> Html:
+    """Return a row for each task. A row unfolds to the details of its task."""
+    pressing = {task.task_id for task, _ in account.attention[:_MOST_UNFOLDED]}
     rows = []
     for line in account.rows:
         task = line.task
@@ -141,82 +154,81 @@ def _delegation(account: Account, numbers: Mapping[str, str]) -> Html:
             title=text(line.title, 120),
             agent=task.agent and fill('<span class="faint agent">$agent</span>', agent=text(task.agent, 40)),
             flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
-            state=_state(line),
-            took=lasted(took(task, task.latest, line.now)),
+            state=_state_badge(line),
+            took=duration_words(took(task, task.latest, line.now)),
             number=numbers[task.task_id],
-            body=_details(line, numbers),
+            body=_task_details(line, numbers),
         )
         rows.append(row)
     return fill(_DELEGATION, rows=rows)
 
 
-def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
-    """Yield the id and facts of a task, its attempts, the newest first, and its tables."""
-    yield _shown("code", line.task.task_id, {})
-    yield _list(facts(line), numbers)
+def _task_details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
+    """Yield the id and the facts of a task, then its attempts with the newest first, then its tables."""
+    yield _value_html("code", line.task.task_id, {})
+    yield _fact_list(task_facts(line), numbers)
     for attempt, shown, ran in reversed(line.attempts):
-        began = fill(" began $time", time=_time(attempt.started_at)) if attempt.started_at is not None else Html()
-        how_long = _faint([began, fill(", took $took" if ran else "", took=lasted(ran))])
+        began = fill(" began $time", time=_time_html(attempt.started_at)) if attempt.started_at is not None else Html()
+        how_long = _faint_text([began, fill(", took $took" if ran else "", took=duration_words(ran))])
         template = "<h3>Attempt $number $look$how_long</h3>"
         yield fill(template, number=f"{attempt.number}", look=badge(shown), how_long=how_long)
-        yield _list(said(attempt), numbers)
-    for grid in grids(line):
-        yield fill("<h3>$title</h3>$table", title=grid.title, table=_grid(grid, numbers))
+        yield _fact_list(attempt_facts(attempt), numbers)
+    for table in task_tables(line):
+        yield fill("<h3>$title</h3>$table", title=table.title, table=_table_html(table, numbers))
 
 
-def _list(told: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
+def _fact_list(facts: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
     pairs = []
-    for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, numbers) for one in texts]
-        items = [fill("<li>$it</li>", it=one) for one in shown[:_ITEMS]]
+    for label, kind, texts, remark in facts:
+        shown = [_value_html(kind, one, numbers) for one in texts]
+        items = [fill("<li>$it</li>", it=one) for one in shown[:_MOST_ITEMS]]
         listed = shown if len(shown) == 1 else [fill("<ul>$items</ul>", items=items)]
-        note = _faint([Html(" "), text(behind, 200)]) if behind else None
+        note = _faint_text([Html(" "), text(remark, 200)]) if remark else None
         template = "<div><dt>$label</dt><dd>$listed$note$more</dd></div>"
-        pairs.append(fill(template, label=label, listed=listed, note=note, more=_more(len(shown), _ITEMS)))
+        more = _count_omitted(len(shown), _MOST_ITEMS)
+        pairs.append(fill(template, label=label, listed=listed, note=note, more=more))
     return fill("<dl>$pairs</dl>", pairs=pairs)
 
 
-def _grid(grid: Grid, numbers: Mapping[str, str], *, most: int = _ITEMS) -> Html:
-    """Return a table of at most `most` rows: the newest state changes, or the first rows of other tables. It scrolls by
-    itself if it is too wide; on a narrow page each cell names its column."""
+def _table_html(table: Table, numbers: Mapping[str, str], *, most: int = _MOST_ITEMS) -> Html:
+    """Return a table of at most `most` rows: the newest state changes, or the first rows of any other table."""
     rows = []
-    for row in grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]:
+    for row in table.rows[-most:] if "when (UTC)" in table.columns else table.rows[:most]:
         cells = [
-            fill('<td data-label="$title">$cell</td>', title=title, cell=_shown(kind, value, numbers))
-            for (title, kind), value in zip(grid.columns.items(), row, strict=True)
+            fill('<td data-label="$title">$cell</td>', title=title, cell=_value_html(kind, value, numbers))
+            for (title, kind), value in zip(table.columns.items(), row, strict=True)
         ]
         rows.append(fill("<tr>$cells</tr>", cells=cells))
     return fill(
         '<div class="table"><table><thead><tr>$head</tr></thead><tbody>$rows</tbody></table></div>$more',
-        head=[fill('<th scope="col">$title</th>', title=title) for title in grid.columns],
+        head=[fill('<th scope="col">$title</th>', title=title) for title in table.columns],
         rows=rows,
-        more=_more(len(grid.rows), most),
+        more=_count_omitted(len(table.rows), most),
     )
 
 
-def _shown(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
-    """Return the HTML of one value of a fact or a table cell."""
+def _value_html(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
     match kind:
         case "look":
             return badge(value)
         case "state":
-            return _state(value)
+            return _state_badge(value)
         case "time":
-            return _time(value)
+            return _time_html(value)
         case "prose":
             return prose(value)
         case "code" | "task":
             name = fill("<code>$name</code>", name=text(value))
-            # The anchor is the task's number, because its id is foreign text.
+            # The anchor is the task's number, because the task's id is untrusted.
             is_link = kind == "task" and value in numbers
             return fill('<a href="#task-$number">$name</a>', number=numbers[value], name=name) if is_link else name
     return text(value)
 
 
-def _time(at: float | None) -> Html:
-    """Return a time for readers, with its ISO form for programs."""
+def _time_html(at: float | None) -> Html:
+    """Return a time for humans, and its ISO form for programs."""
     return fill('<time datetime="$iso">$utc</time>', iso=iso(at), utc=utc(at))
 
 
-def _more(count: int, most: int) -> Html | None:
+def _count_omitted(count: int, most: int) -> Html | None:
     return fill('<p class="faint">… and $count more</p>', count=f"{count - most:,}") if count > most else None

@@ -79,14 +79,14 @@ class HelpScreen(PageScreen):
     def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]):
         """`views` are the saved views: pairs of name and query."""
         super().__init__("Keys", help_blocks(commands, views), hint="← → manual   esc back")
-        self._topics = [topic for topic in manual.topics() if topic != "keys"]
+        self._topics = [topic for topic in manual.topic_names() if topic != "keys"]
         self._shown = 0
 
     def action_topic(self, step: int) -> None:
         """Go to the next topic (`step` 1), or the one before (-1)."""
         self._shown = (self._shown + step) % (len(self._topics) + 1)
         topic = self._topics[self._shown - 1]
-        text = topic.capitalize(), list(markdown(manual.unwrapped(topic)))
+        text = topic.capitalize(), list(markdown(manual.read_unwrapped(topic)))
         self.turn_to(*(text if self._shown else self._begin))
 
 
