@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -58,10 +59,11 @@ class Session:
 FINDING = Finding(PLACE, Severity.WARNING, PLACE, 2)
 
 
+@cache
 def large_account() -> Account:
     """Return an account with branches of many tasks, in which some fail, ask or lie."""
     session, outcomes = Session(), [*Outcome]
-    for number in range(400):
+    for number in range(200):
         task_id = f"area-{number // 20}.part-{number % 20}"
         session.asked(task_id)
         session.told(task_id, outcomes[number % len(outcomes)], [[*Verdict][number % 3]])

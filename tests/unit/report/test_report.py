@@ -20,13 +20,13 @@ from agentwatch.report.account import LIMIT, code_text, inline_text, markdown
 from agentwatch.report.html import html
 from tests.unit.report.sessions import START, TEXTS, is_visible, large_account, retold, told_everywhere
 
-EVERYWHERE, LARGE = told_everywhere(), large_account()
+EVERYWHERE = told_everywhere()
 
 
 @pytest.mark.parametrize(("end", "write"), [("md", markdown), ("json", json_report), ("html", html)])
 def test_a_report_in_the_workspace_is_taken_for_no_document(end, write):
     for name in (f"report.{end}", f"shop.report.{end}", f"handoffs/shop.{end}"):
-        reading = read_document(write(LARGE), name)
+        reading = read_document(write(large_account()), name)
         # With the name of an agents' report it is checked as one, but nothing in it is recognised.
         assert reading is None or not reading.document.recognised, name
 
@@ -81,9 +81,9 @@ class Page(HTMLParser):
 PAGE = Page(html(EVERYWHERE)).structure()
 
 
-@pytest.mark.parametrize("account", [LARGE, EVERYWHERE])
-def test_the_page_needs_no_network_and_no_script(account):
-    source = html(account)
+@pytest.mark.parametrize("make", [large_account, told_everywhere])
+def test_the_page_needs_no_network_and_no_script(make):
+    source = html(make())
     page = Page(source)
     style = source[source.index("<style>") + len("<style>") : source.index("</style>")]
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -149,7 +149,7 @@ TOKENS = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
 def test_a_markdown_report_always_fits():
-    account = LARGE
+    account = large_account()
     for task, _ in account.attention[:20]:
         assert f"<code>{inline_text(task.task_id)}</code>" in markdown(account)
     # Each of these characters becomes an element of its own.
