@@ -87,7 +87,9 @@ class Stage(Screen):
         self.source.push(self.scene.take())
         tree = self.app.monitor.tree
         await self.until(lambda: all(task_id in tree.tasks for task_id in (*ids, *self.row_ids())))
-        await self.until(lambda: not tree.roots or tree.roots[-1] in self.row_ids() or self.main.filter_bar.sought)
+        await self.until(
+            lambda: not tree.roots or tree.roots[-1] in self.row_ids() or self.main.filter_bar.active_query
+        )
         await self.pilot.pause()
 
     async def drawn(self):
@@ -118,7 +120,7 @@ async def stage(
         if first:
             # The rows that fold depend on the height of the tree.
             await stage.drawn()
-        stage.app.settle()
+        stage.app.finish_first_scan()
         await pilot.pause()
         yield stage
 
@@ -155,7 +157,7 @@ class Office(Stage):
 
     def wait_for_arming(self):
         self.clock[0] += ARMING_SECONDS
-        self.dialog.look()
+        self.dialog.show_state()
 
     async def ready(self):
         """Let the time pass before which the key does not count, and wait until the dialog misses nothing."""

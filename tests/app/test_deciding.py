@@ -289,13 +289,13 @@ def check_frame(s: Office):
     lines = s.text().splitlines()
     edge = lines[0].index("╔")
     bottom = next(number for number, line in enumerate(lines) if line[edge : edge + 1] == "╚")
-    ours = [line[edge + 1 : -1].strip() for line in lines[1:bottom]]
+    frame = [line[edge + 1 : -1].strip() for line in lines[1:bottom]]
     labels = "task|asks|…|return|retries|writes|beware|different|hint|handoff|note|◌|◆|○|✗"
     assert lines[0][edge:].startswith("╔═ ◆ ↻ Retry ═")
-    assert all(re.match(labels, line) for line in ours), ours
-    assert len([line for line in ours if line.startswith("retries")]) == 1
+    assert all(re.match(labels, line) for line in frame), frame
+    assert len([line for line in frame if line.startswith("retries")]) == 1
     # The id stands in quotation marks, and cannot close them.
-    (task,) = [line for line in ours if line.startswith("task")]
+    (task,) = [line for line in frame if line.startswith("task")]
     assert task.count("“") == task.count("”") == 1
     assert "✗ failed → attempt 2" in task or "‼ invalid → attempt 2" in task
     for line in lines[bottom + 1 : -1]:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
-from agentwatch.app.widgets.details.pane import head_lines, titles_of
+from agentwatch.app.widgets.details.pane import head_lines, tab_titles
 from agentwatch.app.widgets.details.tabs import TABS, View
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Return, Severity, Todo, TodoStatus
@@ -68,7 +68,7 @@ class Case:
 class AtOnce(View):
     """A view that reads at once instead of in a thread."""
 
-    def later(self, key: Hashable, make: Callable[[], object]) -> object:
+    def made_value(self, key: Hashable, make: Callable[[], object]) -> object:
         return make()
 
 
@@ -267,7 +267,7 @@ def test_in_little_room_every_tab_and_the_age_are_in_sight():
     one = broken().task
     one.since = NOW - 60
     for room in (62, 57, 52):
-        titles = titles_of(one, "attestation", room)
+        titles = tab_titles(one, "attestation", room)
         assert sum(title.cell_length + 1 for title in titles.values()) <= room + 1
         assert titles["attestation"].plain == "Attestation"
         assert titles["findings"].plain[-2:] == f" {len(one.findings)}"

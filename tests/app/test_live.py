@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.app.widgets.details.pane import line_of
+from agentwatch.app.widgets.details.pane import step_line
 from agentwatch.sources.sessions.entries import EntryKind, LinesTranscript, Outcome, Step
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
@@ -106,8 +106,8 @@ def test_no_line_is_wider_than_there_is_room(width):
     for words in ("short", "long " * 60, "漢字" * 90):
         for outcome in Outcome:
             step = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", words, outcome, words, NOW)
-            assert line_of(step, width, NOW).cell_length <= width
-        assert line_of(Step((0, 0), EntryKind.WORDS, NOW, about=words), width, NOW).cell_length <= width
+            assert step_line(step, width, NOW).cell_length <= width
+        assert step_line(Step((0, 0), EntryKind.WORDS, NOW, about=words), width, NOW).cell_length <= width
 
 
 def test_a_mark_shows_the_kind_and_the_result_of_a_line():
@@ -128,6 +128,6 @@ def test_a_mark_shows_the_kind_and_the_result_of_a_line():
         "! make": Step((0, 0), EntryKind.NOTE, NOW, about="make"),
     }
     for words, step in lines.items():
-        assert words in line_of(step, 80, NOW).plain
-    assert "○ Bash" in line_of(lines["◐ Bash make"], 80, NOW, is_working=False).plain
-    assert line_of(call, 80, NOW).plain.endswith("1m")
+        assert words in step_line(step, 80, NOW).plain
+    assert "○ Bash" in step_line(lines["◐ Bash make"], 80, NOW, is_working=False).plain
+    assert step_line(call, 80, NOW).plain.endswith("1m")

@@ -13,14 +13,14 @@ from textual import events
 from textual.message import Message
 
 from agentwatch.app.notifying import (
+    MIN_OPEN,
     PAUSE,
-    STANDS,
     START,
     NotificationQueue,
     Notifier,
     desktop_command,
     notification_sequence,
-    words,
+    notification_words,
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
@@ -44,7 +44,7 @@ class Screen:
         self.at = 100.0
         self.tasks: dict[str, Task] = {}
         self.queue = NotificationQueue(self.at, NOW)
-        self.queue.focus(here=False)
+        self.queue.set_focus(here=False)
 
     def ask(self, task_id: str, ask: str = "retry?", *requests: Request, attempt: int = 1, ago: float = 0) -> Task:
         task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
@@ -57,7 +57,7 @@ class Screen:
     def after(self, seconds: float) -> list[str]:
         """Let time pass, and return the ids of the tasks about which the operator is then notified."""
         self.at += seconds
-        return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
+        return [task.task_id for task in self.queue.take_due(self.at, list(self.tasks.values()))]
 
 
 def told(seconds: float, *tasks: str) -> Callable[[Screen], object]:
@@ -72,19 +72,19 @@ def ask(*given: str, attempt: int = 1, ago: float = 0) -> Callable[[Screen], obj
 
 
 def look(*, here: bool) -> Callable[[Screen], object]:
-    return lambda screen: screen.queue.focus(here=here)
+    return lambda screen: screen.queue.set_focus(here=here)
 
 
-FIRST = [ask("api"), told(STANDS, "api")]
+FIRST = [ask("api"), told(MIN_OPEN, "api")]
 STORIES = {
-    "once, after a while": [ask("api"), told(STANDS - 0.1), told(0.2, "api"), ask("api"), told(3_600)],
-    "together": [ask("api"), told(1), ask("ui"), told(STANDS, "api", "ui")],
+    "once, after a while": [ask("api"), told(MIN_OPEN - 0.1), told(0.2, "api"), ask("api"), told(3_600)],
+    "together": [ask("api"), told(1), ask("ui"), told(MIN_OPEN, "api", "ui")],
     "gone at once": [ask("api"), told(1), lambda screen: screen.tasks.clear(), told(60)],
-    "a pause between two": [*FIRST, ask("ui"), told(PAUSE - 0.1), ask("docs"), told(STANDS, "ui", "docs")],
+    "a pause between two": [*FIRST, ask("ui"), told(PAUSE - 0.1), ask("docs"), told(MIN_OPEN, "ui", "docs")],
     "another question": [*FIRST, ask("api", "answer: which?"), told(PAUSE, "api")],
     "another attempt": [*FIRST, ask("api", attempt=2), told(PAUSE, "api")],
-    "looked at": [look(here=True), ask("api"), told(STANDS), look(here=False), ask("ui"), told(STANDS, "ui")],
-    "left too early": [look(here=True), ask("api"), told(STANDS / 2), look(here=False), told(STANDS, "api")],
+    "looked at": [look(here=True), ask("api"), told(MIN_OPEN), look(here=False), ask("ui"), told(MIN_OPEN, "ui")],
+    "left too early": [look(here=True), ask("api"), told(MIN_OPEN / 2), look(here=False), told(MIN_OPEN, "api")],
     "there at the start": [
         ask("api", ago=5), told(START / 2), ask("ui", ago=START), ask("docs", ago=-1), told(PAUSE, "docs"),
         # This stands for an old return of which a claim has become false, which is news.
@@ -105,7 +105,7 @@ def test_without_focus_events_typing_delays_notifications():
     screen.queue = NotificationQueue(screen.at, NOW)
     screen.ask("api")
     for _ in range(3):
-        screen.queue.act(screen.at)
+        screen.queue.record_key(screen.at)
         assert screen.after(PAUSE - 1) == []
     assert screen.after(1) == ["api"]
 
@@ -133,8 +133,8 @@ def test_a_gone_process_and_another_turn_are_news():
 def test_each_request_is_notified_once_with_its_command():
     screen = Screen()
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
-    assert words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
-    assert screen.after(STANDS) == ["api"]
+    assert notification_words([screen.ask("api", "", first)], 0.0) == "api needs you: allow? Bash  npm test"
+    assert screen.after(MIN_OPEN) == ["api"]
     screen.ask("api", "", equal, first)
     assert screen.after(PAUSE) == ["api"]
     # One of two requests that were already notified is no news.
@@ -152,21 +152,23 @@ def test_each_request_is_notified_once_with_its_command():
 def test_questions_and_changes_since_the_start_are_news(asked, changed):
     screen = Screen()
     screen.ask("api", "", request(1, "npm test", asked_at=NOW + asked), ago=-changed)
-    assert screen.after(STANDS) == ["api"]
+    assert screen.after(MIN_OPEN) == ["api"]
 
 
 def test_the_words_name_the_tasks_and_are_a_short_harmless_line():
     screen = Screen()
     tasks = [screen.ask(name, "retry? 1 retry left; really") for name in ("api", "ui", "docs", "db", "e2e")]
-    assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
-    assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
-    assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
+    assert notification_words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
+    assert notification_words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
+    assert notification_words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
     tasks[0].shown = tasks[1].shown = Shown.IDLE
-    assert words(tasks[:2], 0.0) == "2 tasks have ended their turn: api, ui"
-    assert words(tasks[1:3], 0.0) == "docs needs you: retry? 1 retry left, really"
-    assert words([Task("a", "api", host="build1", ask="x", question="x")], 0.0) == "build1: api needs you: x"
+    assert notification_words(tasks[:2], 0.0) == "2 tasks have ended their turn: api, ui"
+    assert notification_words(tasks[1:3], 0.0) == "docs needs you: retry? 1 retry left, really"
+    assert (
+        notification_words([Task("a", "api", host="build1", ask="x", question="x")], 0.0) == "build1: api needs you: x"
+    )
     tasks = [Screen().ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
-    for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
+    for text in (notification_words(tasks, 0.0), notification_words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
         assert not set(";<>&\\") & set(text)
         assert len(text) < 300
@@ -217,7 +219,7 @@ class Operator:
         clocks: dict[str, Callable[[], float]] = {"clock": lambda: NOW, "steady": lambda: self.at}
         write = self.written.append
         self.notifier = Notifier(self.monitor, write, lambda: write("bell"), environment={}, **clocks)
-        self.notifier.queue.focus(here=False)
+        self.notifier.queue.set_focus(here=False)
         self.notifier.notify()
 
     def fail(self, *task_ids: str):

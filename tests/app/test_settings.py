@@ -7,9 +7,9 @@ import pytest
 from rich.color import Color as RichColor
 from textual.color import Color
 
-from agentwatch.app.actions import COMMANDS, HELP, KEPT, key_of, textual_keymap, with_keys
+from agentwatch.app.actions import COMMANDS, HELP, RESERVED_KEYS, apply_user_keys, parse_key, textual_keymap
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.editor import command_words, run
+from agentwatch.app.editor import choose_command, run_program
 from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.words import LOOKS
@@ -31,18 +31,18 @@ def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], 
     ],
 )  # fmt: skip
 def test_a_key_is_known_by_the_names_that_people_write(word, key):
-    assert key_of(word) == key
+    assert parse_key(word) == key
 
 
 def test_every_action_has_valid_keys_and_a_sentence():
-    assert all(key_of(key) == key for command in COMMANDS.values() for key in command.keys)
+    assert all(parse_key(key) == key for command in COMMANDS.values() for key in command.keys)
     assert {name for some in HELP.values() for name in some} == COMMANDS.keys()
-    assert (with_keys(()), textual_keymap(COMMANDS)) == ((COMMANDS, []), {})
+    assert (apply_user_keys(()), textual_keymap(COMMANDS)) == ((COMMANDS, []), {})
 
 
 def test_a_wish_takes_the_place_of_the_default():
     tabs = tuple(f"alt+{number}" for number in range(1, 9))
-    made, faults = with_keys(mine(decide__retry="ctrl+r", timeline=("t", "f9"), tabs=tabs, timeline__idle="m"))
+    made, faults = apply_user_keys(mine(decide__retry="ctrl+r", timeline=("t", "f9"), tabs=tabs, timeline__idle="m"))
     changes = textual_keymap(made)
     assert not faults
     assert (changes["decide.retry"], changes["timeline"], changes["tabs.6"]) == ("ctrl+r", "t,f9", "alt+7")
@@ -62,22 +62,22 @@ def test_a_wish_takes_the_place_of_the_default():
     ],
 )
 def test_a_wrong_key_setting_is_reported_and_the_default_stays(wishes, words):
-    made, (fault,) = with_keys(wishes)
+    made, (fault,) = apply_user_keys(wishes)
     assert fault.partition(": ")[0].endswith("config.toml")
     assert words in fault
     assert made == COMMANDS
 
 
 def test_a_setting_for_the_key_of_a_fallback_falls_back_too():
-    made, faults = with_keys(mine(decide__retry="e", decide__escalate="x", follow="F"))
+    made, faults = apply_user_keys(mine(decide__retry="e", decide__escalate="x", follow="F"))
     assert len(faults) == 2
     assert textual_keymap(made) == {"follow": "F"}
 
 
-@pytest.mark.parametrize("command_id", KEPT)
+@pytest.mark.parametrize("command_id", RESERVED_KEYS)
 def test_the_way_to_decide_and_the_ways_out_stay(command_id):
-    made, _ = with_keys([(command_id, ("f9",))])
-    assert textual_keymap(made) == {command_id: f"f9,{KEPT[command_id]}"}
+    made, _ = apply_user_keys([(command_id, ("f9",))])
+    assert textual_keymap(made) == {command_id: f"f9,{RESERVED_KEYS[command_id]}"}
 
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
@@ -131,7 +131,7 @@ def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(terminal, colors, w
     monkeypatch.setenv("TERM", terminal)
     monkeypatch.setenv("NO_COLOR" if colors == "none" else "COLORTERM", colors)
     app = AgentwatchApp(monitor_of(settings=Settings(theme=wanted))[0])
-    app.suit_terminal()
+    app.adapt_to_terminal()
     assert app.theme == theme
 
 
@@ -189,24 +189,24 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path, old, new, word
     ],
 )
 def test_the_first_command_that_is_named_is_taken(named, words, tmp_path):
-    assert command_words(named, ["vi"], str(tmp_path)) == words
+    assert choose_command(named, ["vi"], str(tmp_path)) == words
 
 
 def test_without_settings_the_usual_command_is_taken(tmp_path):
     (tmp_path / "more").touch(mode=0o755)
-    assert command_words([None], ["less", "more"], str(tmp_path)) == ["more"]
+    assert choose_command([None], ["less", "more"], str(tmp_path)) == ["more"]
 
 
 def test_the_file_is_one_argument_and_never_a_command(tmp_path):
     seen = tmp_path / "seen.txt"
     script = f"import sys, pathlib; pathlib.Path({str(seen)!r}).write_text(repr(sys.argv[1:])); sys.exit(3)"
     file = tmp_path / "-rf $(touch owned); x.md"
-    assert run([sys.executable, "-c", script, str(file)]) == 3
+    assert run_program([sys.executable, "-c", script, str(file)]) == 3
     assert seen.read_text("utf-8") == repr([str(file)])
 
 
 def test_lines_are_given_to_a_command_that_may_end_early(tmp_path):
     seen = tmp_path / "seen.txt"
     script = f"import sys, pathlib; pathlib.Path({str(seen)!r}).write_text(sys.stdin.readline())"
-    assert run([sys.executable, "-c", script], (f"line {number}" for number in range(1_000_000))) == 0
+    assert run_program([sys.executable, "-c", script], (f"line {number}" for number in range(1_000_000))) == 0
     assert seen.read_text("utf-8") == "line 0\n"

@@ -12,13 +12,13 @@ from textual.widgets import Static
 from agentwatch.app.terminal import TerminalGuard
 from agentwatch.app.widgets.details.blocks import (
     Difference,
-    compare,
-    inline,
-    laid_out_alike,
+    compare_texts,
+    format_alike,
+    inline_markdown,
     lay_out,
-    listing,
     markdown,
-    read_git,
+    parse_git_diff,
+    source_lines,
 )
 from agentwatch.app.widgets.line import clip_sentence
 from agentwatch.contracts.shapes import Outcome
@@ -41,7 +41,7 @@ from tests.app.stage import Stage, stage
     ],
 )
 def test_inline_markdown(text, plain, styled):
-    content = inline(text)
+    content = inline_markdown(text)
     assert content.plain == plain
     assert [(plain[span.start : span.end], str(span.style)) for span in content.spans] == styled
 
@@ -85,7 +85,7 @@ def test_work_grows_with_the_length_only(unit):
     ],
 )
 def test_a_line_of_source_is_coloured(line, expected):
-    content = next(listing([line])).content
+    content = next(source_lines([line])).content
     assert [content.plain[span.start : span.end] for span in content.spans] == expected
 
 
@@ -94,9 +94,9 @@ def rows(difference: Difference) -> list[str]:
 
 
 def test_a_cut_is_marked_and_no_control_character_is_sent():
-    shown = lay_out(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]").noted, 60)
+    shown = lay_out(compare_texts("a", "\x1b]0;x\x07[@click=app.quit]b[/]").blocks, 60)
     assert "\x1b" not in "".join(line.content.plain for line in shown)
-    assert "at most 2,000 lines" in (compare("x\n", "y\n" * 5_000).note or "")
+    assert "at most 2,000 lines" in (compare_texts("x\n", "y\n" * 5_000).note or "")
 
 
 PACKET = '{\n  "task_id": "a",\n  "notes": [\n    {\n      "x": 1,\n      "y": "é"\n    }\n  ]\n}\n'
@@ -114,7 +114,7 @@ OTHER = '{"notes":[{"y":"\\u00e9","x":1}],"task_id":"a"}'
     ],
 )
 def test_a_difference_tells_what_is_meant(before, after, expected):
-    assert [row for row in rows(compare(*laid_out_alike(before, after))) if row[0] in "+-"] == expected
+    assert [row for row in rows(compare_texts(*format_alike(before, after))) if row[0] in "+-"] == expected
 
 
 lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=12)
@@ -122,7 +122,7 @@ lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=1
 
 @given(lines, lines)
 def test_both_texts_can_be_read_from_their_difference(before, after):
-    changes = compare("\n".join(before), "\n".join(after)).rows
+    changes = compare_texts("\n".join(before), "\n".join(after)).rows
     old, new = ("\n".join(text).removesuffix("\n").split("\n") for text in (before, after))
     assert all((old if row.sign == "-" else new)[row.number - 1] == row.text for row in changes if row.sign)
     removed = {row.number for row in changes if row.sign == "-"}
@@ -149,7 +149,7 @@ diff --git a/db/x.sql b/db/x.sql
 
 
 def test_the_words_of_git_are_read():
-    assert rows(read_git(GIT)) == [
+    assert rows(parse_git_diff(GIT)) == [
         " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
         "-20 a", "+20 a", "+21 b", " No newline at end of file",
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_words_of_git_are_read():
 
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))
 def test_nothing_that_looks_like_a_difference_is_an_error(text):
-    lay_out(read_git(text).noted + read_git("@@ -1,3 +1,3 @@\n" + text).noted, 60)
+    lay_out(parse_git_diff(text).blocks + parse_git_diff("@@ -1,3 +1,3 @@\n" + text).blocks, 60)
 
 
 QUESTION = "Which flow: the **redirect** or the `embedded` one?"

@@ -14,12 +14,12 @@ from agentwatch.app.screens.timeline import (
     Axis,
     Frame,
     View,
-    fit,
-    frame_of,
+    fit_scale,
     latest_span,
+    make_frame,
     spans_of,
     stretches_of,
-    ticks,
+    tick_labels,
 )
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import RequestStage, Stage
@@ -57,22 +57,22 @@ _PARTS = st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e5)), min_size=1, m
 def test_all_of_time_has_room_and_a_column_leads_to_its_moment(parts, tail, room):
     stretches = _stretches(parts)
     now = stretches[-1][1] + tail
-    axis = Axis(stretches, now, *fit(stretches, now, room))
-    assert axis.column(now) <= room + 1e-6
+    axis = Axis(stretches, now, *fit_scale(stretches, now, room))
+    assert axis.column_at(now) <= room + 1e-6
     moments = sorted([moment for stretch in stretches for moment in stretch] + [now, now + 100, MONDAY])
-    columns = [axis.column(moment) for moment in moments]
+    columns = [axis.column_at(moment) for moment in moments]
     assert columns == sorted(columns)
     for (start, end), (left, right) in zip(pairwise(moments), pairwise(columns), strict=True):
         middle = (left + right) / 2
-        assert start - 1 <= axis.moment(middle) <= end + 1
-        assert abs(axis.column(axis.moment(middle)) - middle) < 1e-3
+        assert start - 1 <= axis.time_at(middle) <= end + 1
+        assert abs(axis.column_at(axis.time_at(middle)) - middle) < 1e-3
     assert all(right - left <= FOLD + 1e-6 for left, right in axis.folds)
 
 
 def labels(start: float, seconds: float, width: int) -> list[tuple[int, str]]:
     stretches, now = [(start, start + seconds)], start + seconds
-    axis = Axis(stretches, now, *fit(stretches, now, width))
-    return list(ticks(Frame(axis, 0, width, now)).items())
+    axis = Axis(stretches, now, *fit_scale(stretches, now, width))
+    return list(tick_labels(Frame(axis, 0, width, now)).items())
 
 
 @pytest.mark.parametrize("seconds", [3, 40, 130, 900, 5_000, 40_000, 200_000, 3e6, 5e7])
@@ -92,34 +92,34 @@ def test_ticks_are_round_moments_and_another_day_has_its_date():
 
 def test_a_long_idle_stretch_is_folded_and_has_no_names():
     stretches = [(MONDAY, END), (END + 30 * HOUR, END + 31 * HOUR)]
-    frame = frame_of(View(), stretches, END + 31 * HOUR, 100)
-    named = ticks(frame)
-    assert frame.folded
-    assert not frame.folded & set(named)
-    assert next(label for x, label in named.items() if x > max(frame.folded)) == "19 Jan 15:00"
-    assert not frame_of(View(folds_idle=False), stretches, END + 31 * HOUR, 100).folded
+    frame = make_frame(View(), stretches, END + 31 * HOUR, 100)
+    named = tick_labels(frame)
+    assert frame.folded_cells
+    assert not frame.folded_cells & set(named)
+    assert next(label for x, label in named.items() if x > max(frame.folded_cells)) == "19 Jan 15:00"
+    assert not make_frame(View(folds_idle=False), stretches, END + 31 * HOUR, 100).folded_cells
 
 
 def zoomed(scale: float, moment: float, x: float | None) -> Frame:
-    return frame_of(View(True, scale, moment, x), [(MONDAY, END)], END, 100)
+    return make_frame(View(True, scale, moment, x), [(MONDAY, END)], END, 100)
 
 
 def test_a_moment_stays_at_its_cell_until_all_of_time_fits():
     moment = MONDAY + 1_000
-    assert zoomed(20.0, moment, 30).x(moment) == pytest.approx(30)
+    assert zoomed(20.0, moment, 30).cell_at(moment) == pytest.approx(30)
     assert (zoomed(20.0, moment, 30).fits, zoomed(1e4, moment, 30).fits) == (False, True)
 
 
 def test_the_first_sign_and_the_present_end_the_way():
-    assert zoomed(10.0, MONDAY, 500).x(MONDAY) == 1
-    assert zoomed(10.0, END + HOUR, 0).x(END) == 1
+    assert zoomed(10.0, MONDAY, 500).cell_at(MONDAY) == 1
+    assert zoomed(10.0, END + HOUR, 0).cell_at(END) == 1
 
 
 def test_new_time_scrolls_in_while_the_present_is_followed():
     here = zoomed(10.0, 0.0, None)
-    later = frame_of(View(True, 10.0), [(MONDAY, END + HOUR)], END + HOUR, 100)
+    later = make_frame(View(True, 10.0), [(MONDAY, END + HOUR)], END + HOUR, 100)
     assert later.left > here.left
-    assert later.x(END + HOUR) == here.x(END) == 83
+    assert later.cell_at(END + HOUR) == here.cell_at(END) == 83
 
 
 def tree_of(*events: Event) -> Tree:

@@ -50,7 +50,7 @@ def test_no_git_of_an_agent_is_run(root, place, monkeypatch):
     monkeypatch.setenv("PATH", f"{root / place}:{os.environ['PATH']}")
     run(["tree", str(root / "shop/part"), str(root / "plain"), "--json"])
     run(["doctor", str(root / "shop/part")])
-    editor.command_words([None], ["vi"])
+    editor.choose_command([None], ["vi"])
     assert not (root / "ran").exists()
 
 
@@ -63,8 +63,8 @@ def test_no_other_program_of_an_agent_is_run(root, place, monkeypatch, capsys):
     assert "ssh cannot be started here" in capsys.readouterr().err
     run(["fleet", "config", "--directory", str(root / "fleet")])
     with pytest.raises(FileNotFoundError):
-        editor.run(["vi", "file"])
-    assert editor.command_words([None], ["vi", "less"]) == []
+        editor.run_program(["vi", "file"])
+    assert editor.choose_command([None], ["vi", "less"]) == []
     operator = Operator(Settings(notify_desktop=True))
     operator.fail("api")
     until(lambda: operator.monitor.notices)
@@ -77,10 +77,10 @@ def test_a_program_elsewhere_and_an_absolute_path_are_taken(root, monkeypatch):
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")
-    assert (editor.command_words([None], ["vi"]), editor.run(["vi", "file"])) == (["vi"], 0)
+    assert (editor.choose_command([None], ["vi"]), editor.run_program(["vi", "file"])) == (["vi"], 0)
     (root / "ran").unlink()
-    assert editor.run([str(root / "other/.venv/bin/vi"), "file"]) == 0
+    assert editor.run_program([str(root / "other/.venv/bin/vi"), "file"]) == 0
     assert (root / "ran").exists()
     monkeypatch.chdir(root / "own")
     with pytest.raises(FileNotFoundError):
-        editor.run(["./vi", "file"])
+        editor.run_program(["./vi", "file"])

@@ -57,9 +57,9 @@ def leave(terminal: Terminal):
 NEVER_OPEN = """
 import sys, threading
 from agentwatch.app.app import AgentwatchApp, Opening
-from agentwatch.app.terminal import run
+from agentwatch.app.terminal import run_app
 from agentwatch.config import Settings
-sys.exit(run(AgentwatchApp(Opening(Settings(), "shop/", threading.Event().wait))))
+sys.exit(run_app(AgentwatchApp(Opening(Settings(), "shop/", threading.Event().wait))))
 """
 
 NO_KEYS = """

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.app.screens.timeline import Kind, spans_of
-from agentwatch.app.widgets.details.tabs import ran_for as took_shown
-from agentwatch.app.widgets.task_line import Aged
+from agentwatch.app.widgets.details.tabs import duration_words as took_shown
+from agentwatch.app.widgets.task_line import TimedWords
 from agentwatch.cli.pending import pending_task_document
 from agentwatch.cli.report import json_report
 from agentwatch.decisions.service import DecisionService
@@ -55,7 +55,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
                 assert details == duration(took.seconds) + (" so far" if took.so_far else "")
                 is_quiet = task.shown in (Shown.SILENT, Shown.GONE) and attempt is task.latest
                 assert took.so_far == (ended is None and not is_quiet)
-        assert Aged.of(task, {}, NOW).age == duration(None if (since := task.since) is None else NOW - since)
+        assert TimedWords.of_task(task, {}, NOW).age == duration(None if (since := task.since) is None else NOW - since)
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
         # The bar of a run that waits or was decided about ends at its last sign of life, and a waiting bar follows.
         if own and task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from agentwatch.app.decision_words import receipt_line, short, warning
+from agentwatch.app.decision_words import decision_warning, receipt_line, short_progress
 from agentwatch.app.decision_words import why_not as why_not_decided
 from agentwatch.delegation.decision import Action, Permitter, Receipt, RequestStage, Stage
 from agentwatch.delegation.task import Attempt, Shown, State, Task
@@ -181,8 +181,8 @@ SAID = "read by one 1m ago (an agent says so) · claimed by “two”, not acted
 )
 def test_how_far_a_decision_has_got(action, stages, fields, row, line, trouble):  # noqa: PLR0917
     made = of_task("a", action, 800.0, stages, **fields).decision
-    assert (short(made, 1_000.0), receipt_line(made, 1_000.0).plain) == (row, line)
-    assert (warning(made, 1_000.0) or "")[: len(trouble) or None] == trouble
+    assert (short_progress(made, 1_000.0), receipt_line(made, 1_000.0).plain) == (row, line)
+    assert (decision_warning(made, 1_000.0) or "")[: len(trouble) or None] == trouble
     task = Task("a", "a", attempts=[Attempt(1, decisions=(made,))])
     why = f"already decided: you said {action} 3m ago; you can decide about the next attempt"
     assert why_not_decided(task, Action.RETRY, 1_000.0) == why

@@ -1,4 +1,4 @@
-"""Acknowledge, snooze and undo. None of these is a decision, and none reaches an agent."""
+"""The commands that acknowledge or snooze tasks, or undo this. They decide nothing and tell agents nothing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,11 +22,14 @@ from agentwatch.view.words import name_of, plural
 
 _WIDTH = 72
 _NAME_LENGTH = 40
-_MORNING = 9  # the hour of "tomorrow", on the operator's clock
+_MORNING_HOUR = 9  # the hour of "tomorrow", on the operator's clock
 
 
 class ChoiceScreen(ModalScreen[int | None]):
-    """A small question with a few answers; ends with the number of the chosen one, or None. Its texts must be safe."""
+    """A small question with a few answers. Its result is the number of the chosen answer, or None.
+
+    All texts must be safe to show.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", show=False)]
 
@@ -63,115 +66,114 @@ class ChoiceScreen(ModalScreen[int | None]):
         self.action_leave(event.option_index)
 
     def action_leave(self, number: int | None = None) -> None:
-        # After a key and a click at the same time, Textual would also dismiss the screen below.
+        # If a key and a click come at the same time, Textual would also dismiss the screen below.
         if self.is_active:
             self.dismiss(number)
 
 
-async def put_aside(app: AgentwatchApp, how: str) -> None:
-    """Ask what to acknowledge or for how long to snooze the selected task, or undo the latest of both. Returns once the
-    question is open, so that it gets the next key."""
+async def acknowledge_snooze_or_undo(app: AgentwatchApp, how: str) -> None:
+    """Run the command `how`: "acknowledge", "snooze" or "undo". The first two open a question. Returns once the
+    question is open, so that the question gets the next key."""
     task = app.monitor.tree.tasks.get(app.task_id or "")
     if how == "undo":
-        await _try(app, _undo(app))
+        await _warn_if_refused(app, _undo_latest(app))
     elif how == "acknowledge":
-        await _acknowledge(app, task)
+        await _offer_acknowledging(app, task)
     elif task is None:
-        app.say("No task is selected.")
+        app.notify_unless_reading("No task is selected.")
     elif task.question is None or task.past:
-        app.say(f"{_name(task)} asks nothing that could be snoozed.")
+        app.notify_unless_reading(f"{_quoted_name(task)} asks nothing that could be snoozed.")
     else:
-        await _snooze(app, task)
+        await _offer_snoozing(app, task)
 
 
-async def _try(app: AgentwatchApp, act: Awaitable[None]) -> None:
+async def _warn_if_refused(app: AgentwatchApp, command: Awaitable[None]) -> None:
     try:
-        await act
+        await command
     except AcknowledgeError as error:
-        app.complain(clean(str(error), 300))
+        app.warn(clean(str(error), 300))
 
 
-async def _ask(app: AgentwatchApp, screen: ChoiceScreen, act: Callable[[int], Awaitable[None]]) -> None:
-    """Open a question, and call `act` with the number of the answer."""
+async def _ask_choice(app: AgentwatchApp, screen: ChoiceScreen, on_choice: Callable[[int], Awaitable[None]]) -> None:
+    """Open a question, and later call `on_choice` with the number of the chosen answer."""
 
-    async def go_on(chosen: int | None) -> None:
+    async def handle_choice(chosen: int | None) -> None:
         if chosen is not None:
-            await _try(app, act(chosen))
+            await _warn_if_refused(app, on_choice(chosen))
 
-    await app.push_screen(screen, go_on)
+    await app.push_screen(screen, handle_choice)
 
 
-async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
-    """Offer to acknowledge, in this order: all tasks that the filter finds; the selected task with its subtree, or all
-    runs of the selected heading."""
+async def _offer_acknowledging(app: AgentwatchApp, task: Task | None) -> None:
+    """Ask whether to acknowledge the tasks that the filter finds, the selected task with all tasks below it, or the
+    tasks below the selected heading."""
     now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
-    if app.screen is main and main.sought:
-        name = f"all that {quote_text(main.sought.text, _NAME_LENGTH)} finds"
-        named[name] = [one for one in tree.tasks.values() if main.sought.matches(one, now)]
+    if app.screen is main and main.active_query:
+        name = f"all that {quote_text(main.active_query.text, _NAME_LENGTH)} finds"
+        named[name] = [one for one in tree.tasks.values() if main.active_query.matches(one, now)]
     if task:
         more = ", with what is below it" if task.children else ""
-        named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
+        named[f"{_quoted_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
     elif (group := main.task_tree.cursor_group) is not None:
         tops = [root for root in main.task_tree.order.groups[group] if root in tree.tasks]
         named[f"all of {group.value}"] = (one for one, _ in tree.preorder(tops))
     offers: dict[str, dict[str, str]] = {}
     for name, tasks in named.items():
-        # Only tasks with an open question or news can be acknowledged.
-        those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
-        if those:
-            offers[f"{name}: {plural(len(those), 'task')}"] = {task.task_id: mark_of(task) for task in those}
+        # Only tasks that ask something or are new can be acknowledged.
+        pending = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
+        if pending:
+            offers[f"{name}: {plural(len(pending), 'task')}"] = {task.task_id: mark_of(task) for task in pending}
     if not offers:
-        app.say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
+        app.notify_unless_reading("There is nothing to acknowledge here: nothing asks, and nothing is new.")
         return
     note = "It asks nothing until it changes, and is no longer new. This approves nothing and reaches no agent."
 
     async def record(chosen: int) -> None:
         words, name = list(offers)[chosen], new_name()
-        await _record(app, offers[words], lambda shelf, own: shelf.acknowledge(own, name))
+        await _record_marks(app, offers[words], lambda shelf, own: shelf.acknowledge(own, name))
         app.notify(f"Acknowledged {words}. Z undoes it.", markup=False)
 
-    await _ask(app, ChoiceScreen("Acknowledge", list(offers), note), record)
+    await _ask_choice(app, ChoiceScreen("Acknowledge", list(offers), note), record)
 
 
-async def _snooze(app: AgentwatchApp, task: Task) -> None:
-    """Ask for how long to snooze a task, and snooze it."""
+async def _offer_snoozing(app: AgentwatchApp, task: Task) -> None:
     now, marks = app.clock(), {task.task_id: mark_of(task)}
-    day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
-    ways: dict[str, float | None] = {
+    day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING_HOUR, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
+    choices: dict[str, float | None] = {
         "for 30 minutes": now + 1_800,
         "for 2 hours": now + 7_200,
-        f"until tomorrow, {_MORNING}:00": day.timestamp(),
+        f"until tomorrow, {_MORNING_HOUR}:00": day.timestamp(),
         "until it changes": None,
     }
     note = "It asks again at that time, or when it changes. This reaches no agent."
 
     async def record(chosen: int) -> None:
-        words, until = list(ways.items())[chosen]
-        await _record(app, marks, lambda shelf, own: shelf.snooze(own, until))
-        app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False)
+        words, until = list(choices.items())[chosen]
+        await _record_marks(app, marks, lambda shelf, own: shelf.snooze(own, until))
+        app.notify(f"Snoozed {words}: {_quoted_name(task)}. Z undoes it.", markup=False)
 
-    await _ask(app, ChoiceScreen(f"Snooze {_name(task)}", list(ways), note), record)
+    await _ask_choice(app, ChoiceScreen(f"Snooze {_quoted_name(task)}", list(choices), note), record)
 
 
-async def _undo(app: AgentwatchApp) -> None:
-    def act() -> int:
+async def _undo_latest(app: AgentwatchApp) -> None:
+    def undo_on_shelves() -> int:
         latest = [(last, shelf) for shelf in app.monitor.shelves if (last := shelf.last()) is not None]
         newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
-        # One key may have acknowledged tasks of several workspaces.
+        # One command may have acknowledged tasks of several workspaces, each with a shelf of its own.
         shelves = [shelf for last, shelf in latest if newest and last.name == newest.name]
         return sum(len(record.tasks) for shelf in shelves if (record := shelf.undo()) is not None)
 
-    count = await asyncio.to_thread(act)
-    # Remove older notifications, which say that it can be undone.
+    count = await asyncio.to_thread(undo_on_shelves)
+    # Older notifications say that Z undoes the command. This is no longer true.
     app.clear_notifications()
-    app.say(f"Undone: {plural(count, 'task')} as before." if count else "There is nothing to undo.")
+    app.notify_unless_reading(f"Undone: {plural(count, 'task')} as before." if count else "There is nothing to undo.")
 
 
-async def _record(
+async def _record_marks(
     app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
 ) -> None:
-    """Call `record` for each workspace with its tasks' marks, by the ids that they have there. Raises
+    """Call `record` for the shelf of each workspace, with the marks of the workspace's tasks by their ids there. Raises
     AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
@@ -182,5 +184,5 @@ async def _record(
         await asyncio.to_thread(record, shelf, own)
 
 
-def _name(task: Task) -> str:
+def _quoted_name(task: Task) -> str:
     return quote_text(name_of(task), _NAME_LENGTH)

@@ -14,8 +14,10 @@ from agentwatch.text import quote_text
 
 
 class Home(StrEnum):
-    """The node that binds an action's keys: the app, a screen, or a widget. REPLAY is the app of a recording; its keys
-    go before those of the tree."""
+    """The part of the program that binds an action's keys: the app, a screen, or a widget.
+
+    REPLAY is the app of a recording. Its keys go before those of the tree.
+    """
 
     APP = "app"
     MAIN = "main"
@@ -31,7 +33,7 @@ class Home(StrEnum):
 
 
 class Place(StrEnum):
-    """The place that has the focus; the footer lists its keys."""
+    """A place on the screen that can have the focus. The footer lists the keys of the place."""
 
     TREE = "tree"
     DETAILS = "details"
@@ -43,11 +45,12 @@ class Place(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """One action. `keys` are Textual's key names; if `action` holds `{}`, it gets the number of the key, from 0 on.
+    """One action of the screen, with its keys.
 
-    `footer` lists the places whose footer shows the action's `words`; words behind a semicolon are for the tree.
-    `flag`: an action that `acts` needs the workspace or its agents, so a replay lacks it. The keys of a `first` action
-    go before those of the focused widget; so do all keys of a dialog or a replay except `late` ones.
+    `keys` are Textual's key names. `action` is the Textual action; `{}` in it stands for the number of the key, from 0
+    on. `footer` lists the places whose footer shows `words`. Words behind a semicolon are for the tree's footer.
+    With the `flag` "acts", the action needs the workspace or its agents, so a replay lacks the action. With "first",
+    the keys go before those of the focused widget. So do all keys of a dialog or a replay that are not "late".
     """
 
     id: str
@@ -60,7 +63,7 @@ class ActionSpec(NamedTuple):
 
     @property
     def tooltip(self) -> str:
-        """The sentence for help, palette and tooltip."""
+        """The sentence that help and palette show."""
         return next(some[self.id] for some in HELP.values() if self.id in some)
 
     @property
@@ -69,18 +72,18 @@ class ActionSpec(NamedTuple):
         return "{}" in self.action
 
     @property
-    def acts(self) -> bool:
+    def needs_workspace(self) -> bool:
         """Whether the action needs the workspace or its agents."""
         return self.flag == "acts"
 
     @property
-    def goes_first(self) -> bool:
+    def has_priority(self) -> bool:
         """Whether the action's keys go before those of the focused widget."""
         return self.flag == "first" or (self.homes[0] in (Home.DECIDE, Home.REPLAY) and self.flag != "late")
 
     @property
     def key_label(self) -> str:
-        """The first key as people write it; for numbered keys, the first to the last."""
+        """The first key as people write it, or a range such as `1–9` if the action is numbered."""
         first = key_label(self.keys[0])
         return f"{first}–{key_label(self.keys[-1])}" if self.is_numbered else first
 
@@ -91,16 +94,16 @@ class ActionSpec(NamedTuple):
 
 
 _SHORT = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"
-_LABELS = dict(one.split("=") for one in _SHORT.split())
+_KEY_LABELS = dict(one.split("=") for one in _SHORT.split())
 
 
 def key_label(key: str) -> str:
     """Return a key as people write it: `^p`, `esc`, `↑`."""
-    return _LABELS.get(key) or key.replace("ctrl+", "^")
+    return _KEY_LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-# Columns: id, keys, action, words, flag, homes and footer (`selected`: all places with a selected task). The order is
-# that of the footer; a narrow footer drops the last ones.
+# Columns: id, keys, action, words, flag, homes, footer. `selected` stands for all places with a selected task. Footers
+# have this order, and a narrow footer drops the last actions.
 _ROWS = """
 filter.done       | enter       | done               | keep        |       | filter   | filter
 filter.drop       | escape      | drop               | clear       |       | filter   | filter
@@ -189,7 +192,7 @@ quit              | q ctrl+c    | quit               | quit        |       | app
 suspend           | ctrl+z      | suspend_process    | shell       | first | app      | tree details empty inspect"""
 
 
-def _rows() -> Iterator[ActionSpec]:
+def _parse_rows() -> Iterator[ActionSpec]:
     for line in _ROWS.strip().split("\n"):
         name, keys, action, words, flag, homes, footer = (cell.strip() for cell in line.split("|"))
         places = footer.replace("selected", "tree details timeline inspect").split()
@@ -198,7 +201,7 @@ def _rows() -> Iterator[ActionSpec]:
         )
 
 
-COMMANDS = {one.id: one for one in _rows()}  # all actions by id
+COMMANDS = {one.id: one for one in _parse_rows()}  # all actions by id
 
 _HELP = """Look
 back              Go back from the details or the timeline to the tree. In the tree, clear the filter.
@@ -318,7 +321,7 @@ help              List the keys. The left and right arrow keys lead through the 
 palette           Find any command or theme by its name.
 quit              Leave agentwatch. Everything that runs goes on.
 suspend           Go to the shell. `fg` comes back and reads the changes. While you edit a document, undo instead."""
-HELP: dict[str, dict[str, str]] = {}  # for each heading of the help screen, the sentences by action id
+HELP: dict[str, dict[str, str]] = {}  # by heading of the help screen and action id: the sentence
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
@@ -331,9 +334,9 @@ def action_name(action: str) -> str:
 
 
 def bindings(home: Home) -> list[BindingType]:
-    """Return the bindings of one home; each has the id by which the operator's keys replace its keys."""
+    """Return the bindings of one home. The operator's settings change the keys of a binding by its id."""
     return [
-        Binding(keys, one.action.format(number), one.words, show=False, priority=one.goes_first, id=name)
+        Binding(keys, one.action.format(number), one.words, show=False, priority=one.has_priority, id=name)
         for one in COMMANDS.values()
         if home in one.homes
         for number, (name, keys) in enumerate(_keymap_of(one).items())
@@ -348,52 +351,52 @@ def _keymap_of(command: ActionSpec) -> dict[str, str]:
 
 
 def commands_of(app: object) -> Mapping[str, ActionSpec]:
-    """Return the actions of an app, with the keys that they have there."""
+    """Return the actions of an app, with the operator's keys."""
     return getattr(app, "commands", COMMANDS)
 
 
 # The operator's own keys
 
-# Keys that these actions always keep: the way to decide and the ways out.
-KEPT = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
+# These actions always keep these keys: the key that records a decision, and the keys that leave.
+RESERVED_KEYS = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 _KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
     r"|escape|tab|comma)"
 )
 
 
-def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, ActionSpec], list[str]]:
-    """Return all actions with the keys of the settings' `[keys]`, and a sentence for each wish that is refused: that
-    action keeps its default keys."""
-    made, faults = dict(COMMANDS), list[str]()
-    for name, words in wishes:
-        spec, keys, fault = COMMANDS.get(name), [key_of(word) for word in words], ""
+def apply_user_keys(wanted_keys: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, ActionSpec], list[str]]:
+    """Return all actions with the operator's keys, and a sentence for each setting that is refused. `wanted_keys` are
+    pairs of action id and keys. A refused action keeps its default keys."""
+    commands, faults = dict(COMMANDS), list[str]()
+    for name, words in wanted_keys:
+        spec, keys, fault = COMMANDS.get(name), [parse_key(word) for word in words], ""
         if spec is None:
-            meant = did_you_mean(name, COMMANDS) or "`agentwatch help keys` has all"
-            fault = f"there is no command {quote_text(name, 40)}; {meant}"
+            suggestion = did_you_mean(name, COMMANDS) or "`agentwatch help keys` has all"
+            fault = f"there is no command {quote_text(name, 40)}; {suggestion}"
         elif None in keys:
             fault = f"{quote_text(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
         elif spec.is_numbered and len(set(keys)) != len(spec.keys):
             fault = f"it needs a list of {len(spec.keys)} different keys, one for each of its numbers"
-        elif (spec.homes[0] is Home.FILTER or (spec.goes_first and spec.homes[0] is not Home.REPLAY)) and any(
+        elif (spec.homes[0] is Home.FILTER or (spec.has_priority and spec.homes[0] is not Home.REPLAY)) and any(
             len(key or "") == 1 for key in keys
         ):
             fault = "characters are needed where you write; take another key, such as ctrl+r or f9"
         else:
-            made[name] = spec._replace(keys=tuple(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
+            commands[name] = spec._replace(keys=tuple(dict.fromkeys(filter(None, [*keys, RESERVED_KEYS.get(name)]))))
         if fault:
             faults.append(f"{locate_setting(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
-    while clash := _clash(made):
+    while clash := _find_key_clash(commands):
         name, other, key = clash
-        made |= {name: COMMANDS[name], other: COMMANDS[other]}
+        commands |= {name: COMMANDS[name], other: COMMANDS[other]}
         fault = f"{name} and {other} would both have the key {key_label(key)}; give one of them another key"
         faults.append(f"{locate_setting(f'keys.{name}')}: {fault}")
-    return made, faults
+    return commands, faults
 
 
-def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
-    """Return two actions that share a key set by the operator where both apply, and that key; None if none clash."""
-    for one, other in permutations(made.values(), 2):
+def _find_key_clash(commands: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
+    """Return the ids of two actions that share a key in one place, and that key. Return None if no keys clash."""
+    for one, other in permutations(commands.values(), 2):
         own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
             return one.id, other.id, own.pop()
@@ -401,12 +404,13 @@ def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
 
 
 def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
-    """Return the keys of each changed binding by its id, as `App.set_keymap` takes them."""
+    """Return the keys of all changed bindings by binding id, for `App.set_keymap`."""
     changed = (one for name, one in commands.items() if one != COMMANDS[name])
     return {name: keys for one in changed for name, keys in _keymap_of(one).items()}
 
 
-def key_of(word: str) -> str | None:
-    """Return Textual's name of a key, written so or as `key_label` writes it; None if there is no such key."""
-    key = next((key for key, label in _LABELS.items() if label == word), word)
+def parse_key(word: str) -> str | None:
+    """Return Textual's name of a key that is written as Textual or as `key_label` writes it. Return None if there is no
+    such key."""
+    key = next((key for key, label in _KEY_LABELS.items() if label == word), word)
     return key if _KEY.fullmatch(key) and key.isprintable() else None

@@ -1,4 +1,4 @@
-"""The app: shows one monitor, passes its updates to the screens, and runs the commands that work on every screen."""
+"""The app: shows the tasks of one monitor, tells the screens what changed, and runs commands that all screens have."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, OptionList, Static
 
 from agentwatch.app import theming
-from agentwatch.app.actions import HELP, ActionSpec, Home, Place, action_name, bindings, textual_keymap, with_keys
-from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
-from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
+from agentwatch.app.actions import HELP, ActionSpec, Home, Place, action_name, apply_user_keys, bindings, textual_keymap
+from agentwatch.app.messages import STILL_READING, InspectClaim, NoEffect, PageTranscript, ReadStep, TreeUpdated
+from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_process_group
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.config import config_directory, locate_setting
 from agentwatch.state import abbreviate_home, set_attended
@@ -45,43 +45,43 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_PATIENCE = 0.5  # the most seconds that a key waits for keys before it
-_REFRESH = 1 / 30  # the fewest seconds between two refreshes; the first after a pause comes at once
-_REST = 4.0
-# After a refresh, wait `_REST` times as long as it took, at most `_LONGEST` seconds: even with many updates on a busy
-# machine, drawing then takes a fifth of the time, and keys do not wait for it.
-_LONGEST = 1 / 4
-_SETTLED = 0.3  # the first scan counts as over after so many seconds without an update, or after ten times as many
+_KEY_WAIT = 0.5  # the most seconds that a key waits until a text field has got the keys typed before
+# After a refresh, the app pauses for the time that the refresh took, times `_PAUSE_FACTOR`, within these two limits in
+# seconds. So drawing takes at most a fifth of the time, and keys do not wait for it.
+_PAUSE_FACTOR = 4.0
+_SHORTEST_PAUSE = 1 / 30
+_LONGEST_PAUSE = 1 / 4
+_QUIET_SECONDS = 0.3  # the first scan is over if no update came for this long, or after ten times as long
 
 
 class Opening(NamedTuple):
-    """A function `open` that makes the monitor in a thread; `title` names what is watched, as far as known."""
+    """How to open the monitor after the first frame. `open` is called in a thread. The first frame shows `title`."""
 
     settings: Settings
     title: str
     open: Callable[[], Monitor]
 
 
-def opened(opening: Opening) -> Future[Monitor]:
-    """Start a thread that loads the screen and opens the monitor. It takes a tenth of a second, in which keys may be
-    pressed. It may write nothing, because an operator who leaves meanwhile does not wait for it."""
+def start_opening(opening: Opening) -> Future[Monitor]:
+    """Start a thread that loads the main screen and opens the monitor, and return the future monitor. The thread must
+    not write files: an operator who leaves meanwhile does not wait for the thread."""
     monitor: Future[Monitor] = Future()
     monitor.set_running_or_notify_cancel()
 
-    def open_it() -> None:
+    def open_monitor() -> None:
         try:
             for name in ("notifying", "screens.main"):
                 import_module(f"agentwatch.app.{name}")
             monitor.set_result(opening.open())
-        except BaseException as error:  # noqa: BLE001  raised where the future is awaited
+        except BaseException as error:  # noqa: BLE001  the code that awaits the future gets the error
             monitor.set_exception(error)
 
-    Thread(target=open_it, name="agentwatch-opening", daemon=True).start()
+    Thread(target=open_monitor, name="agentwatch-opening", daemon=True).start()
     return monitor
 
 
 class OpeningScreen(Screen[None]):
-    """The header and the footer of a main screen that has just started."""
+    """The first frame: header and footer of the main screen, until the main screen is loaded."""
 
     DEFAULT_CSS = """
     OpeningScreen { layout: vertical; background: $background; }
@@ -103,8 +103,8 @@ class OpeningScreen(Screen[None]):
         yield footer
 
 
-class _Palette(CommandPalette):
-    """The palette of commands; ctrl+c closes it, like every dialog."""
+class _CommandPalette(CommandPalette):
+    """The palette of commands. ctrl+c closes the palette, as it closes every dialog."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "escape", show=False),
@@ -113,24 +113,26 @@ class _Palette(CommandPalette):
     ]
 
     def action_page(self, move: str) -> None:
-        # Textual raises KeyError if the window has no room for the list, and has no public action for this.
+        # Textual raises KeyError if the list has no room, and has no public action that moves in the list.
         if self.query_one(OptionList).size.height:
             self._action_command_list(move)
 
     def on_click(self, event: events.Click) -> None:
-        # Textual's own handler looks up the widget at the click, which raises if the window has shrunk.
+        # Textual's own handler raises if the window has shrunk since the click.
         event.prevent_default()
         if event.widget is self:
             self.dismiss()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close the palette if it is on top; keys and clicks may still arrive after it was closed."""
+        """Close the palette if it is on top. Keys and clicks may still arrive after the palette was closed."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class AgentwatchApp(App[None]):
-    """Shows a monitor, or opens it behind the first frame. `clock` gives epoch seconds, `steady` seconds of a monotonic
-    clock."""
+    """The app that shows a monitor. Given an `Opening`, the app opens the monitor after the first frame.
+
+    `clock` gives epoch seconds, `steady` seconds of a monotonic clock.
+    """
 
     TITLE = "agentwatch"
     COMMAND_PALETTE_BINDING = "ctrl+p"
@@ -158,20 +160,20 @@ class AgentwatchApp(App[None]):
         super().__init__(driver_class=Terminal)
         self.animation_level = "none"
         self.settings = monitor.settings
-        self.commands, self._faults = with_keys(monitor.settings.keys)  # all actions with the operator's keys
+        self.commands, self._faults = apply_user_keys(monitor.settings.keys)  # all actions with the operator's keys
         self.set_keymap(textual_keymap(self.commands))
         self.clock, self.steady = clock, steady
         self.when_shown: Callable[[], None] = lambda: None  # called after the first frame
-        # Called when everything present at the start is read and checked.
+        # Called when all that existed at the start is read and checked.
         self.when_settled: Callable[[], None] = lambda: None
         self.notifier: Notifier | None = None  # None until there is a monitor
-        self.is_settled = False  # whether the first scan is over: from then on nothing folds by itself
+        self.is_settled = False  # whether the first scan of files and sessions is over
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Set while changes are to be shown, and the ids of the changed tasks.
-        self._news, self._changed = asyncio.Event(), set[str]()
-        self._opening: Opening | None = None  # None once the main screen is there
-        self._typed: list[events.Key | events.Paste] = []  # keys and pastes that came before the main screen
-        self._is_text = False  # whether the key being handled may be text
+        # Whether there are changes that are not shown yet, and the ids of the changed tasks.
+        self._has_changes, self._changed_ids = asyncio.Event(), set[str]()
+        self._opening: Opening | None = None  # None once the main screen is open
+        self._typed_ahead: list[events.Key | events.Paste] = []  # keys and pastes that wait for the main screen
+        self._is_text_key = False  # whether the pressed key is a character that a text field would take
         self.failure: Exception | None = None  # the error that kept the monitor from opening and ended the app
         self._faults += self._load_themes()
         if isinstance(monitor, Opening):
@@ -183,13 +185,13 @@ class AgentwatchApp(App[None]):
         from agentwatch.app.notifying import Notifier  # not needed for the first frame
 
         self.monitor = monitor
-        self.notifier = Notifier(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
+        self.notifier = Notifier(monitor, self._write_to_terminal, self.bell, clock=self.clock, steady=self.steady)
 
     # Themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        # Defaults for variables that a theme lacks. Textual's styles for themes of sixteen colours use the two ansi
-        # variables without declaring them.
+        # A theme may lack variables. Textual's styles for themes of sixteen colours use the two ansi variables without
+        # declaring them.
         default = next(theme for theme in theming.shipped_themes() if theme.name == theming.DEFAULT_THEME)
         return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
 
@@ -203,7 +205,7 @@ class AgentwatchApp(App[None]):
             failures.append(f"There is no theme {clean(wanted, 40)}; there are {', '.join(sorted(themes))}.")
             wanted = theming.DEFAULT_THEME
         if themes[wanted].dark and not themes[wanted].ansi:
-            # Textual starts with a dark theme. Setting `theme` would style everything again before the first frame.
+            # Set the theme without Textual's watcher, which would style everything again before the first frame.
             self.set_reactive(App.theme, wanted)
             self.add_class(f"-theme-{wanted}", update=False)
             self.stylesheet.set_variables(self.get_css_variables())
@@ -214,25 +216,25 @@ class AgentwatchApp(App[None]):
             self.unregister_theme(name)
         return failures
 
-    def suit_terminal(self) -> None:
-        """Use the theme of sixteen colours if the terminal has no more or the user wants none, unless a theme is set:
-        it uses bold, dim and reverse where greys would not be seen."""
+    def adapt_to_terminal(self) -> None:
+        """Use the theme of sixteen colours if the terminal has no more colours, or the operator wants none. Do
+        nothing if the settings name a theme."""
         if self.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
             self.theme = theming.SIXTEEN_COLOURS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
         if self.native_ansi_color:
-            # Textual chose its filter before the theme was set; as greys, the terminal's colours are black on black.
+            # Textual chose `Monochrome` before the theme was set. It would show the terminal's colours black on black.
             filters = [NoColor() if isinstance(one, Monochrome) else one for one in filters]
         return [*filters, self._guard]
 
     # Start and end
 
     def get_default_screen(self) -> Screen[None]:
-        return self._new_main() if self._opening is None else OpeningScreen(self._opening.title)
+        return self._make_main_screen() if self._opening is None else OpeningScreen(self._opening.title)
 
-    def _new_main(self) -> MainScreen:
+    def _make_main_screen(self) -> MainScreen:
         from agentwatch.app.screens.main import MainScreen  # not needed for the first frame
 
         self.main = MainScreen(self.monitor, self.clock)
@@ -240,25 +242,25 @@ class AgentwatchApp(App[None]):
 
     def on_mount(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.app_resume_signal.subscribe(self, self._come_back)
+        self.app_resume_signal.subscribe(self, self._handle_resume)
         self.call_after_refresh(self.when_shown)
-        # Start after the first frame, because the first look of the sources takes all the processor.
-        self.call_after_refresh(self.run_worker, self._watch, name="watch", exit_on_error=False)
+        # Start after the first frame, because the first scan takes all the processor.
+        self.call_after_refresh(self.run_worker, self._watch_monitor, name="watch", exit_on_error=False)
 
-    async def _watch(self) -> None:
+    async def _watch_monitor(self) -> None:
         from agentwatch.view.rows import view_faults  # not needed for the first frame
 
         if self._opening is not None:
             try:
-                self._use_monitor(await asyncio.wrap_future(opened(self._opening)))
+                self._use_monitor(await asyncio.wrap_future(start_opening(self._opening)))
             except Exception as error:  # noqa: BLE001  `terminal.run` raises it after the screen is gone
                 self.failure = error
                 self.exit()
                 return
-            # Push it above the opening screen: switching screens would parse all styles twice.
-            await self.push_screen(self._new_main())
+            # Push the main screen above the opening screen: `switch_screen` would parse all styles twice.
+            await self.push_screen(self._make_main_screen())
             self._opening = None
-            for typed in self._typed:
+            for typed in self._typed_ahead:
                 self.post_message(typed)
         if self.notifier:
             self.set_interval(1.0, self.notifier.notify)
@@ -268,15 +270,15 @@ class AgentwatchApp(App[None]):
         self.run_worker(self._show_changes(), exit_on_error=False)
         try:
             async for changed in self.monitor.updates():
-                self._changed |= changed
-                self._news.set()
-        except Exception as error:  # noqa: BLE001  the operator keeps the screen, and sees why nothing more comes
+                self._changed_ids |= changed
+                self._has_changes.set()
+        except Exception as error:  # noqa: BLE001  the operator keeps the screen, and sees the error
             failure = f"watching has ended, start agentwatch again ({describe_error(error)})"
             self.monitor.health = self.monitor.health._replace(mode="degraded", detail=failure)
             self.notify(failure, title="Degraded", severity="error", markup=False, timeout=12)
 
-    def ask_to_end(self) -> None:
-        """Ask the app to end soon. Any thread may call this, any number of times."""
+    def request_exit(self) -> None:
+        """Ask the app to end soon. Any thread may call this, and more than once."""
         if self._loop:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.exit)
@@ -285,43 +287,43 @@ class AgentwatchApp(App[None]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all updates so far are shown."""
-        return not self._news.is_set()
+        """Whether the screens have been told of all changes."""
+        return not self._has_changes.is_set()
 
     async def _show_changes(self) -> None:
-        """Show changes as often as the eye can follow, and find out when the first scan is over."""
-        settled_by, took = math.inf, 0.0
+        """Tell the screens of changes, with pauses between, and find out when the first scan is over."""
+        scan_ends_by, drawing_seconds = math.inf, 0.0
 
-        def note_drawn(begun: float) -> None:
-            nonlocal took
-            took = time.monotonic() - begun
+        def measure_drawing(started_at: float) -> None:
+            nonlocal drawing_seconds
+            drawing_seconds = time.monotonic() - started_at
 
         while True:
             patience = None
             if not self.is_settled and self.monitor.health.mode != "starting":
-                settled_by = min(settled_by, time.monotonic() + 10 * _SETTLED)
-                patience = min(_SETTLED, settled_by - time.monotonic())
+                scan_ends_by = min(scan_ends_by, time.monotonic() + 10 * _QUIET_SECONDS)
+                patience = min(_QUIET_SECONDS, scan_ends_by - time.monotonic())
             try:
-                await asyncio.wait_for(self._news.wait(), patience)
+                await asyncio.wait_for(self._has_changes.wait(), patience)
             except TimeoutError:
-                self.settle()
+                self.finish_first_scan()
                 continue
-            self._show()
-            self.call_after_refresh(note_drawn, time.monotonic())
-            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST))
+            self._post_changes()
+            self.call_after_refresh(measure_drawing, time.monotonic())
+            await asyncio.sleep(min(max(drawing_seconds * _PAUSE_FACTOR, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
-    def _show(self) -> None:
-        changed, self._changed = frozenset(self._changed), set()
-        self._news.clear()
-        # Skip the opening screen: a message to a lower screen makes Textual paint all screens above it anew.
+    def _post_changes(self) -> None:
+        changed, self._changed_ids = frozenset(self._changed_ids), set()
+        self._has_changes.clear()
+        # Skip the opening screen: after a message to a lower screen, Textual repaints all screens above.
         for screen in self.screen_stack[self.screen_stack.index(self.main) :]:
             screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
-    def settle(self) -> None:
-        """Note that the first scan is over, show its result, and load the other screens."""
+    def finish_first_scan(self) -> None:
+        """Tell the screens that the first scan is over, and load the code of the other screens."""
         if not self.is_settled:
             self.is_settled = True
-            self._show()
+            self._post_changes()
             self._load_screens()
 
     @work(exit_on_error=False)
@@ -330,59 +332,58 @@ class AgentwatchApp(App[None]):
         for name in ("screens.timeline", "screens.inspect", "screens.pages", "dialogs.dialog"):
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
         while not self.monitor.is_settled:  # noqa: ASYNC110  the monitor's threads cannot set an event of the loop
-            await asyncio.sleep(_SETTLED)
+            await asyncio.sleep(_QUIET_SECONDS)
         self.when_settled()
 
-    # The operator who looks elsewhere
+    # Notifications
 
-    def _write(self, sequence: str) -> None:
-        """Send a sequence to the terminal in order with what is drawn, as `App.bell` does; no public method can."""
+    def _write_to_terminal(self, sequence: str) -> None:
+        """Send a control sequence to the terminal, after all that was drawn before."""
+        # A private attribute, because Textual has no public method for this.
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
     @on(events.AppFocus)
     @on(events.AppBlur)
-    def _note_focus(self, event: events.Event) -> None:
+    def _record_focus(self, event: events.Event) -> None:
         if self.notifier:
-            self.notifier.queue.focus(here=isinstance(event, events.AppFocus))
+            self.notifier.queue.set_focus(here=isinstance(event, events.AppFocus))
 
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        # A forwarded event was handled here before, when the key was pressed.
+        # A forwarded event has been here before, when the key was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
-            self._is_text = isinstance(event, events.Key) and event.is_printable
+            self._is_text_key = isinstance(event, events.Key) and event.is_printable
             if self.notifier:
-                self.notifier.queue.act(self.steady())
+                self.notifier.queue.record_key(self.steady())
             if self._opening is not None and not isinstance(event, events.MouseDown):
-                self._type_ahead(event)
+                self._keep_typed(event)
                 return
         await super().on_event(event)
 
-    def _type_ahead(self, typed: events.Key | events.Paste) -> None:
-        """Keep a key or paste for the main screen; a quit key leaves at once. After other keys only the last quit key
-        does, ctrl+c, because a letter may be text for a field that they open."""
-        leaving = self.commands["quit"].keys
-        if isinstance(typed, events.Key) and typed.key in (leaving if not self._typed else leaving[-1:]):
+    def _keep_typed(self, typed: events.Key | events.Paste) -> None:
+        """Keep a key or paste for the main screen. A quit key leaves at once. After other keys only ctrl+c leaves at
+        once: a letter may be text for a field that those keys open."""
+        quit_keys = self.commands["quit"].keys
+        if isinstance(typed, events.Key) and typed.key in (quit_keys if not self._typed_ahead else quit_keys[-1:]):
             self.exit()
         else:
-            self._typed.append(typed)
+            self._typed_ahead.append(typed)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run the binding of a key before the next key is read, so that the next key goes to what this one opens.
-
-        Textual would send both keys to the focus before the first has had an effect. No public method runs a binding.
-        """
+        """Run the binding of a key before the next key is read, so that the next key goes to the screen that this key
+        opens. Textual would send both keys to the focused widget."""
         if await super()._check_bindings(key, priority):
             return True
         if priority and self.focused is not None and self.focused.check_consume_key("a", "a"):
-            if self._is_text or not isinstance(self.focused, Input):
+            if self._is_text_key or not isinstance(self.focused, Input):
                 return False
             # Wait until the field has got the text that was typed before this key.
             written = asyncio.Event()
             if self.focused.call_later(written.set):
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(written.wait(), _PATIENCE)
+                    await asyncio.wait_for(written.wait(), _KEY_WAIT)
         return priority and await super()._check_bindings(key)
 
     # Commands
@@ -390,7 +391,7 @@ class AgentwatchApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for name, command in self.commands.items():
             is_near = not {Home.APP, Home.MAIN, Home.TREE, Home.REPLAY}.isdisjoint(command.homes)
-            if is_near and not command.is_numbered and name not in HELP["Move"] and self.offers(command):
+            if is_near and not command.is_numbered and name not in HELP["Move"] and self.has_command(command):
                 # The palette reads both texts as markup, so they must not hold brackets.
                 run = partial(self._run_command, screen, command)
                 yield SystemCommand(
@@ -400,8 +401,8 @@ class AgentwatchApp(App[None]):
             run_theme = partial(setattr, self, "theme", name)
             yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", run_theme)
 
-    def offers(self, command: ActionSpec) -> bool:
-        """Whether this app has the command."""
+    def has_command(self, command: ActionSpec) -> bool:
+        """Return whether this app has the command. Only the app of a replay has its commands."""
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
@@ -413,130 +414,129 @@ class AgentwatchApp(App[None]):
 
     def action_suspend_process(self) -> None:
         """Suspend the process and go to the shell."""
-        # A check by name, because only a dialog with a document loads the code of TextArea.
+        # Compare names, because only a dialog with a document loads the code of TextArea.
         if type(self.focused).__name__ == "TextArea":
             raise SkipAction
         # A private attribute, because no public one says whether the app can be suspended.
-        if not (self._driver is not None and self._driver.can_suspend and suspend_all()):
-            self.complain("agentwatch cannot be suspended here.")
+        if not (self._driver is not None and self._driver.can_suspend and suspend_process_group()):
+            self.warn("agentwatch cannot be suspended here.")
 
-    def _come_back(self, _app: App[object]) -> None:
+    def _handle_resume(self, _app: App[object]) -> None:
         set_attended(attended=True)
         self.post_message(events.AppFocus())
         self.refresh(layout=True)
 
     def action_command_palette(self) -> None:
-        # The palette does not open over a dialog, which has to be left first.
+        # The operator has to leave a dialog before the palette can open.
         if not self.screen.is_modal:
-            self.push_screen(_Palette(id="--command-palette"))
+            self.push_screen(_CommandPalette(id="--command-palette"))
 
     def action_help(self) -> None:
         from agentwatch.app.screens.pages import HelpScreen  # rarely needed
 
         self.push_screen(HelpScreen(self.commands, self.settings.views))
 
-    # About a task, on whichever screen it is selected
+    # Commands about the selected task of any screen
 
     @property
     def task_id(self) -> str | None:
         """The id of the selected task."""
         return getattr(self.screen, "task_id", None)
 
-    @on(Inspect)
-    def _inspect(self, event: Inspect) -> None:
-        """Show the file of a claim, or the call in the transcript on which it rests."""
-        from agentwatch.app.screens.inspect import claim_screen, reading_of  # slow to load, like the details
+    @on(InspectClaim)
+    def _show_claim(self, event: InspectClaim) -> None:
+        """Show the file of a claim, or the call in the transcript that the claim is about."""
+        from agentwatch.app.screens.inspect import make_claim_screen, step_of_claim  # slow to load, like the details
 
-        if step := reading_of(self.monitor, event):
-            self._read_step(step)
+        if step := step_of_claim(self.monitor, event):
+            self._show_step(step)
         elif event.claim.call is None and not self.monitor.of(event.task_id)[0].host:
-            self.push_screen(claim_screen(self.monitor, self.clock, event.task_id, event.claim))
+            self.push_screen(make_claim_screen(self.monitor, self.clock, event.task_id, event.claim))
         else:
-            self.complain(f"{clean(event.claim.path, 200)} cannot be opened here: the details say what was found.")
+            self.warn(f"{clean(event.claim.path, 200)} cannot be opened here: the details say what was found.")
 
     @on(ReadStep)
-    def _read_step(self, event: ReadStep) -> None:
-        from agentwatch.app.screens.inspect import InspectScreen, write_step  # slow to load, like the details
+    def _show_step(self, event: ReadStep) -> None:
+        from agentwatch.app.screens.inspect import InspectScreen, make_step_page  # slow to load, like the details
 
-        self.push_screen(InspectScreen(self.monitor, self.clock, self.task_id, partial(write_step, event)))
+        self.push_screen(InspectScreen(self.monitor, self.clock, self.task_id, partial(make_step_page, event)))
 
     @on(PageTranscript)
-    def _page_transcript(self, event: PageTranscript) -> None:
-        """Open a transcript in the operator's pager; the screen waits."""
+    def _open_pager(self, event: PageTranscript) -> None:
         from agentwatch.app.editor import open_in_pager  # rarely needed
 
-        self.complain(open_in_pager(self, event.transcript))
+        self.warn(open_in_pager(self, event.transcript))
 
     async def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
-        from agentwatch.app.decision_words import to_answer  # not needed for the first frame
+        from agentwatch.app.decision_words import task_to_answer  # not needed for the first frame
         from agentwatch.delegation.decision import Action
 
         task_id = self.task_id
         if action == Action.RESPOND:
-            task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
-        await self._decide([task_id] if task_id is not None else [], Action(action), "No task is selected.")
+            task_id = task_to_answer(self.monitor.tree, task_id, self.clock()) or task_id
+        await self._open_dialogs([task_id] if task_id is not None else [], Action(action), "No task is selected.")
 
     async def action_review(self) -> None:
         """Open dialogs about the marked tasks, or about all that need the operator, one after another."""
         task_ids = list(self.main.marked) or self.monitor.tree.queue
-        await self._decide(task_ids, None, "Nobody needs you now, and no task is marked.")
+        await self._open_dialogs(task_ids, None, "Nobody needs you now, and no task is marked.")
 
-    async def _decide(self, task_ids: Sequence[str], action: Action | None, nothing: str) -> None:
+    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None, if_none: str) -> None:
         from agentwatch.app.dialogs.dialog import Review  # slow to load: it needs the models of the contracts
 
         if not task_ids:
-            self.say(nothing)
+            self.notify_unless_reading(if_none)
         elif not self.screen.is_modal:
-            await Review(self, task_ids, action).open(action)
+            await Review(self, task_ids, action).open_next(action)
 
     async def action_aside(self, how: str) -> None:
-        """Acknowledge the selected task or group or the filter's tasks; snooze a task; or undo the latest of these."""
-        from agentwatch.app.acknowledging import put_aside  # not needed for the first frame
+        """Acknowledge or snooze tasks, or undo this: `how` is "acknowledge", "snooze" or "undo"."""
+        from agentwatch.app.acknowledging import acknowledge_snooze_or_undo  # not needed for the first frame
 
         if not self.monitor.shelves:
-            self.say("Nothing can be put aside here.")
+            self.notify_unless_reading("Nothing can be put aside here.")
         elif not self.screen.is_modal:
-            await put_aside(self, how)
+            await acknowledge_snooze_or_undo(self, how)
 
     def action_file(self, how: str) -> None:
-        """Open the selected task's file in the operator's editor, while the screen waits, or copy its path."""
-        # Look the task up now, because the next key may select another one.
+        """Open the selected task's file in the operator's editor (`how` "edit"), or copy its path ("copy")."""
+        # Look the task up now, because the next key may select another task.
         task = self.monitor.tree.tasks.get(self.task_id or "")
-        self._use_file(how, getattr(self.screen, "inspected", None), task)
+        self._open_or_copy(how, getattr(self.screen, "inspected", None), task)
 
     @work(group="file")
-    async def _use_file(self, how: str, inspected: Path | None, task: Task | None) -> None:
-        from agentwatch.app.editor import file_at_hand, hand_over  # rarely needed
+    async def _open_or_copy(self, how: str, inspected: Path | None, task: Task | None) -> None:
+        from agentwatch.app.editor import find_task_file, open_in_editor  # rarely needed
 
-        file = await file_at_hand(inspected, task, self.monitor, names=how == "copy")
+        file = await find_task_file(inspected, task, self.monitor, name_suffices=how == "copy")
         if isinstance(file, str):
-            self.say(file)
+            self.notify_unless_reading(file)
         elif how == "edit":
-            self.complain(hand_over(self, self.settings.editor, file))
+            self.warn(open_in_editor(self, self.settings.editor, file))
         else:
-            # Cleaned, because a text for the shell must not hold line breaks or escapes, even if it then names no file.
+            # The operator may paste this into a shell, so it must not hold line breaks or escapes.
             # A path on another machine gets the form that `scp` takes.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
             self.notify(f"Copied the path of {clean(file.name, 80)}: {abbreviate_home(words)}", markup=False)
 
-    @on(Missing)
-    def _say_missing(self, event: Missing) -> None:
-        self.say(event.words)
+    @on(NoEffect)
+    def _handle_no_effect(self, event: NoEffect) -> None:
+        self.notify_unless_reading(event.words)
 
     @work(group="connect", exclusive=True)
     async def action_connect(self) -> None:
-        """Try at once to reach the unreachable hosts."""
+        """Try to reach the unreachable hosts now, not at the next try that is due."""
         names = await asyncio.to_thread(self.monitor.reconnect)
         shown = f"{', '.join(names[:3])}{f' and {len(names) - 3:,} more' if names[3:] else ''}"
         self.notify(f"Connecting again: {clean(shown, 200)}" if names else "No host is off.", markup=False)
 
-    def say(self, words: str) -> None:
-        """Say that a key has nothing to do, or that agentwatch still reads if the first look is not over."""
+    def notify_unless_reading(self, words: str) -> None:
+        """Show why a key did nothing. During the first scan, say instead that agentwatch still reads."""
         self.notify(words if self.is_settled else STILL_READING, markup=False)
 
-    def complain(self, words: str | None) -> None:
-        """Say in `words` that something could not be done; say nothing for None."""
+    def warn(self, words: str | None) -> None:
+        """Show a warning. For None, show nothing."""
         if words is not None:
             self.notify(words, severity="warning", markup=False)

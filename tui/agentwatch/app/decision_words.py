@@ -1,4 +1,4 @@
-"""Words about decisions that were made, and about those that can be made."""
+"""Which decisions are possible now, and words about the decisions that were made."""
 
 from textual.content import Content
 
@@ -9,19 +9,19 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean_row
 from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
 
-ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # the actions of the deciding commands
+ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # by command id
 
 _GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
 
 def can_answer(task: Task) -> bool:
-    """Whether any request of the task can be answered here and now."""
+    """Return whether the operator can answer any request of the task now, on this machine."""
     return any(one.can_answer for one in task.requests)
 
 
-def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
-    """Return the id of the task to answer: the selected one if it asks something that can be answered here, else the
-    one with the first request. None if there is none."""
+def task_to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
+    """Return the id of the task that the answer key is for: the selected task if it can be answered, or else the first
+    task with a request that can be answered. Return None if there is none."""
     task = tree.tasks.get(task_id or "")
     if task and why_not(task, Action.RESPOND, now) is None:
         return task_id
@@ -29,7 +29,7 @@ def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
 
 
 def why_not(task: Task, action: Action, now: float) -> str | None:
-    """Return why a task does not allow an action with any parameters, as a lower-case sentence; None if it does."""
+    """Return why an action is not possible for a task, as a lower-case sentence. Return None if it is possible."""
     if task.workspace:
         return "this row is a workspace; go to one of its tasks"
     if action is Action.RESPOND and (request := task.request) is not None:
@@ -44,8 +44,8 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     return policy.why_not(task, action, record.Mitigation.CHANGED_INPUTS)
 
 
-def short(decision: Decision, now: float) -> str:
-    """Return short words on how far a decision has got, for a row of the tree."""
+def short_progress(decision: Decision, now: float) -> str:
+    """Return a few words on how far a decision has got, for a row of the tree."""
     if decision.waits:
         return "! undelivered"
     age = duration(now - decision.receipt.at)
@@ -57,7 +57,7 @@ def short(decision: Decision, now: float) -> str:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """Return a decision and its steps so far, each with its age unless that is the age of the step before."""
+    """Return a line with a decision and its receipts so far. An age is left out if it equals the age before."""
     spec = SPECS[decision.action]
     mode = f" to {clean_row(decision.mode, 40)}" if decision.mode else ""
     words, age = [Content.styled(f"{clean_row(decision.words, 100)}{mode}", "bold")], ""
@@ -73,8 +73,8 @@ def receipt_line(decision: Decision, now: float) -> Content:
     return Content(" · ").join(words)
 
 
-def warning(decision: Decision, now: float) -> str | None:
-    """Return a sentence on what the operator can do about a decision that does not proceed; None if all is well."""
+def decision_warning(decision: Decision, now: float) -> str | None:
+    """Return a sentence about a decision that does not reach its agent, or None if all is well."""
     if decision.waits:
         return f"{clean_row(decision.waits, 300)}"
     if is_unread(decision, now):

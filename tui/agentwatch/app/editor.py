@@ -1,4 +1,4 @@
-"""Runs the operator's editor and pager in the terminal, and finds the file that a command is about."""
+"""Runs the operator's editor and pager in the terminal, and finds the file of a task."""
 
 import asyncio
 import os
@@ -20,9 +20,9 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import local
 
 _LINES = 100_000
-_CHARACTERS = 4 * 1024 * 1024  # the most characters of one entry; a note says if it was cut
+_CHARACTERS = 4 * 1024 * 1024  # the most characters of one entry; a note tells that an entry was cut
 # The headings of entries other than calls and results.
-HEADS = {
+HEADINGS = {
     EntryKind.WORDS: "words",
     EntryKind.PROMPT: "what it was told",
     EntryKind.THOUGHT: "a thought",
@@ -30,13 +30,13 @@ HEADS = {
 }
 
 
-async def file_at_hand(
-    inspected: Path | None, task: Task | None, monitor: Monitor, *, names: bool = False
+async def find_task_file(
+    inspected: Path | None, task: Task | None, monitor: Monitor, *, name_suffices: bool = False
 ) -> Path | str:
-    """Return the inspected file, else that of the task's latest return or, before any, handoff.
+    """Return the inspected file, or else the file of the task's latest return, or else of its latest handoff.
 
-    If that cannot be opened here, return a sentence that says why. A file on another machine is returned only if its
-    name is all that is needed (`names`). Reads the disk in a thread.
+    If the file cannot be opened on this machine, return a sentence that says why. With `name_suffices`, a file on
+    another machine will do.
     """
     if inspected is not None and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
@@ -47,55 +47,55 @@ async def file_at_hand(
         return "No file speaks of this row."
     own = monitor.of(task.task_id)[0]
     path = own.workspace / system_name(version.path)
-    if not version.stored and (names if own.host else await asyncio.to_thread(os.path.isfile, path)):
+    if not version.stored and (name_suffices if own.host else await asyncio.to_thread(os.path.isfile, path)):
         return path
     where = f" on {clean(own.host, 60)}" if own.host else ""
     return f"{clean(version.path, 200)}{where} is no file that can be opened from here; the Raw tab has its text."
 
 
-def command_words(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
-    """Return the words of the first command in `named`, else the first of `usual` that is in PATH (or `path`); [] if
-    there is none, or quotation marks do not match."""
+def choose_command(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
+    """Return the words of the first command in `named`, or else the first of the `usual` programs that is in PATH.
+    Return [] if there is none, or if quotation marks do not match. `path` replaces PATH."""
     found = (name for name in usual if find_program(name, path) is not None)
     with suppress(ValueError):
         return shlex.split(next(filter(None, named), "")) or list(found)[:1]
     return []
 
 
-def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
-    """Open a file in the operator's editor and wait: `$VISUAL`, `$EDITOR`, the configured one, or `vi`. Returns a
-    sentence if something went wrong, else None."""
-    command = command_words([os.environ.get("VISUAL"), os.environ.get("EDITOR"), configured], ["vi"])
-    # There is no shell, so the file's name is never a command; as an absolute path it is never an option.
-    return _lend(app, "$VISUAL, $EDITOR, or `editor` in config.toml", command, [str(path.absolute())])
+def open_in_editor(app: App[Any], configured: str | None, path: Path) -> str | None:
+    """Open a file in the operator's editor and wait until the editor ends. Return a sentence if this failed, else None.
+    The editor is `$VISUAL`, `$EDITOR`, the configured editor, or `vi`."""
+    command = choose_command([os.environ.get("VISUAL"), os.environ.get("EDITOR"), configured], ["vi"])
+    # No shell reads the file's name. An absolute path is never taken for an option.
+    return _run_in_terminal(app, "$VISUAL, $EDITOR, or `editor` in config.toml", command, [str(path.absolute())])
 
 
 def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
-    """Show a whole transcript in `$PAGER`, else `less` or `more`, and wait. Returns as `hand_over`."""
-    command = command_words([os.environ.get("PAGER")], ["less", "more"])
-    return _lend(app, "$PAGER", command, lines=plain_lines(transcript.entries()))
+    """Show a whole transcript in the operator's pager and wait. Return a sentence if this failed, else None."""
+    command = choose_command([os.environ.get("PAGER")], ["less", "more"])
+    return _run_in_terminal(app, "$PAGER", command, lines=transcript_lines(transcript.entries()))
 
 
-def _lend(
-    app: App[Any], what: str, command: list[str], arguments: Iterable[str] = (), lines: Iterable[str] = ()
+def _run_in_terminal(
+    app: App[Any], setting_names: str, command: list[str], arguments: Iterable[str] = (), lines: Iterable[str] = ()
 ) -> str | None:
     if not command:
-        return f"No usable program to open it is set: set {what}."
+        return f"No usable program to open it is set: set {setting_names}."
     name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():
-            # Catch errors inside the block: the app takes the terminal back only if the block ends without one.
+            # Catch errors inside this block: if an error left it, the app would not take the terminal back.
             try:
-                code = run([*command, *arguments], lines)
+                code = run_program([*command, *arguments], lines)
             except OSError as error:
-                refused = f"{name} could not be started: {error.strerror}. Set {what}."
+                refused = f"{name} could not be started: {error.strerror}. Set {setting_names}."
     except SuspendNotSupported:
         return f"The terminal cannot be handed over to {name} from here."
     return refused or (f"{name} ended with exit code {code}." if code else None)
 
 
-def run(command: list[str], lines: Iterable[str] = ()) -> int:
-    """Run a command with lines on its input, wait, and return its exit code. Raises OSError if it cannot be started."""
+def run_program(command: list[str], lines: Iterable[str] = ()) -> int:
+    """Run a command with `lines` as its input, and return the exit code. Raises OSError if it cannot be started."""
     source = subprocess.PIPE if lines else None
     words = resolve_command(command)
     with subprocess.Popen(words, stdin=source, encoding="utf-8", errors="backslashreplace") as process:  # noqa: S603
@@ -106,8 +106,8 @@ def run(command: list[str], lines: Iterable[str] = ()) -> int:
         return process.wait()
 
 
-def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield entries as safe lines: a heading for each, and its text indented below."""
+def transcript_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield safe lines for entries of a transcript: a heading for each entry, and the entry's text indented below."""
     for entry in entries:
         if entry.kind is EntryKind.CALL:
             head, body = f"calls {clean(entry.tool, 200)}", format_arguments(entry.given)
@@ -115,7 +115,7 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             how = "was refused" if entry.refused else "failed" if entry.failed else "came back"
             head, body = how, entry.text
         else:
-            head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
+            head, body = HEADINGS[entry.kind] + (", failed" if entry.failed else ""), entry.text
         yield f"{local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in (*lines, *([f"({note})"] if note else []), ""))

@@ -1,4 +1,4 @@
-"""Messages between the app, its screens and dialogs, and the details on them."""
+"""Messages between the app, its screens and the details of a task."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class TreeUpdated(Message):
-    """The delegation tree has changed. `changed` has the ids of all tasks added, changed or removed since the last
-    message; `settled` says that the first scan is over.
+    """The delegation tree has changed.
+
+    `changed` are the ids of the tasks added, changed or removed since the last message. `settled` says whether the
+    first scan of files and sessions is over.
     """
 
     changed: frozenset[str]
@@ -23,8 +25,8 @@ class TreeUpdated(Message):
 
 
 @dataclass
-class Inspect(Message):
-    """The operator wants to look at the file or call that a claim of a task is about."""
+class InspectClaim(Message):
+    """The operator wants to see the file or the call that a claim of a task is about."""
 
     task_id: str
     claim: Claim
@@ -34,8 +36,8 @@ class Inspect(Message):
 class ReadStep(Message):
     """The operator wants to read a whole step of a transcript.
 
-    `place` says where in the transcript it is, and `claim` is the claim that rests on it; "" and None if the step was
-    chosen in the transcript itself.
+    `claim` is the claim for which the step is evidence, and `place` says where in the transcript the step is. Both are
+    empty if the operator chose the step in the transcript.
     """
 
     transcript: RunTranscript
@@ -55,7 +57,7 @@ STILL_READING = "Not known yet: agentwatch is still reading."
 
 
 @dataclass
-class Missing(Message):
-    """A key has nothing to act on. The app says so in these words, or says that it still reads."""
+class NoEffect(Message):
+    """A key had no effect. The app shows these words, or during the first scan that agentwatch still reads."""
 
     words: str

@@ -1,4 +1,4 @@
-"""The app for a recording or the demo: the same screens, with a bar at the top."""
+"""The apps for a recording and for the demo: the same screens with a bar at the top."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from textual.widgets import Input
 from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings, commands_of
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, join_ends, width_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.playback import Playback
 
-_OUR_ACTIONS = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
-_ACTING = {action_name(one.action) for one in COMMANDS.values() if one.acts}
+_REPLAY_ACTIONS = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
+_WORKSPACE_ACTIONS = {action_name(one.action) for one in COMMANDS.values() if one.needs_workspace}
 _REVERSED = Style(reverse=True)
 
 
 class DemoBar(LineWidget):
-    """The line that suggests what to try in the demo now."""
+    """The line that suggests something to try in the demo."""
 
     period = 0.5
 
@@ -42,7 +42,7 @@ class DemoBar(LineWidget):
             words = f"Try it: {key} goes to a child that needs you, the keys below decide. All of it is temporary."
         elif self._is_over():
             words = "The demo is over: nothing more happens by itself."
-        return [[Part(" DEMO ", palette.needs + _REVERSED), Part(f"  {words}")]]
+        return [[Part(" DEMO ", palette.needs_you + _REVERSED), Part(f"  {words}")]]
 
 
 class ReplayBar(LineWidget):
@@ -60,8 +60,8 @@ class ReplayBar(LineWidget):
         at_rest = "■ at the end" if position.number == position.count else "‖ paused"
         speed = f"{position.speed:.3g}×" if position.speed < 1000 else f"{position.speed:.0f}×"
         parts = [
-            Part(" REPLAY ", palette.needs + _REVERSED),
-            # The same width in each state, so that the parts behind it do not jump.
+            Part(" REPLAY ", palette.needs_you + _REVERSED),
+            # The same width in each state, so that the parts on the right do not jump.
             Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
             Part(f" {speed:>5}"),
             Part(f"  {moment:{'%Y-%m-%d ' if width >= 72 else ''}%H:%M:%S}Z"),
@@ -74,66 +74,67 @@ class ReplayBar(LineWidget):
             keys += [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
         while keys and width_of(parts + keys) >= width:
             del keys[-2:]
-        return [apart(parts, keys, width)]
+        return [join_ends(parts, keys, width)]
 
 
 class _PlayedApp(AgentwatchApp):
     is_played = True
-    new_bar: Callable[[], DemoBar | ReplayBar]  # makes the bar at the top
-    hold: Callable[[bool], None] | None = None
+    make_bar: Callable[[], DemoBar | ReplayBar]  # makes the bar at the top
+    pause_play: Callable[[bool], None] | None = None
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, self._add_bar)
         self._add_bar(self.screen)
 
     def _add_bar(self, screen: Screen[object]) -> None:
-        """Add the bar to each screen that is not modal, and tell `hold` whether a dialog is open."""
+        """Add the bar to a screen that is no dialog. In the demo, pause the play while a dialog is open."""
         is_modal = isinstance(screen, ModalScreen)
-        if self.hold is not None:
-            self.hold(is_modal)
+        if self.pause_play is not None:
+            self.pause_play(is_modal)
         if not is_modal and not screen.query("DemoBar, ReplayBar"):
-            bar = self.new_bar()
+            bar = self.make_bar()
             screen.mount(bar, before=0)
             bar.set_interval(bar.period, bar.redraw)
 
 
 class DemoApp(_PlayedApp):
-    """Shows the monitor of a demo. The play waits for dialogs.
+    """Shows the monitor of a demo.
 
-    `hold` is called with True when a dialog opens, and with False after it; `is_over` says whether all was played.
+    `pause_play` is called with True when a dialog opens, and with False after the dialog. `is_over` says whether the
+    demo has ended.
     """
 
-    def __init__(self, monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]):
+    def __init__(self, monitor: Monitor, pause_play: Callable[[bool], None], is_over: Callable[[], bool]):
         super().__init__(monitor)
-        self.hold = hold
-        self.new_bar = lambda: DemoBar(monitor.tree, is_over)
+        self.pause_play = pause_play
+        self.make_bar = lambda: DemoBar(monitor.tree, is_over)
 
 
 class ReplayApp(_PlayedApp):
-    """Shows a monitor whose source is a playback. Commands that act on a workspace are refused."""
+    """Shows a recording. Commands that need a workspace are refused."""
 
     BINDINGS = bindings(Home.REPLAY)
 
     def __init__(self, monitor: Monitor, playback: Playback):
         super().__init__(monitor, playback.clock)
         self.playback = playback
-        self.new_bar = lambda: ReplayBar(playback)
-        # Questions in a recording need nobody.
+        self.make_bar = lambda: ReplayBar(playback)
+        # Nobody is notified of questions in a recording.
         self.notifier = None
         self._keys = {key for one in self.commands.values() if Home.REPLAY in one.homes for key in one.keys}
 
     # Commands
 
-    def offers(self, command: ActionSpec) -> bool:
-        """Whether a command does not act, and its keys are not all those of the replay."""
-        return not command.acts and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
+    def has_command(self, command: ActionSpec) -> bool:
+        """Return whether a command needs no workspace, and has a key that the replay does not use itself."""
+        return not command.needs_workspace and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
-        if name in _OUR_ACTIONS:
+        if name in _REPLAY_ACTIONS:
             # In a text field these keys are characters.
             return not isinstance(self.focused, Input)
-        refused = {action_name(one.action) for one in self.commands.values() if not self.offers(one)}
+        refused = {action_name(one.action) for one in self.commands.values() if not self.has_command(one)}
         return name not in refused and super().check_action(action, parameters)
 
     async def run_action(
@@ -142,9 +143,9 @@ class ReplayApp(_PlayedApp):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Refuse every action that acts on a workspace."""
+        """Refuse an action that needs a workspace."""
         _, name, _ = actions.parse(action) if isinstance(action, str) else action
-        if name in _ACTING:
+        if name in _WORKSPACE_ACTIONS:
             self.notify("This is a recording: you cannot act on it.", markup=False)
             return True
         return await super().run_action(action, default_namespace, namespaces)

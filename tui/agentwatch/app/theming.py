@@ -1,7 +1,7 @@
-"""Loads themes from TOML files, checks the operator's own, and makes the styles with which line widgets draw.
+"""Loads themes from TOML files, checks the operator's own themes, and makes the styles of one theme.
 
-Shipped themes are package data (`agentwatch/themes`), in a checkout the top folder `themes/`. The operator's own themes
-in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` have the same keys, and replace shipped themes of the same name.
+The operator's own themes are in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml`. They replace shipped themes of the same
+name.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from textual.theme import Theme
 from agentwatch.text import clean
 
 DEFAULT_THEME = "agentwatch-dark"
-# For terminals of sixteen colours, in which the states of the other themes look nearly alike.
+# The theme for terminals of sixteen colours, where the states look nearly alike in other themes.
 SIXTEEN_COLOURS = "agentwatch-ansi"
 
 # The colours of a theme. Text is drawn in `foreground` and `muted` on `background`, `panel` and `cursor`.
 _COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-# For each colour of a theme file, the variables of Textual and of our own that have it.
-_DRAWN_IN = {
+# For each colour of a theme file, the variables of Textual and of our own that get this colour.
+_VARIABLES = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
     "foreground": "text block-cursor-foreground block-cursor-blurred-foreground input-cursor-background",
@@ -40,21 +40,21 @@ _DRAWN_IN = {
 
 
 def themes_folder() -> Path:
-    """Return the folder of the shipped themes: in the package, or at the top of a checkout."""
-    # Without `importlib.resources`, which would load modules that read archives before the first frame.
+    """Return the folder of the shipped themes: in the installed package, or at the top of a checkout."""
+    # Not with `importlib.resources`, which loads many modules before the first frame.
     packaged = Path(__file__).parents[1] / "themes"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
 
 
 @cache
 def shipped_themes() -> tuple[Theme, ...]:
-    """Return the themes of the package, unchecked because the tests check them."""
+    """Return the themes of the package. They are not checked here, because the tests check them."""
     files = sorted(themes_folder().glob("*.toml"))
     return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files)
 
 
 def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
-    """Return the operator's own themes, and a sentence for each file that cannot be used."""
+    """Return the operator's own themes, and a sentence for each theme file that cannot be used."""
     themes: list[Theme] = []
     failures: list[str] = []
     for file in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
@@ -71,14 +71,14 @@ def check_theme(text: str) -> dict[str, Any]:
 
     data = tomllib.loads(text)
     states = [*(state.value for state in State if state is not State.UNKNOWN), "stale", "contradicted"]
-    wrong = [] if _NAME.fullmatch(str(data.get("name"))) else ["name"]
+    wrong_keys = [] if _NAME.fullmatch(str(data.get("name"))) else ["name"]
     for section, names in (("colors", _COLORS.split()), ("states", states)):
         colors = data.get(section)
         colors = colors if isinstance(colors, dict) else {}
-        wrong += (f"{section}.{one}" for one in names if not _is_color(colors.get(one)))
-        wrong += (f"{section}.{one}" for one in colors if one not in names)
-    if wrong:
-        raise ValueError(f"missing, unknown, or no colour (#rrggbb, a CSS or an ansi_… name): {', '.join(wrong)}")
+        wrong_keys += (f"{section}.{one}" for one in names if not _is_color(colors.get(one)))
+        wrong_keys += (f"{section}.{one}" for one in colors if one not in names)
+    if wrong_keys:
+        raise ValueError(f"missing, unknown, or no colour (#rrggbb, a CSS or an ansi_… name): {', '.join(wrong_keys)}")
     return data
 
 
@@ -95,7 +95,7 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
     colors: dict[str, str] = data["colors"]
     ansi = bool(data.get("ansi", False))
     variables = {f"state-{state}": color for state, color in data["states"].items()}
-    variables |= {name: colors[color] for color, names in _DRAWN_IN.items() for name in names.split()}
+    variables |= {name: colors[color] for color, names in _VARIABLES.items() for name in names.split()}
     variables["input-cursor-text-style"] = "reverse" if ansi else "none"
     if ansi:
         variables |= {"block-cursor-text-style": "reverse", "block-cursor-blurred-text-style": "reverse"}
@@ -111,36 +111,33 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
 
 
 class Palette(NamedTuple):
-    """The styles of one theme. Each has a foreground colour, or attributes if the theme has no colour for it.
-
-    Only `base` has a background: a line is drawn in `base + style`.
-    """
+    """The styles of one theme, in which line widgets draw `base + style`. Only `base` and `cursor` set a background."""
 
     base: Style
     cursor: Style
     muted: Style
     line: Style
     accent: Style
-    needs: Style
+    needs_you: Style
     strong: Style
     states: Mapping[str, Style]
     ansi: bool
 
     @classmethod
-    def of(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
-        """Make the styles from a theme's variables. `ansi`: the terminal's sixteen colours, whose looks are unknown."""
+    def from_variables(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
+        """Make the styles from a theme's variables. `ansi` says that the theme has the terminal's sixteen colours."""
 
-        def color(name: str) -> RichColor:
+        def parse_color(name: str) -> RichColor:
             return Color.parse(variables[name]).rich_color
 
         return cls(
-            base=Style(color=color("foreground"), bgcolor=color("background")),
-            cursor=Style(reverse=True) if ansi else Style(bgcolor=color("cursor-row")),
-            muted=Style(dim=True) if ansi else Style(color=color("text-muted")),
-            line=Style(color=color("line")),
-            accent=Style(color=color("accent")),
-            needs=Style(bold=True, reverse=True) if ansi else Style(color=color("accent"), bold=True),
+            base=Style(color=parse_color("foreground"), bgcolor=parse_color("background")),
+            cursor=Style(reverse=True) if ansi else Style(bgcolor=parse_color("cursor-row")),
+            muted=Style(dim=True) if ansi else Style(color=parse_color("text-muted")),
+            line=Style(color=parse_color("line")),
+            accent=Style(color=parse_color("accent")),
+            needs_you=Style(bold=True, reverse=True) if ansi else Style(color=parse_color("accent"), bold=True),
             strong=Style(bold=True),
-            states={name: Style(color=color(name)) for name in variables if name.startswith("state-")},
+            states={name: Style(color=parse_color(name)) for name in variables if name.startswith("state-")},
             ansi=ansi,
         )

@@ -111,9 +111,9 @@ def _check_settings(settings: Settings) -> Iterator[Check]:
     """Check the saved views and the operator's key bindings."""
     wrong = [f"{locate_setting(f'views.{name}')}: {why}" for name, why in view_faults(settings.views).items()]
     if settings.keys:
-        from agentwatch.app.actions import with_keys
+        from agentwatch.app.actions import apply_user_keys
 
-        wrong += with_keys(settings.keys)[1]
+        wrong += apply_user_keys(settings.keys)[1]
     yield from (bad("settings", fault) for fault in wrong)
 
 

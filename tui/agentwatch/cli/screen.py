@@ -65,7 +65,7 @@ def watch(options: Namespace) -> int:
     _require_terminal("; `agentwatch tree` prints the tree without one")
 
     from agentwatch.app.app import AgentwatchApp, Opening
-    from agentwatch.app.terminal import run
+    from agentwatch.app.terminal import run_app
 
     def open_monitor() -> Monitor:
         from agentwatch.composition import build_workspaces
@@ -74,9 +74,9 @@ def watch(options: Namespace) -> int:
 
     if addresses:
         # Connect to hosts before the screen starts, so that errors are printed on the plain terminal.
-        return run(AgentwatchApp(open_monitor()))
+        return run_app(AgentwatchApp(open_monitor()))
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
-    return run(AgentwatchApp(Opening(settings, title, open_monitor)))
+    return run_app(AgentwatchApp(Opening(settings, title, open_monitor)))
 
 
 @command(_SPEED)
@@ -86,7 +86,7 @@ def demo(options: Namespace) -> int:
     import time
 
     from agentwatch.app.played import DemoApp
-    from agentwatch.app.terminal import run
+    from agentwatch.app.terminal import run_app
     from agentwatch.composition import build_source
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
@@ -107,7 +107,7 @@ def demo(options: Namespace) -> int:
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
         )
-        return run(DemoApp(monitor, session.set_paused, session.is_over))
+        return run_app(DemoApp(monitor, session.set_paused, session.is_over))
 
 
 @command(argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`"), _SPEED, _THEME)
@@ -125,14 +125,14 @@ def replay(options: Namespace) -> int:
     _require_terminal()
 
     from agentwatch.app.played import ReplayApp
-    from agentwatch.app.terminal import run
+    from agentwatch.app.terminal import run_app
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
     playback = Playback(order_events(recording.events, time.time()), recording.texts.get, options.speed)
     workspace, line = Path(recording.workspace), recording.history_before
     monitor = Monitor(workspace, settings, playback, clock=playback.clock, history_before=line)
-    return run(ReplayApp(monitor, playback))
+    return run_app(ReplayApp(monitor, playback))
 
 
 def _load_settings(options: Namespace) -> Settings:

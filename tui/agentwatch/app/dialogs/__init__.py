@@ -1,1 +1,1 @@
-"""The dialog in which the operator decides about one task at a time, with the fields that the action needs."""
+"""The dialog in which the operator decides about one task at a time, with the fields of that decision."""

@@ -1,4 +1,4 @@
-"""The document that a decision hands on, in an editor: checked while it is written, and compared with the last one."""
+"""The editor of the document that a decision hands on, which checks the text while the operator writes."""
 
 import asyncio
 import re
@@ -13,17 +13,17 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
-from agentwatch.app.editor import hand_over
+from agentwatch.app.editor import open_in_editor
 from agentwatch.app.widgets.details.blocks import (
     Block,
     Difference,
     Page,
     Quotation,
-    compare,
+    compare_texts,
     faint,
     heading,
-    show_words,
-    text,
+    paragraph,
+    update_words,
 )
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
@@ -32,21 +32,21 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, has_hidden_blanks
 from agentwatch.view.words import plural
 
-_AGAIN = 2.0  # seconds after which a host that did not answer is asked for the text again
-_PAUSE = 0.2  # seconds without a key after which the document is made again and checked
-_LONG = 100  # a document with more lines must have been in sight to its end before it is signed
-_LARGEST = 128 * 1024  # characters up to which a document is shown; a larger one takes seconds to lay out
+_RETRY_SECONDS = 2.0  # the pause before a host that gave no text is asked again
+_CHECK_DELAY = 0.2  # seconds; when no key came for this long, the document is made and checked again
+_LONG_LINES = 100  # the operator must scroll to the end of a longer document before it can be signed
+_LARGEST = 128 * 1024  # characters: a larger document is not shown, because its layout takes seconds
 
 
-def _as_read(text: str) -> str:
-    """Return a document as its reader sees it, with line breaks in place of the escapes of JSON."""
+def _with_line_breaks(text: str) -> str:
+    """Return a JSON text with real line breaks in place of the escapes `\\n`."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", text)
 
 
 class Document(Vertical):
-    """An editor of the document that a form proposes, or a page of its changes. `text` is what would be handed on.
+    """An editor of the document that a form proposes, or a page with the changes to the last document.
 
-    The proposal follows the fields of the form until the operator edits it; from then on only the operator changes it.
+    A change of the form makes a new proposal, until the operator edits the text. `text` is the text to hand on.
     """
 
     DEFAULT_CSS = """
@@ -63,67 +63,68 @@ class Document(Vertical):
     """
 
     class Checked(Message):
-        """The text, or its check, has changed."""
+        """The text or the result of its check has changed."""
 
-    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, appeared: Callable[[], object]):
-        """`state` is our directory for the file that the operator's editor opens. `appeared` is called when a text
-        comes that a host did not give before, so that nobody has read it yet."""
+    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, on_new_text: Callable[[], object]):
+        """`state` is our directory for the file that the operator's editor opens. `on_new_text` is called when a host
+        gives the text at last."""
         super().__init__()
         self.border_title, self.label = form.title, form.spec.document
-        # A line on whether the text is valid and how much of it is changed.
+        # A line that says whether the text is valid, and how many lines differ.
         self.status = Static(id="checked", markup=False)
-        self._form, self._monitor, self._state, self._appeared = form, monitor, state, appeared
+        self._form, self._monitor, self._state, self._report_new_text = form, monitor, state, on_new_text
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self.area.id = "field-document"
         self.area.match_cursor_bracket = False
         self.page = Page()
         self._proposal: Proposal | None = None
-        # The note to include, the text, why the text is blank, and why no host has given it.
+        # The note to include, the text to hand on, why there is no text, and why the host gave none.
         self._note = self.text = self._why_blank = self._no_answer = ""
-        self.problems: list[str] | None = None  # the faults of the text, None while it is being checked
+        self.problems: list[str] | None = None  # the faults of the text; None during the check
         self._difference: Difference | None = None
-        # Whether an editor would hide a part of the text, so that its page is shown first; whether the user switched.
-        self._hides = self._is_turned = False
+        # Whether an editor would hide characters of the text (then the page comes first), and whether the operator has
+        # switched between editor and page.
+        self._hides = self._is_switched = False
 
     def compose(self) -> ComposeResult:
         yield self.area
         yield self.page
 
     def on_mount(self) -> None:
-        self._follow(0)
+        self._propose_and_check(0)
 
     @property
     def is_edited(self) -> bool:
-        """Whether the operator has changed the proposal."""
+        """Whether the operator has changed the proposed text."""
         return self._proposal is not None and self.text != self._proposal.text
 
     @property
-    def reading(self) -> tuple[Page | TextArea, int]:
-        """The widget in which the text is read, and how many lines must be: 0 for a short text that hides nothing."""
-        if self._hides and not self._is_turned:
-            return self.page, self.page.end_of(1)
+    def text_to_read(self) -> tuple[Page | TextArea, int]:
+        """The widget that shows the text, and how many of its lines the operator must read. 0 for a short text."""
+        if self._hides and not self._is_switched:
+            return self.page, self.page.line_count_of(1)
         lines = self.area.wrapped_document.height
-        return self.area, lines if self._hides or lines > _LONG else 0
+        return self.area, lines if self._hides or lines > _LONG_LINES else 0
 
-    def remake(self, note: str) -> None:
-        """Make the document again after a change of the fields or the note, unless the operator has edited it."""
+    def propose_again(self, note: str) -> None:
+        """Propose a new text after a change of the form or the note, unless the operator has edited the text."""
         self._note = note
         if not self.is_edited:
-            self._follow()
+            self._propose_and_check()
 
     @work(exclusive=True)
-    async def _follow(self, pause: float = _PAUSE) -> None:
-        """Make the document again and check it after a pause; the one before can no longer be signed."""
+    async def _propose_and_check(self, pause: float = _CHECK_DELAY) -> None:
+        """Propose a new text and check it, after a pause. Until then the operator cannot sign."""
         self.problems = None
         self.post_message(self.Checked())
         await asyncio.sleep(pause)
-        await self._make()
+        await self._propose()
         while self._no_answer:
-            await asyncio.sleep(_AGAIN)
-            await self._make()
+            await asyncio.sleep(_RETRY_SECONDS)
+            await self._propose()
         await self._check()
 
-    async def _make(self) -> None:
+    async def _propose(self) -> None:
         form, tree = self._form, self._monitor.tree
         if self.is_edited or form.task.task_id not in tree.tasks:
             return
@@ -138,24 +139,24 @@ class Document(Vertical):
             return
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
-        was_away, self._no_answer = self._no_answer, ""
+        was_missing, self._no_answer = self._no_answer, ""
         if not self.is_edited:
             self._proposal = proposal
-            self._show(proposal.text)
-            if was_away:
-                self._appeared()
+            self._set_text(proposal.text)
+            if was_missing:
+                self._report_new_text()
 
-    def _show(self, text: str) -> None:
+    def _set_text(self, text: str) -> None:
         self.text, self.problems = text, None
         self.area.read_only = len(text) > _LARGEST
         if text != self.area.text:
             with self.area.prevent(TextArea.Changed):
                 self.area.text = "This text is too large to be shown." if self.area.read_only else text
 
-    # Its state
+    # The check
 
     def show_status(self) -> None:
-        """Show whether the text is valid, and how it was changed."""
+        """Update the line that says whether the text is valid, and how many lines differ."""
         parts = [Content.styled("… checking", "$text-muted")]
         if why := self._no_answer or (not self.text and self._why_blank):
             parts = [Content.styled(why, "$text-warning")]
@@ -164,15 +165,15 @@ class Document(Vertical):
             if self.problems:
                 parts = [Content.styled(f"✗ {clean(self.problems[0], 300)}", "$text-error")]
             if self._difference is not None:
-                parts.append(self._difference.counted)
+                parts.append(self._difference.counts)
             if self.is_edited:
                 parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
             if self._hides:
                 parts.append(Content.styled("blanks in it are counted; ctrl+t: editor", "$text-warning"))
-        show_words(self.status, Content("   ").join(parts))
+        update_words(self.status, Content("   ").join(parts))
 
-    def missing(self) -> str | None:
-        """Return what must happen before the document can be handed on, in lower case; None if it can be."""
+    def missing_reason(self) -> str | None:
+        """Return why the document cannot be handed on yet, in lower case, or None if it can."""
         if self._no_answer:
             return f"the {self.label} is not here: {self._no_answer}"
         if self._proposal is None or self.problems is None:
@@ -181,55 +182,55 @@ class Document(Vertical):
             return f"the {self.label} is too large to be shown here: shorten it with ctrl+e, or use `agentwatch decide`"
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
-    async def is_same(self, note: str) -> bool:
-        """Make and check the document once more, as the last change of the note may not have arrived before the
-        recording key. Return whether the text is still the one on the screen; if not, the new one is shown."""
-        shown, self._note = self.text, note
+    async def is_unchanged(self, note: str) -> bool:
+        """Make the document once more with this note, and return whether the text on the screen stays the same. The
+        last change of the note may not have arrived before the recording key."""
+        text_on_screen, self._note = self.text, note
         self.workers.cancel_node(self)
-        await self._make()
+        await self._propose()
         await self._check()
-        return self.text == shown
+        return self.text == text_on_screen
 
     async def _check(self) -> None:
         proposal, checked = self._proposal, self.text
         if proposal is None:
             return
 
-        def look() -> tuple[list[str], Difference | None, bool]:
+        def check_text() -> tuple[list[str], Difference | None, bool]:
             unseen = count_unseen(checked)
-            hidden = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
-            problems = [*([hidden] if unseen else []), *proposal.problems(checked)]
-            difference = compare(proposal.before, checked) if proposal.before is not None else None
-            return problems, difference, has_hidden_blanks(_as_read(checked))
+            warning = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
+            problems = [*([warning] if unseen else []), *proposal.problems(checked)]
+            difference = compare_texts(proposal.before, checked) if proposal.before is not None else None
+            return problems, difference, has_hidden_blanks(_with_line_breaks(checked))
 
-        problems, difference, hidden = await asyncio.to_thread(look)
+        problems, difference, hidden = await asyncio.to_thread(check_text)
         if checked == self.text:
             self.problems, self._difference = problems, difference
             if hidden != self._hides:
-                # Do not switch to the page while the operator writes in the editor.
-                self._hides, self._is_turned = hidden, hidden and self.area.has_focus
+                # Stay in the editor while the operator writes.
+                self._hides, self._is_switched = hidden, hidden and self.area.has_focus
             self._show_page()
         self.post_message(self.Checked())
 
     # Editing
 
-    def edit(self) -> str | None:
-        """Let the operator change the text in their editor. Returns a sentence if that failed, else None."""
+    def open_editor(self) -> str | None:
+        """Let the operator change the text in their own editor. Return a sentence if this failed, else None."""
         if self._no_answer or self._proposal is None:
             return f"The {self.label} is not here yet."
         try:
-            # Not in the workspace, where an agent could change the text between editor and signature. Disk access is
-            # fine here, as the event loop waits for the editor anyway.
+            # Not in the workspace, where an agent could change the file before the operator signs. Disk access is fine
+            # in this place, because the event loop waits for the editor anyway.
             self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryDirectory(prefix="editing-", dir=self._state, ignore_cleanup_errors=True) as directory:
                 path = Path(directory, Path(self._proposal.name).name)
                 path.touch(mode=0o600)
                 path.write_bytes(self.text.encode())
-                if trouble := hand_over(self.app, self._monitor.settings.editor, path):
+                if trouble := open_in_editor(self.app, self._monitor.settings.editor, path):
                     return trouble
                 if (text := path.read_bytes().decode()) != self.text:
-                    self._show(text)
-                    self._follow()
+                    self._set_text(text)
+                    self._propose_and_check()
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."
         return None
@@ -241,27 +242,27 @@ class Document(Vertical):
         self.area.show_cursor = self.area.match_cursor_bracket = self.area.has_focus
 
     @on(TextArea.Changed)
-    def _edited(self, event: TextArea.Changed) -> None:
+    def _handle_edit(self, event: TextArea.Changed) -> None:
         event.stop()
-        # The editor has only one kind of line break; a text that nobody touched keeps its own.
+        # TextArea has only one kind of line break. A text that nobody edits must keep its own.
         if not self.area.read_only and self.area.text != self.text:
             self.text = self.area.text
-            self._follow()
+            self._propose_and_check()
 
     def toggle_changes(self) -> None:
         """Switch between the page of changes and the editor."""
-        self._is_turned = not self._is_turned
+        self._is_switched = not self._is_switched
         self._show_page()
 
     def _show_page(self) -> None:
-        """Show the editor or the page of changes, which begins with the text if an editor would hide a part of it."""
-        had_focus, is_page = self.has_focus_within, self._hides != self._is_turned
+        """Show the editor or the page of changes. The page also has the text if an editor would hide characters."""
+        had_focus, is_page = self.has_focus_within, self._hides != self._is_switched
         self.set_class(is_page, "-page")
         if had_focus:
             self.screen.set_focus(self.page if is_page else self.area)
-        blocks: list[Block] = [text(faint("It is the same as the last one, or there is none."))]
+        blocks: list[Block] = [paragraph(faint("It is the same as the last one, or there is none."))]
         if self._difference is not None and self._difference.rows:
-            blocks = self._difference.noted
+            blocks = self._difference.blocks
         if self._hides:
-            blocks = [Quotation(self.label, _as_read(self.text)), *heading("Changes"), *blocks]
-        self.page.show(blocks, keep=True)
+            blocks = [Quotation(self.label, _with_line_breaks(self.text)), *heading("Changes"), *blocks]
+        self.page.show(blocks, keep_position=True)

@@ -1,4 +1,4 @@
-"""The base of the screens: a header, a footer, and which commands the footer shows."""
+"""The base class of the screens, with header and footer, which decides which commands the footer shows."""
 
 from collections.abc import Callable
 from typing import ClassVar, cast
@@ -8,7 +8,7 @@ from textual.reactive import var
 from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
+from agentwatch.app.decision_words import ACTIONS, can_answer, task_to_answer, why_not
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Facts, Header
@@ -41,27 +41,27 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     @property
     def task_id(self) -> str | None:
-        """The id of the selected task, on which commands act."""
+        """The id of the selected task, which commands act on."""
         raise NotImplementedError
 
     @property
     def selected(self) -> Task | None:
-        """The selected task, None if it is gone."""
+        """The selected task, or None if it is gone."""
         return self._monitor.tree.tasks.get(self.task_id or "")
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show the changes of the tree."""
 
     def on_mount(self) -> None:
-        self.read_facts()
-        self.set_interval(1.0, self._pass_time)
+        self.update_facts()
+        self.set_interval(1.0, self._tick_if_visible)
 
-    def read_facts(self) -> None:
-        """Collect the facts that header and footer show, which are redrawn if a fact differs."""
+    def update_facts(self) -> None:
+        """Collect the facts that header and footer show. Both are redrawn if a fact has changed."""
         monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
         now, health = app.main.task_tree.order.tally(Group.NOW).sums, monitor.health
         if health.mode == "live" and not app.is_settled:
-            # Say "starting" until then, because keys that find nothing say that agentwatch still reads.
+            # Say "starting" during the first scan, because keys without effect then say that agentwatch still reads.
             health = health._replace(mode="starting")
         self.facts = Facts(
             monitor.title,
@@ -76,24 +76,24 @@ class MonitorScreen(Screen[ScreenResultType]):
             len(tree.unseen),
             tree.totals.needs_operator,
             len(app.main.marked),
-            (to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
+            (task_to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
         )
 
     def watch_facts(self) -> None:
         self.footer.redraw()
 
     @on(events.ScreenResume)
-    def _pass_time(self) -> None:
-        # Do nothing below an opaque screen: Textual would repaint that whole screen each second.
+    def _tick_if_visible(self) -> None:
+        # Do nothing below an opaque screen, which Textual would repaint each second.
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
     def tick(self) -> None:
-        """Update what time changes: each second, and when the screen is back in sight."""
-        self.read_facts()
+        """Update all that depends on the time. Called each second, and when the screen comes back in sight."""
+        self.update_facts()
 
     def leave(self, result: ScreenResultType | None = None) -> None:
-        """End this screen if it is on top; otherwise Textual would end the screen above it."""
+        """End this screen if it is on top. Otherwise Textual would end the screen above."""
         if self.is_active:
             self.dismiss(result)
 
@@ -101,42 +101,42 @@ class MonitorScreen(Screen[ScreenResultType]):
         self.leave()
 
     @on(TreeUpdated)
-    def _take_update(self, event: TreeUpdated) -> None:
+    def _handle_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
-        # Redraw these after the rows: if two lines change at once, Textual renders all lines between them.
-        self.call_after_refresh(self.read_facts)
+        # Redraw header and footer after the rows: if both change at once, Textual renders all lines between.
+        self.call_after_refresh(self.update_facts)
         if self.task_id in event.changed:
             self.call_after_refresh(self.footer.redraw)
 
     def is_hidden(self, command_id: str) -> bool:
-        """Whether the footer can leave a command out because it is neither asked for nor possible."""
+        """Return whether the footer leaves a command out, because the command is of no use now."""
         clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
             return clerk is None or not (self.facts.marked or self.facts.asking)
         if command_id == "acknowledge":
             return not self._monitor.shelves or task is None or task.ask is None
-        if action is None or (clerk and self._answers(action)):
+        if action is None or (clerk and self._would_answer(action)):
             return False
         if clerk is None or task is None:
             return True
-        # While the program waits for an answer, other decisions than an answer or an abort can wait.
+        # While the program waits for an answer, only answer and abort are urgent.
         is_later = can_answer(task) and action not in (Action.RESPOND, Action.ABORT)
-        # If a task needs the operator, refused keys are shown because they say why; but a blocked one has no result to
+        # If a task needs the operator, refused keys stay, because they say why. But a blocked task has no result to
         # accept.
         is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
         return is_later or (is_plain and self.why_not(command_id) is not None)
 
     def is_hidden_or_refused(self, command_id: str) -> bool:
-        """Whether the footer leaves a command out, also if it is only refused; for footers with little room."""
+        """Return whether a footer with little room leaves a command out: refused commands, too."""
         return self.is_hidden(command_id) or self.why_not(command_id) is not None
 
     def why_not(self, command_id: str) -> str | None:
-        """Return why a deciding command is refused now; None if it is not refused or does not decide."""
+        """Return why a command that decides is refused now. Return None if it is possible, or decides nothing."""
         action, task = ACTIONS.get(command_id), self.selected
-        if action is None or task is None or self._answers(action):
+        if action is None or task is None or self._would_answer(action):
             return None
         return why_not(task, action, self._clock())
 
-    def _answers(self, action: Action) -> bool:
-        """Whether the action would answer a request: that of the selected task, or the first one."""
-        return action is Action.RESPOND and to_answer(self._monitor.tree, self.task_id, self._clock()) is not None
+    def _would_answer(self, action: Action) -> bool:
+        """Return whether the action would answer a request of the selected task or, if it has none, of any task."""
+        return action is Action.RESPOND and task_to_answer(self._monitor.tree, self.task_id, self._clock()) is not None

@@ -1,4 +1,4 @@
-"""A page over the details: one claimed file and its git diff, or one entry of a transcript."""
+"""A screen with the file of one claim and its git diff, or with one entry of a transcript."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.editor import HEADS
-from agentwatch.app.messages import Inspect, ReadStep
+from agentwatch.app.editor import HEADINGS
+from agentwatch.app.messages import InspectClaim, ReadStep
 from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.widgets.details.blocks import (
     FAINT,
@@ -22,16 +22,16 @@ from agentwatch.app.widgets.details.blocks import (
     Text,
     caution,
     heading,
-    in_color,
-    listing,
+    look_words,
     markdown,
-    plain,
-    read_git,
+    paragraph,
+    parse_git_diff,
     remark,
-    text,
+    safe_line,
+    source_lines,
 )
-from agentwatch.app.widgets.details.pane import ENDED
-from agentwatch.app.widgets.details.tabs import about, claimed
+from agentwatch.app.widgets.details.pane import OUTCOME_MARKS
+from agentwatch.app.widgets.details.tabs import claim_path, claim_reason
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.delegation.events import Claim
 from agentwatch.evidence.git import difference, file_text
@@ -42,8 +42,8 @@ from agentwatch.text import clean_lines
 from agentwatch.view.words import VERDICTS, in_units, local
 
 
-class Written(NamedTuple):
-    """A head and the blocks of the page below it; with `at_end`, the page opens at its end."""
+class PageContent(NamedTuple):
+    """The head of a page, and the blocks below. With `at_end`, the page opens at its end."""
 
     head: Content
     blocks: Sequence[Block]
@@ -51,16 +51,16 @@ class Written(NamedTuple):
 
 
 class InspectScreen(MonitorScreen[None]):
-    """Shows the page that the first of `pages` writes; a key switches to the next. Each reads anew, in a thread."""
+    """Shows the first of `pages`. A key switches to the next page. A thread calls the functions that make pages."""
 
     BINDINGS = bindings(Home.INSPECT)
 
     DEFAULT_CSS = "InspectScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
-    inspected: Path | None = None  # the file that is shown, None if none may be shown
+    inspected: Path | None = None  # the file that the page shows, or None if the file cannot be shown
 
     def __init__(
-        self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], Written]
+        self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], PageContent]
     ):
         super().__init__(monitor, clock)
         self._task_id, self._pages, self._shown = task_id, pages, 0
@@ -81,28 +81,28 @@ class InspectScreen(MonitorScreen[None]):
 
     def on_mount(self) -> None:
         self.set_focus(self._page)
-        self._page.show([remark("reading…")], keep=False)
-        self._read()
+        self._page.show([remark("reading…")], keep_position=False)
+        self._show_page()
 
     @work(exclusive=True)
-    async def _read(self) -> None:
-        """Write the page, and scroll to the first line that the claim names or, for a command, to the end."""
-        written = await asyncio.to_thread(self._pages[self._shown])
-        self._head.update(written.head)
-        self._page.show(written.blocks, keep=False)
+    async def _show_page(self) -> None:
+        """Make and show the page. Scroll to the lines that the claim names, or to the end of a command's output."""
+        content = await asyncio.to_thread(self._pages[self._shown])
+        self._head.update(content.head)
+        self._page.show(content.blocks, keep_position=False)
         marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
-        # Scroll only after the refresh, because the head may take lines from the page.
+        # Scroll after the refresh, because a longer head leaves fewer lines to the page.
         self.call_after_refresh(
-            self._page.scroll_to, y=len(self._page.lines) if written.at_end else max(marked - 3, 0), animate=False
+            self._page.scroll_to, y=len(self._page.lines) if content.at_end else max(marked - 3, 0), animate=False
         )
 
     def action_switch(self) -> None:
         """Switch between the file and its diff."""
         self._shown = (self._shown + 1) % len(self._pages)
-        self._read()
+        self._show_page()
 
 
-def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
+def make_claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
     """Return a screen that shows the file of a claim and its diff."""
     workspace, name = monitor.of(task_id)[0].workspace, system_name(claim.file or claim.path)
     task = monitor.tree.tasks.get(task_id)
@@ -111,38 +111,37 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
 
     def head(shown: str) -> Content:
         tabs = (Content.styled(title, "bold" if title == shown else FAINT) for title in titles)
-        return Content.assemble(_head_of(claim), "\n\n", Content("   ").join(tabs))
+        return Content.assemble(_claim_head(claim), "\n\n", Content("   ").join(tabs))
 
-    def write_file() -> Written:
+    def make_file_page() -> PageContent:
         found = file_text(workspace, name)
         screen.inspected = None if found.problem else workspace / name
         lines, note = clean_lines(found.text.removesuffix("\n"))
         note = "truncated: the file is longer than is shown" if found.truncated else note
-        shown = listing(lines, marked=claim.lines or (0, -1)) if found.text else [_nothing(found.problem)]
-        return Written(head(titles[0]), [*shown, *([caution(note)] if note else [])])
+        shown = source_lines(lines, marked=claim.lines or (0, -1)) if found.text else [_no_text_block(found.problem)]
+        return PageContent(head(titles[0]), [*shown, *([caution(note)] if note else [])])
 
-    def write_changes() -> Written:
+    def make_diff_page() -> PageContent:
         found = difference(workspace, name, since)
-        changes = read_git(found.text)
-        blocks = [text(changes.counted), *changes.noted] if changes.rows else [_nothing(found.problem)]
-        return Written(head(titles[1]), blocks)
+        changes = parse_git_diff(found.text)
+        blocks = [paragraph(changes.counts), *changes.blocks] if changes.rows else [_no_text_block(found.problem)]
+        return PageContent(head(titles[1]), blocks)
 
-    screen = InspectScreen(monitor, clock, task_id, write_file, write_changes)
+    screen = InspectScreen(monitor, clock, task_id, make_file_page, make_diff_page)
     return screen
 
 
-def _nothing(problem: str) -> Text:
-    return text(Content(problem or "There is no text to show."))
+def _no_text_block(problem: str) -> Text:
+    return paragraph(Content(problem or "There is no text to show."))
 
 
-def _head_of(claim: Claim) -> Content:
-    """Return the name of a claim, its verdict, and the reason for it."""
-    verdict = in_color(VERDICTS[claim.verdict])
-    return Content.assemble(claimed(claim).stylize("bold"), "\n", verdict, "   ", about(claim))
+def _claim_head(claim: Claim) -> Content:
+    verdict = look_words(VERDICTS[claim.verdict])
+    return Content.assemble(claim_path(claim).stylize("bold"), "\n", verdict, "   ", claim_reason(claim))
 
 
-def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
-    """Return the message that shows the call on which a claim rests; None without its transcript."""
+def step_of_claim(monitor: Monitor, wanted: InspectClaim) -> ReadStep | None:
+    """Return the message that shows the call that a claim is about. Return None without a transcript of the call."""
     (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
     run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call else None
     transcript = own.transcript(run) if run else None
@@ -153,38 +152,37 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
     return ReadStep(transcript, Step(call.place, EntryKind.CALL, call.at, answered=call.answered), place, wanted.claim)
 
 
-def write_step(wanted: ReadStep) -> Written:
-    """Return the page of a transcript's entry as it is now. Blocks."""
+def make_step_page(wanted: ReadStep) -> PageContent:
+    """Return the page of one entry of a transcript. Reads the transcript, so call this in a thread."""
     step, whole, is_command = wanted.step, wanted.transcript.read_step(wanted.step), False
     if whole is None:
-        blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
+        blocks = [caution("It is not in the transcript any more. Its line said:"), paragraph(safe_line(step.about))]
     else:
-        # If the transcript was not read before, the step's kind and words are known only now.
+        # If the step comes from a claim, its kind and words are known only now.
         step = make_step(step.place, whole.said, step.answered, whole.result)
-        blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
-    mark, style = ENDED[step.outcome]
-    parts = [(HEADS.get(step.kind, ""), "bold"), (local(step.at) if step.at else "", FAINT)]
+        blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim_lines)(whole.said.text))
+    mark, style = OUTCOME_MARKS[step.outcome]
+    parts = [(HEADINGS.get(step.kind, ""), "bold"), (local(step.at) if step.at else "", FAINT)]
     if step.kind is EntryKind.CALL:
         took = "" if step.ended_at is None else f"took {in_units(step.ended_at - step.at)}"
         parts = [
-            (plain(f"{step.tool} {step.about}".rstrip()).plain, "bold"),
+            (safe_line(f"{step.tool} {step.about}".rstrip()).plain, "bold"),
             parts[1],
             (took, FAINT),
             (f"{mark} {step.outcome}", style),
         ]
         if whole is not None:
-            came = whole.result and (whole.result.text.strip() or "It gave nothing back.")
+            result = whole.result and (whole.result.text.strip() or "It gave nothing back.")
             given, is_command = format_arguments(whole.said.given) or "nothing", bool(shell_command(whole.said.given))
-            blocks = [*heading("Given"), *_verbatim(given)]
-            blocks += [*heading("Result"), *_verbatim(came or "There is none yet.")]
+            blocks = [*heading("Given"), *_verbatim_lines(given)]
+            blocks += [*heading("Result"), *_verbatim_lines(result or "There is none yet.")]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
-    where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""
-    of_claim = _head_of(wanted.claim) + Content("\n") if wanted.claim is not None else ""
-    return Written(Content.assemble(of_claim, head, (where, FAINT)), blocks, at_end=is_command)
+    where = f"\nin {safe_line(wanted.place).plain}" if wanted.place else ""
+    claim_head = _claim_head(wanted.claim) + Content("\n") if wanted.claim is not None else ""
+    return PageContent(Content.assemble(claim_head, head, (where, FAINT)), blocks, at_end=is_command)
 
 
-def _verbatim(source: str) -> Iterator[Text]:
-    """Yield sanitised lines, otherwise unchanged; a line that is too wide continues on the next row."""
+def _verbatim_lines(source: str) -> Iterator[Text]:
     lines, note = clean_lines(source.rstrip())
     yield from (Text(Content(line), wrap=False) for line in lines)
     yield from [caution(note)] if note else []

@@ -1,4 +1,4 @@
-"""The main screen: tree and details, the tasks that need the operator, and what the keys do."""
+"""The main screen: the tree, the details, and the tasks that need the operator."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
-from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
+from agentwatch.app.messages import STILL_READING, NoEffect, TreeUpdated
 from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
@@ -29,12 +29,12 @@ from agentwatch.view.rows import Query, end_of_chain
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
 
-_WIDE = 100  # the fewest columns for which the details are beside the tree
+_WIDE = 100  # columns: from this width on, the details are beside the tree
 _PERIOD = 5.0  # seconds between two updates of ages in the details
-_IN_SECONDS = 120.0  # while an age is below this, the details update each second, as the row does
-# The ids of commands that only some tabs of the details have.
-_OF_TABS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
-_EMPTY = """\
+_IN_SECONDS = 120.0  # while the state of a task is younger than this, the details update each second, as its row does
+# The ids of the commands that only some tabs of the details have.
+_TAB_COMMANDS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
+_EMPTY_PAGE = """\
 [bold]$title[/][$text-warning]$problems[/]
 
 [$text-muted]Watched  [/]$watched
@@ -53,7 +53,6 @@ A task appears as soon as an agent's program hands work on here (agentwatch sour
 
 
 def _empty_words(health: Health, watched: str) -> Content:
-    """Return the page that replaces the tree while there is no task."""
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")
     if health.mode == "starting":
@@ -61,16 +60,15 @@ def _empty_words(health: Health, watched: str) -> Content:
         return Content.assemble((f"Looking through {watched} …", "bold"), detail)
     title = "No delegation can be seen." if health.problems else "No delegation here yet."
     problems = "".join(f"\n{clean_row(str(one), 300)}" for one in health.problems[:5])
-    return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
+    return Content.from_markup(_EMPTY_PAGE, title=title, problems=problems, watched=watched)
 
 
-def _has_request(task: Task) -> bool:
-    """Whether the program of a task waits for an answer."""
+def _has_open_request(task: Task) -> bool:
     return task.request is not None and task.request.waits_for_operator
 
 
 class MainScreen(MonitorScreen[None]):
-    """The screen of one monitor; a narrow one shows either the tree or, with the class `-page`, the details."""
+    """The main screen. A narrow screen shows either the tree or, with the class `-page`, the details."""
 
     BINDINGS = bindings(Home.MAIN)
 
@@ -94,7 +92,7 @@ class MainScreen(MonitorScreen[None]):
     """
 
     details: "DetailsPane | None" = None  # the details, once they are loaded
-    _looked_at: tuple[str, str] | None = None  # id and mark of the new task that was selected a second ago
+    _looked_at: tuple[str, str] | None = None  # id and version of the new task that was selected a second ago
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]):
         super().__init__(monitor, clock)
@@ -103,7 +101,7 @@ class MainScreen(MonitorScreen[None]):
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_hidden, self._is_on, self.why_not)
         self._empty = Static(id="empty", markup=False)
-        self._told: set[str] = set()
+        self._shown_notices: set[str] = set()
 
     @property
     def task_id(self) -> str | None:
@@ -114,13 +112,13 @@ class MainScreen(MonitorScreen[None]):
         return tuple(one for one in self.task_tree.marked if one in self._monitor.tree.tasks)
 
     @property
-    def sought(self) -> Query:
+    def active_query(self) -> Query:
         """The active filter."""
-        return self.filter_bar.sought
+        return self.filter_bar.active_query
 
     def compose(self) -> ComposeResult:
-        # Set these classes before anything is styled; later, each would cost another layout before the first frame.
-        self._fit(self.app.size.width, update=False)
+        # Set these classes before anything is styled. Later, each would cost one more layout.
+        self._set_layout_classes(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header.data_bind(MonitorScreen.facts)
         with Horizontal(id="body"), Vertical(id="left"):
@@ -133,17 +131,17 @@ class MainScreen(MonitorScreen[None]):
     def on_mount(self) -> None:
         self._go_to_tree()
         self._show_place()
-        self._fit_strip()
+        self._resize_needs_you()
         self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
-        self.watch(self.task_tree, "row_count", self._fit_strip)
+        self.watch(self.task_tree, "row_count", self._resize_needs_you)
         self.watch(self.task_tree, "follows", self.footer.redraw)
-        self.watch(self.task_tree, "marked", self.read_facts)
+        self.watch(self.task_tree, "marked", self.update_facts)
         self.set_interval(_PERIOD, self.show_details)
-        self._adding = self.run_worker(self._add_details())
+        self._loading = self.run_worker(self._load_details())
 
-    async def _add_details(self) -> None:
-        """Load the details in a thread, which takes a tenth of a second because of pydantic, and mount them."""
+    async def _load_details(self) -> None:
+        """Load the code of the details in a thread, because it needs pydantic, and add the details to the screen."""
         await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
         from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
@@ -159,37 +157,37 @@ class MainScreen(MonitorScreen[None]):
         self.task_tree.tick()
         self.needs_you.tick()
         for sentence in self._monitor.notices:
-            # Show each notice once; `!` lists all present ones.
-            if sentence not in self._told:
-                self._told.add(sentence)
+            # Show each notice once. The key `!` lists all present notices.
+            if sentence not in self._shown_notices:
+                self._shown_notices.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
         task, mark = self.selected, None
         if task and task.since and self._clock() - task.since < _IN_SECONDS:
             self.show_details()
-        # A task to which the cursor moved by itself may not have been looked at.
+        # While the cursor follows the changes, the operator may not have looked at the task.
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
         if task and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
-            # The task counts as seen once it stays selected for a second.
+            # A task counts as seen after it was selected for a second.
             if mark == self._looked_at and monitor.shelf:
                 monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
 
-    # News of the tree
+    # Changes of the tree
 
     def watch_facts(self) -> None:
         super().watch_facts()
-        self._show_emptiness()
+        self._show_empty_page()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
-        self._fit_strip()
-        self._show_emptiness()
+        self._resize_needs_you()
+        self._show_empty_page()
         if self.task_id in event.changed:
             self.show_details()
 
-    def _show_emptiness(self) -> None:
+    def _show_empty_page(self) -> None:
         empty = not self._monitor.tree.tasks
         if empty:
             words = _empty_words(self.facts.health, clean_row(self._monitor.watched, 500))
@@ -202,7 +200,7 @@ class MainScreen(MonitorScreen[None]):
             self._show_place()
 
     async def _show_selected(self, cursor_id: str | None) -> None:
-        # A coroutine, so that it runs later: the row is drawn before the details.
+        # A coroutine runs later than a function, so that the row is drawn before the details.
         self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
@@ -211,29 +209,28 @@ class MainScreen(MonitorScreen[None]):
     # Layout
 
     def on_resize(self, event: events.Resize) -> None:
-        self._fit(event.size.width)
+        self._set_layout_classes(event.size.width)
         self.call_after_refresh(self.show_details)
-        self._fit_strip()
-        self._show_emptiness()
+        self._resize_needs_you()
+        self._show_empty_page()
 
-    def _fit_strip(self) -> None:
-        """Give the strip of asking tasks the lines that the tree leaves free."""
+    def _resize_needs_you(self) -> None:
         others = self.header, self.footer, self.filter_bar
         taken = self.task_tree.row_count + sum(one.display for one in others) + self.has_class("-wide")
-        self.needs_you.fit(self.size.height - taken)
+        self.needs_you.fit_lines(self.size.height - taken)
 
-    def _fit(self, width: int, *, update: bool = True) -> None:
+    def _set_layout_classes(self, width: int, *, update: bool = True) -> None:
         is_page = self._is_in_details and (width < _WIDE or (self.has_class("-wide") and self.has_class("-page")))
         for name, is_so in {"-wide": width >= _WIDE, "-page": is_page}.items():
             self.set_class(is_so, name, update=update)
 
     @property
     def _is_in_details(self) -> bool:
-        """Whether keys go to the details."""
+        """Whether the details take the keys."""
         return self.has_class("-page") or (self.details is not None and self.details.has_focus_within)
 
     def show_details(self) -> None:
-        """Show the selected task as it is now, if the details are in sight."""
+        """Update the details with the selected task, if the details are in sight."""
         if self.details and (self.has_class("-wide") or self.has_class("-page")):
             own = self._monitor.of(self.task_id or "")[0]
             self.details.show(self.selected, self._monitor.tree, own, self._clock())
@@ -241,7 +238,7 @@ class MainScreen(MonitorScreen[None]):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_place(self) -> None:
-        """Make the footer show the keys of the place that has the focus."""
+        """Show the keys of the place with the focus in the footer."""
         if self.filter_bar.has_focus_within:
             place = Place.FILTER
         elif self.has_class("-empty"):
@@ -254,20 +251,20 @@ class MainScreen(MonitorScreen[None]):
         return {
             "details.widen": self.has_class("-page"),
             "follow": self.task_tree.follows,
-            "filter": len(self.sought.terms) > int(self.sought.step is not None),
-            "filter.state": self.sought.step is not None,
-            "views": self.sought.text in self._views.values(),
+            "filter": len(self.active_query.terms) > int(self.active_query.step is not None),
+            "filter.state": self.active_query.step is not None,
+            "views": self.active_query.text in self._saved_views.values(),
         }.get(command_id, False)
 
     def is_hidden(self, command_id: str) -> bool:
-        if command_id in _OF_TABS:
+        if command_id in _TAB_COMMANDS:
             return self.details is None or command_id not in self.details.offered
         hidden = {
             "notices": not self.facts.notices,
             "focus.next": not self.has_class("-wide"),
             "details.widen": not self.has_class("-wide"),
-            "views": not self._views,
-            "back": not (self.sought or self._is_in_details),
+            "views": not self._saved_views,
+            "back": not (self.active_query or self._is_in_details),
             "needs.next": not self.facts.asking,
             "unseen.next": not self.facts.new,
         }
@@ -276,24 +273,24 @@ class MainScreen(MonitorScreen[None]):
     # Commands
 
     def show_task(self, task_id: str) -> None:
-        """Go to a task, and clear a filter that hides it."""
+        """Go to a task, and clear the filter if it hides the task."""
         self.task_tree.select(task_id)
-        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.sought:
-            self.filter_bar.seek()
+        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.active_query:
+            self.filter_bar.set_text()
             self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)
 
     async def action_open(self) -> None:
-        """Go to the details, beside the tree or in its place."""
-        await self._adding.wait()
+        """Go to the details. On a narrow screen they replace the tree."""
+        await self._loading.wait()
         if self.details and self.task_id is not None:
             self.set_class(not self.has_class("-wide"), "-page")
             self.show_details()
             self.details.focus()
 
     async def action_tab(self, number: int) -> None:
-        """Show a tab of the details, opening them if they are not in sight."""
-        await self._adding.wait()
+        """Show a tab of the details. Open the details if they are not in sight."""
+        await self._loading.wait()
         if self.details:
             self.details.activate(number)
             if not self.has_class("-wide"):
@@ -314,12 +311,12 @@ class MainScreen(MonitorScreen[None]):
 
     def action_back(self) -> None:
         if not self._is_in_details:
-            self.filter_bar.seek()
+            self.filter_bar.set_text()
         elif self.details is None or not self.details.leave_search():
             self._go_to_tree()
 
     async def action_switch(self) -> None:
-        """Go from the tree to the details, from anywhere else to the tree."""
+        """Go from the tree to the details, or from any other place to the tree."""
         if self.task_tree.has_focus:
             await self.action_open()
         else:
@@ -336,29 +333,29 @@ class MainScreen(MonitorScreen[None]):
             self.show_task(task_id)
 
     def action_pick(self, number: int) -> None:
-        """Go to the task in a line of the strip "Needs you"."""
+        """Go to the task in this line of the strip "Needs you"."""
         self.show_task(self.needs_you.shown[number])
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or the one before (-1), within the filter. The next
-        is an unseen request if there is one and the selected task has no request."""
+        """Go to the next task that needs the operator (`step` 1), or the previous task (-1), within the filter. Tasks
+        with a new request come first, unless the selected task has a request."""
         tree, selected = self._monitor.tree, self.selected
-        first = [one for one in tree.queue if _has_request(tree.tasks[one]) and not tree.tasks[one].seen]
-        is_next = step > 0 and not (selected and _has_request(selected))
-        self._go_on(tree.queue, step, "Nobody needs you now.", first if is_next else ())
+        preferred = [one for one in tree.queue if _has_open_request(tree.tasks[one]) and not tree.tasks[one].seen]
+        is_next = step > 0 and not (selected and _has_open_request(selected))
+        self._go_to_next(tree.queue, step, "Nobody needs you now.", preferred if is_next else ())
 
     def action_go_unseen(self, step: int) -> None:
-        """Go to the next new task (`step` 1), or the one before (-1), within the filter, the newest first."""
-        self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
+        """Go to the next new task (`step` 1) or the previous new task (-1) within the filter, the newest first."""
+        self._go_to_next(self._monitor.tree.unseen, step, "Nothing is new.")
 
-    def _go_on(self, those: list[str], step: int, nothing: str, first: Sequence[str] = ()) -> None:
+    def _go_to_next(self, ids: list[str], step: int, if_none: str, preferred: Sequence[str] = ()) -> None:
         tree, now = self._monitor.tree, self._clock()
-        start = those.index(self.task_id) if self.task_id in those else 0
-        in_sight = [one for one in those[start:] + those[:start] if self.sought.matches(tree.tasks[one], now)]
+        start = ids.index(self.task_id) if self.task_id in ids else 0
+        in_sight = [one for one in ids[start:] + ids[:start] if self.active_query.matches(tree.tasks[one], now)]
         if not in_sight:
-            self.post_message(Missing(f"Inside the filter: {nothing.lower()}" if self.sought else nothing))
-        elif urgent := next((one for one in first if one in in_sight), None):
+            self.post_message(NoEffect(f"Inside the filter: {if_none.lower()}" if self.active_query else if_none))
+        elif urgent := next((one for one in preferred if one in in_sight), None):
             self.show_task(urgent)
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
@@ -375,43 +372,42 @@ class MainScreen(MonitorScreen[None]):
         self.task_tree.follows = not self.task_tree.follows
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely needed
+        from agentwatch.app.screens.pages import PageScreen, notice_blocks  # rarely needed
 
         notices, own = self._monitor.tree.notices, self._monitor.messages
         if not notices and not own and self.facts.health.mode == "starting":
             own = [STILL_READING]
-        self.app.push_screen(PageScreen("Problems", notices_of(notices, own)))
+        self.app.push_screen(PageScreen("Problems", notice_blocks(notices, own)))
 
     # The filter
 
     def action_filter(self) -> None:
         self.remove_class("-page")
-        self.filter_bar.write()
+        self.filter_bar.open_field()
 
     def action_filter_state(self, step: int) -> None:
-        """Filter by the next state that any task has (`step` 1), or the one before (-1)."""
+        """Filter by the next state that any task has (`step` 1), or by the previous state (-1)."""
         totals = self._monitor.tree.totals
         if not totals.tasks:
-            self.post_message(Missing("There is no task yet."))
+            self.post_message(NoEffect("There is no task yet."))
         else:
             self._go_to_tree()
-            self.filter_bar.seek(self.sought.stepped(totals.shown, step, asks=totals.needs_operator > 0))
+            self.filter_bar.set_text(self.active_query.stepped(totals.shown, step, asks=totals.needs_operator > 0))
 
     @property
-    def _views(self) -> dict[str, str]:
-        """The queries of the saved views, by name."""
+    def _saved_views(self) -> dict[str, str]:
         return dict(self._monitor.settings.views[:VIEWS])
 
     def action_view(self, number: int) -> None:
-        """Apply a saved view; if it is on already, show everything again."""
-        # Without such a view, the key opens a tab.
-        if number >= len(self._views):
+        """Filter by the query of a saved view. If this is the filter already, show everything again."""
+        # If there is no such view, the key opens a tab of the details.
+        if number >= len(self._saved_views):
             raise SkipAction
-        text = list(self._views.values())[number]
-        self.filter_bar.seek("" if self.sought.text == text else text)
+        text = list(self._saved_views.values())[number]
+        self.filter_bar.set_text("" if self.active_query.text == text else text)
 
     @on(FilterBar.Changed)
-    def _take_filter(self, event: FilterBar.Changed) -> None:
-        self.task_tree.set_filter(event.sought)
-        self.needs_you.seek(event.sought)
+    def _apply_filter(self, event: FilterBar.Changed) -> None:
+        self.task_tree.set_filter(event.active_query)
+        self.needs_you.set_filter(event.active_query)
         self.footer.redraw()

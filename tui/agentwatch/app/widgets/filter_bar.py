@@ -1,4 +1,4 @@
-"""The line in which the operator writes the filter, with the number of tasks that it finds."""
+"""The line in which the operator writes the filter. It shows how many tasks the filter finds."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,25 +21,25 @@ from agentwatch.text import clean
 from agentwatch.view.rows import OFFERED, Query, complete, parse
 
 _LONGEST = 200  # the most characters of a filter
-_LATEST = 2_000  # the number of latest tasks whose values are offered
+_LATEST_TASKS = 2_000  # the number of latest tasks whose values are offered
 
 
 class _Completion(Suggester):
-    """Suggests the rest of a key or value, shown behind the cursor."""
+    """Suggests the rest of the key or value that the operator writes."""
 
     def __init__(self, values: Callable[[str], Iterable[str]]):
         super().__init__(use_cache=False, case_sensitive=True)
-        self._values = values
+        self._offered_values = values
 
     async def get_suggestion(self, value: str) -> str | None:
-        return complete(value, self._values)
+        return complete(value, self._offered_values)
 
 
 class _Field(Input):
-    """An input that passes keys on if it has lost the focus: those typed right after enter, which goes to the tree."""
+    """The text field of the filter. Keys that come right after enter are meant for the tree, and are passed on."""
 
-    def __init__(self, done: Callable[[], None], **how: Any):
-        super().__init__(**how)
+    def __init__(self, done: Callable[[], None], **options: Any):
+        super().__init__(**options)
         self._done = done
 
     async def action_submit(self) -> None:
@@ -53,9 +53,9 @@ class _Field(Input):
 
 
 class FilterBar(Horizontal):
-    """The line of the filter, hidden while there is no filter."""
+    """The line with the filter. It is hidden while there is no filter."""
 
-    # Enter comes as ctrl+j if it was typed before the app had set up the terminal.
+    # If the operator presses enter before the app has set up the terminal, it comes as ctrl+j.
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
     DEFAULT_CSS = """
@@ -75,14 +75,14 @@ class FilterBar(Horizontal):
 
     @dataclass
     class Changed(Message):
-        """The operator wants another filter."""
+        """The operator has changed the filter."""
 
-        sought: Query
+        active_query: Query
 
     def __init__(self, tree: Tree, leave: Callable[[], None]):
         """`leave` is called when the operator goes back to the tree."""
         super().__init__()
-        self.sought = Query()  # the active filter: the valid terms of the text
+        self.active_query = Query()  # the valid terms of the text
         self._tree = tree
         self._leave = leave
         self._field = _Field(
@@ -91,10 +91,10 @@ class FilterBar(Horizontal):
             compact=True,
             select_on_focus=False,
             max_length=_LONGEST,
-            suggester=_Completion(self._values),
+            suggester=_Completion(self._offered_values),
         )
         self._note = Static(id="filter-note", markup=False)
-        self._fault = self._found = ""
+        self._fault = self._count_words = ""
         self._earlier: list[str] = []  # the filters that were kept, oldest first
 
     def compose(self) -> ComposeResult:
@@ -102,59 +102,59 @@ class FilterBar(Horizontal):
         yield self._field
         yield self._note
 
-    def write(self) -> None:
-        """Show the line and focus its field."""
+    def open_field(self) -> None:
+        """Show the line, and focus the text field."""
         self.display = True
         self.screen.set_focus(self._field)
 
-    def seek(self, text: str = "") -> None:
-        """Set another filter; an empty text clears it."""
+    def set_text(self, text: str = "") -> None:
+        """Set another filter. An empty text clears the filter."""
         with self._field.prevent(Input.Changed):
-            self._put(text[:_LONGEST])
-        self._ask_for(self._field.value)
+            self._set_field(text[:_LONGEST])
+        self._apply_text(self._field.value)
 
-    def _put(self, text: str) -> None:
+    def _set_field(self, text: str) -> None:
         self._field.value = text
         self._field.cursor_position = len(text)
 
     @on(Input.Changed)
-    def _take_text(self, event: Input.Changed) -> None:
+    def _handle_text(self, event: Input.Changed) -> None:
         event.stop()
-        self._ask_for(event.value)
+        self._apply_text(event.value)
 
-    def _ask_for(self, text: str) -> None:
+    def _apply_text(self, text: str) -> None:
         query = parse(text)
-        # Show no fault while the last word can be completed.
-        self._show_note("" if complete(text, self._values) else query.fault)
-        self.sought = query
+        # While the last word can be completed, a fault in it is no news.
+        self._show_note("" if complete(text, self._offered_values) else query.fault)
+        self.active_query = query
         self.post_message(self.Changed(query))
         self.display = bool(query or query.fault) or self._field.has_focus
 
     def show_count(self, matches: int | None) -> None:
-        """Say how many tasks match."""
-        self._found = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
+        """Show how many tasks match. None stands for no filter."""
+        self._count_words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
         self._show_note(self._fault)
 
     def _show_note(self, fault: str) -> None:
-        # A fault takes the place of the count.
+        # A fault replaces the count.
         self._fault = clean(fault, _LONGEST)
-        self._note.update(Content(self._fault or self._found))
+        self._note.update(Content(self._fault or self._count_words))
         self._note.set_class(bool(fault), "-fault")
 
-    def _values(self, key: str) -> list[str]:
-        """Return the values that tasks have for a key, as safe text; [] for a key that takes any text."""
+    def _offered_values(self, key: str) -> list[str]:
+        """Return the values that tasks have for a key, as safe text. Return [] for a key that takes any text."""
         texts = OFFERED.get(key)
         if texts is None:
             return []
-        # Look only at the latest tasks, so that a key press does not wait for a large tree.
-        latest = islice(reversed(self._tree.tasks.values()), _LATEST)
+        # Read only the latest tasks, so that no key press waits for a large tree.
+        latest = islice(reversed(self._tree.tasks.values()), _LATEST_TASKS)
         return sorted({clean(text, _LONGEST) for task in latest for text in texts(task) if text})
 
     @on(events.DescendantBlur)
-    def _show_what_is_on(self) -> None:
-        if self._field.value != self.sought.text:
-            self.seek(self.sought.text)
-        self.display = bool(self.sought)
+    def _show_active_filter(self) -> None:
+        if self._field.value != self.active_query.text:
+            self.set_text(self.active_query.text)
+        self.display = bool(self.active_query)
 
     # Keys
 
@@ -165,24 +165,24 @@ class FilterBar(Horizontal):
             self.action_down()
 
     def action_down(self) -> None:
-        self._ask_for(self._field.value)
-        if self.sought:
-            self._earlier = [*(text for text in self._earlier if text != self.sought.text), self.sought.text]
+        self._apply_text(self._field.value)
+        if query := self.active_query:
+            self._earlier = [*(text for text in self._earlier if text != query.text), query.text]
         self._leave()
 
     def action_drop(self) -> None:
-        self.seek()
+        self.set_text()
         self._leave()
 
     def action_complete(self) -> None:
-        """Complete the last word; if there is nothing to complete, the key goes to the tree, as elsewhere."""
-        longer = complete(self._field.value, self._values) if self._field.cursor_at_end else None
+        """Complete the last word. If there is nothing to complete, go to the tree."""
+        longer = complete(self._field.value, self._offered_values) if self._field.cursor_at_end else None
         if longer is None:
             raise SkipAction
-        self._put(longer)
+        self._set_field(longer)
 
     def action_earlier(self) -> None:
-        """Put the latest kept filter into an empty field; if one is there, the filter kept before it."""
+        """Bring back the latest kept filter, or if a kept filter is in the field, the filter before it."""
         text = self._field.value
         if self._earlier and (not text or text in self._earlier):
-            self._put(self._earlier[(self._earlier.index(text) if text else 0) - 1])
+            self._set_field(self._earlier[(self._earlier.index(text) if text else 0) - 1])

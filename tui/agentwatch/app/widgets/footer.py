@@ -1,4 +1,4 @@
-"""The line at the bottom: the keys of the place that has the focus, from the table of actions."""
+"""The line at the bottom, with the keys of the place that has the focus."""
 
 from collections.abc import Callable, Iterable
 from itertools import accumulate, chain
@@ -7,19 +7,19 @@ from textual.binding import Binding
 
 from agentwatch.app.actions import ActionSpec, Place, commands_of
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, join_ends, width_of
 
-# Places in which the words of possible decisions, which the tree's footer has, give way to the place's own keys.
-_LOOKING = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
-# The fewest cells for which the palette is named as well, and each numbered key has a word of its own.
+# In these places, the words of decisions are left out to make room for the place's own keys.
+_READING_PLACES = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
+# Cells: from this width on, the key of the palette is shown, and each numbered key has its own words.
 _ROOMY = 100
 
 
 class Footer(LineWidget):
-    """The keys of a place, in a line that drops keys without room (Textual's own footer scrolls).
+    """The keys of a place in one line. The last keys are left out if there is no room.
 
-    By command id, `is_on` says whether something is on now, `is_hidden` whether to leave a key out, and `why_not` why
-    it is refused now. A refused key is still shown, because the operator would look for it.
+    Three functions take a command id: `is_hidden` says whether to leave the key out, `is_on` whether the command is
+    switched on, and `why_not` why it is refused now. A refused key stays, because the operator would look for it.
     """
 
     def __init__(
@@ -45,29 +45,29 @@ class Footer(LineWidget):
             if self._place in command.footer and not self._is_hidden(name) and self.app.check_action(command.action, ())
         }
         refused = {name for name in commands if self._why_not(name) is not None}
-        hints = {name: self._hint(command, palette, name in refused) for name, command in commands.items()}
+        hints = {name: self._make_hint(command, palette, name in refused) for name, command in commands.items()}
         tail = hints.pop("help", [])
         if tail and width >= _ROOMY:
-            tail += self._hint(commands_of(self.app)["palette"], palette)
-        return [apart(self._fit(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
+            tail += self._make_hint(commands_of(self.app)["palette"], palette)
+        return [join_ends(self._fit_hints(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
-    def _fit(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
-        """Return the hints that fit. To name all possible decisions, drop refused keys, then shorten decisions to their
-        keys."""
+    def _fit_hints(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
+        """Return the hints that fit into the room. If that leaves out a decision, first drop refused keys, then the
+        words of the decisions."""
         possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]
-        gives_way = self._place in _LOOKING and len(deciding) > 1
+        gives_way = self._place in _READING_PLACES and len(deciding) > 1
         for some in (hints, possible):
-            fitting = _fitting(some.values(), room)
+            fitting = _first_fitting(some.values(), room)
             is_named = not gives_way and all(part in fitting for name in deciding for part in hints[name])
             if is_named or len(fitting) == 2 * len(hints):
                 return fitting
         keys = "".join(possible.pop(name)[0].text for name in deciding)
-        return _fitting([[Part(keys, palette.strong), Part(" decide ", palette.muted)], *possible.values()], room)
+        return _first_fitting([[Part(keys, palette.strong), Part(" decide ", palette.muted)], *possible.values()], room)
 
-    def _hint(self, command: ActionSpec, palette: Palette, is_refused: bool = False) -> Parts:
+    def _make_hint(self, command: ActionSpec, palette: Palette, is_refused: bool = False) -> Parts:
         key = next(iter(Binding.make_bindings([Binding(command.keys[0], "")]))).key
-        # A click must not record a decision.
+        # The action is for a click, and a click must not record a decision.
         is_key_alone = command.is_numbered or command.id == "dialog.record"
         action = "" if is_key_alone else f"app.simulate_key('{key}')"
         key_style, style = palette.strong, palette.muted
@@ -76,16 +76,15 @@ class Footer(LineWidget):
         elif self._is_on(command.id):
             key_style = style = palette.accent
         if command.id == "dialog.instead" and self.size.width >= _ROOMY:
-            # Each key for another action has the words of that action.
+            # The n-th key is for the n-th kind of decision.
             each = [one.words for name, one in commands_of(self.app).items() if name.startswith("decide.")]
             both = zip(command.keys, each, strict=True)
             return [part for key, words in both for part in (Part(f" {key}", key_style), Part(f" {words} ", style))]
-        # In the tree, a key may have another effect and other words, such as the one that goes back.
+        # In the tree, a key may have another effect and other words, for example escape.
         words = command.words.split("; ")[-1 if self._place is Place.TREE else 0]
         return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]
 
 
-def _fitting(hints: Iterable[Parts], room: int) -> Parts:
-    """Return the parts of the first hints that fit into `room` cells."""
+def _first_fitting(hints: Iterable[Parts], room: int) -> Parts:
     some = list(hints)
     return list(chain(*some[: sum(width <= room for width in accumulate(map(width_of, some)))]))

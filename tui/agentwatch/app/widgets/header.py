@@ -1,4 +1,4 @@
-"""The line at the top: the workspace, its health, counts of tasks by state, and of those that are new or need you."""
+"""The line at the top: the workspace, whether watching works, and counts of tasks."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,19 +8,19 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, clip, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, clip, join_ends, width_of
 from agentwatch.delegation.task import Shown
 from agentwatch.sources import Health
 from agentwatch.text import clean_row
 from agentwatch.view.words import LOOKS, plural
 
-# The order of the counts: tasks that go on, then those that went wrong, then those that are over.
+# The order of the counts: tasks that go on, tasks that went wrong, tasks that are over.
 _GOING_ON = (Shown.WORKING, Shown.WAITING, Shown.SILENT, Shown.UNKNOWN, Shown.SUBMITTED)
 _DECIDED = (Shown.RETRYING, Shown.ESCALATED)
 _WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
 _COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
 _GAP = 2  # cells that stay free to the right of the counts
-_ROOMY = 100  # the fewest cells for which the gap before the mark of the health is a wide one
+_ROOMY = 100  # cells: from this width on, the gap before the mark of the health is wide
 # The mark and colour of each mode.
 _MODES = {
     "live": ("●", "state-completed"),
@@ -32,9 +32,9 @@ _MODES = {
 
 
 class Facts(NamedTuple):
-    """All that the header shows, and all but the selected task on which the footer depends. `title` is foreign.
+    """The facts that header and footer show, apart from the selected task. `title` is untrusted.
 
-    `present` has the counts by state; only the `now` tasks of the group NOW are counted, of all `tasks`.
+    `present` has the counts by state. They count only the tasks of the group NOW, whose number is `now`.
     """
 
     title: str = ""
@@ -49,7 +49,7 @@ class Facts(NamedTuple):
     new: int = 0
     asking: int = 0
     marked: int = 0
-    keys: tuple[object, ...] = ()
+    footer_facts: tuple[object, ...] = ()
 
 
 class Header(LineWidget):
@@ -68,39 +68,39 @@ class Header(LineWidget):
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
         title = Part(clip(clean_row(facts.title), max(width // 5, 8)), palette.muted)
-        # This gap depends on the width alone, so the mark keeps its place when later gaps become narrow.
-        program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
-        place, sign = [Part(" "), title, Part("  ")], Part(mark, style)
+        # This gap depends on the width alone, so that the mark keeps its place.
+        full_title = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
+        short_title, mark_part = [Part(" "), title, Part("  ")], Part(mark, style)
         word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
-        health = [sign, Part(f" {word}", palette.muted if mode == "live" else style)]
+        health = [mark_part, Part(f" {word}", palette.muted if mode == "live" else style)]
         total = [Part("  read only", palette.muted)] if facts.read_only else []
         if tasks or not (connecting or mode == "degraded"):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
-        counts, wide = (_counts(gap, facts, palette) for gap in (" ", "   "))
-        right = _needs(facts, palette)
-        # From the longest to the shortest; counts give way to the reason of a bad health.
-        ways = [
-            [*program, *health, *total, Part(""), *wide],
-            [*program, *health, *total, Part("  "), *counts],
-            [*place, *health, *total, Part("  "), *counts],
-            [*place, sign, Part(""), *counts],
+        counts, wide = (_count_parts(gap, facts, palette) for gap in (" ", "   "))
+        right = _attention_parts(facts, palette)
+        # The first variant that fits is used. A bad health needs room for its reason, so the counts become narrow.
+        variants = [
+            [*full_title, *health, *total, Part(""), *wide],
+            [*full_title, *health, *total, Part("  "), *counts],
+            [*short_title, *health, *total, Part("  "), *counts],
+            [*short_title, mark_part, Part(""), *counts],
         ]
         least = min(cell_len(why) + 2, width // 3) if why else 0
-        for line in ways:
+        for line in variants:
             room = width - width_of([*line, *right]) - _GAP
             if room >= (least if health[1] in line else 0):
                 break
-        while room < 0 and len(line) > len(place) + 2:
-            # Drop counts that do not fit, the last first: a count that is cut would show another number.
+        while room < 0 and len(line) > len(short_title) + 2:
+            # Drop the last counts that do not fit. A count that is cut would show a wrong number.
             room += width_of(line[-2:])
             del line[-2:]
         if why and health[1] in line:
             line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
-        return [apart(line, right, width)]
+        return [join_ends(line, right, width)]
 
 
-def _counts(gap: str, facts: Facts, palette: Palette) -> Parts:
-    """Return the counts of tasks by state, each after `gap`; with a wide gap, some counts have words as well."""
+def _count_parts(gap: str, facts: Facts, palette: Palette) -> Parts:
+    """Return the counts of tasks by state, each after `gap`. With a wide gap, some counts have words, too."""
     parts: Parts = []
     for key in _COUNTED:
         if count := facts.present.get(key):
@@ -113,12 +113,12 @@ def _counts(gap: str, facts: Facts, palette: Palette) -> Parts:
     return parts
 
 
-def _needs(facts: Facts, palette: Palette) -> Parts:
+def _attention_parts(facts: Facts, palette: Palette) -> Parts:
     count, new = facts.asking, facts.new
     parts: Parts = []
     if new:
         parts += [Part(f"{new:,} new", palette.accent, "screen.go_unseen(1)"), Part("   " if count else " ")]
     if count:
         words = f"{count:,} need you" if count > 1 else "1 needs you"
-        parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]
+        parts += [Part(words, palette.needs_you, "screen.go_asking(1)"), Part(" ")]
     return parts

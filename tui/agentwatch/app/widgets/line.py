@@ -1,4 +1,4 @@
-"""Lines of styled parts, measured in cells: the base of header, footer and similar widgets."""
+"""Lines of styled parts, measured in cells, and the base class of header, footer and similar widgets."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,32 +15,32 @@ from textual.widget import Widget
 
 from agentwatch.app.theming import Palette
 
-_BOTH_ENDS = 12  # the fewest cells for which both ends of a name are kept
+_BOTH_ENDS = 12  # cells: from this width on, a name that is cut keeps both ends
 
 _FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"  # the folders of a path with three parts or more
-_LEAST_OF_SENTENCE = 2 / 3  # a sentence is cut between two words only if that fills so much of the room
+_LEAST_OF_SENTENCE = 2 / 3  # a sentence is cut after a word only if it still fills this share of the room
 
 
 def clip(text: str, width: int) -> str:
-    """Return the text cut to at most `width` cells, with `…` at the cut."""
+    """Return the text in at most `width` cells. If it is cut, it ends with `…`."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def clip_sentence(text: str, width: int) -> str:
-    """Cut a sentence: first shorten the folders of paths, then cut, between two words if that keeps most of it."""
+    """Cut a sentence to `width` cells: first shorten folders in paths, then cut the end, if possible after a word."""
     more = cell_len(text) - width
 
     def shorten(found: re.Match[str]) -> str:
         nonlocal more
         if more <= 0:
             return found[0]
-        ways = ["…" + found[0][one.start() :] for one in re.finditer("/", found[0])]
-        saved = [len(found[0]) - len(way) for way in ways]
+        shortened = ["…" + found[0][one.start() :] for one in re.finditer("/", found[0])]
+        saved = [len(found[0]) - len(way) for way in shortened]
         at = next((at for at, cells in enumerate(saved) if cells >= more), -1)
         more -= saved[at]
-        return ways[at]
+        return shortened[at]
 
     text = re.sub(_FOLDERS, shorten, text)
     cut = clip(text, width)
@@ -52,27 +52,27 @@ def clip_sentence(text: str, width: int) -> str:
 
 
 def clip_name(text: str, width: int) -> str:
-    """Cut a name; an id keeps both ends, because siblings often differ only at the end."""
+    """Cut a name to `width` cells. An id keeps both ends, because ids of siblings often differ only at the end."""
     if len(text) <= width or width < _BOTH_ENDS or " " in text or not text.isascii():
         return clip(text, width)
     tail = (width - 1) // 2
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
-def left(text: str, width: int) -> str:
+def align_left(text: str, width: int) -> str:
     """Return the text in exactly `width` cells, aligned left."""
     text = clip(text, width)
     return text + " " * (width - cell_len(text))
 
 
-def right(text: str, width: int) -> str:
+def align_right(text: str, width: int) -> str:
     """Return the text in exactly `width` cells, aligned right."""
     text = clip(text, width)
     return " " * (width - cell_len(text)) + text
 
 
 class Part(NamedTuple):
-    """Safe text in one style. A click on it runs `action`."""
+    """Safe text in one style. A click on the text runs `action`."""
 
     text: str
     style: Style = Style.null()
@@ -92,64 +92,64 @@ def width_of(parts: Iterable[Part]) -> int:
     return sum(part.width for part in parts)
 
 
-def apart(left: Parts, right: Parts, width: int) -> Parts:
-    """Return a line with parts at both ends."""
+def join_ends(left: Parts, right: Parts, width: int) -> Parts:
+    """Return a line of `width` cells with parts at its left and right ends."""
     return [*left, Part(" " * max(width - width_of(left) - width_of(right), 0)), *right]
 
 
-def strip_of(parts: Iterable[Part], width: int, palette: Palette, *, selected: bool = False) -> Strip:
+def make_strip(parts: Iterable[Part], width: int, palette: Palette, *, selected: bool = False) -> Strip:
     """Return parts as a strip of exactly `width` cells."""
     base = palette.base + palette.cursor if selected else palette.base
     if selected and palette.ansi:
-        # A reversed row needs the same colours in all parts, so they lose their own.
+        # All parts of a reversed row need the same colours.
         parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
     return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
 
 
 class Canvas:
-    """A line of cells, each a glyph in a style. Later writing covers earlier, and is cut off at the edges."""
+    """A line of cells, each with a glyph in a style. A glyph outside of the line is dropped."""
 
     def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()):  # noqa: B008 - a constant
         self.width = width
         self._cells = [(glyph, style)] * width
 
-    def put(self, x: int, glyph: str, style: Style) -> None:
+    def put_glyph(self, x: int, glyph: str, style: Style) -> None:
         """Set one cell."""
         if 0 <= x < self.width:
             self._cells[x] = glyph, style
 
     def write(self, x: int, text: str, style: Style) -> None:
-        """Write a text from a cell on."""
+        """Write a text that begins at the cell `x`."""
         for glyph in text:
-            self.put(x, glyph, style)
+            self.put_glyph(x, glyph, style)
             x += cell_len(glyph)
 
-    def runs(self) -> Iterator[tuple[str, Style]]:
-        """Yield the text in pieces of one style."""
+    def styled_pieces(self) -> Iterator[tuple[str, Style]]:
+        """Yield the text in pieces of one style each."""
         for style, cells in groupby(self._cells, itemgetter(1)):
             yield "".join(glyph for glyph, _ in cells), style
 
 
-class Painted(Widget):
+class ThemedWidget(Widget):
     """A widget that draws with the colours of the theme, and redraws when the theme changes."""
 
     _palette: Palette | None = None
 
     def redraw(self) -> None:
-        """Repaint the parts that differ from the screen."""
+        """Draw again, and repaint the parts of the screen that have changed."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
-        self._use_colors()
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._load_palette())
+        self._load_palette()
 
-    def _use_colors(self) -> None:
-        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
+    def _load_palette(self) -> None:
+        self._palette = Palette.from_variables(self.app.theme_variables, ansi=self.app.native_ansi_color)
         self.redraw()
 
 
-class LineWidget(Painted):
-    """Shows the lines of `make_lines`, or of the function `make`. Call `redraw` when these may have changed."""
+class LineWidget(ThemedWidget):
+    """Shows the lines of `make_lines`, or of the function `make`. Call `redraw` if the lines may have changed."""
 
     DEFAULT_CSS = """
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
@@ -162,7 +162,7 @@ class LineWidget(Painted):
         self._strips: list[Strip] = []
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        """Return the lines for a width; longer ones are cut."""
+        """Return the lines. Those wider than `width` cells are cut."""
         raise NotImplementedError
 
     def redraw(self) -> None:
@@ -170,13 +170,13 @@ class LineWidget(Painted):
         if (palette := self._palette) is None or not width:
             return
         self._parts = self._make(width, palette)
-        self._strips = [strip_of(parts, width, palette) for parts in self._parts]
+        self._strips = [make_strip(parts, width, palette) for parts in self._parts]
         if self._strips != before:
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
         if not self._strips or self._strips[0].cell_length != self.size.width:
-            # The first paint comes before the resize event, when there are no strips yet.
+            # The first paint comes before the resize event that makes the strips.
             self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 

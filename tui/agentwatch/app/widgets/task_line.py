@@ -12,9 +12,19 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decision_words import short
+from agentwatch.app.decision_words import short_progress
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import Part, Parts, clip, clip_name, clip_sentence, left, right, strip_of, width_of
+from agentwatch.app.widgets.line import (
+    Part,
+    Parts,
+    align_left,
+    align_right,
+    clip,
+    clip_name,
+    clip_sentence,
+    make_strip,
+    width_of,
+)
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Shown, State, Task
@@ -34,15 +44,15 @@ from agentwatch.view.words import (
     waits_for,
 )
 
-_STEP = 2  # cells of indent for each level
-_TITLE = 10  # cells that a title keeps at any depth, if the width allows
+_INDENT = 2  # cells of indent for each level
+_TITLE = 10  # the fewest cells of a title at any depth, if the width allows
 _BAR = 6  # cells of the bar of done todos: narrow, so that it does not distract from what needs the operator
-_NAME = 0.4  # the share of the room for title and activity that a title keeps beside a long activity
-_LEAST = 5  # the fewest cells behind a title in which words are shown
+_TITLE_SHARE = 0.4  # beside a long activity, the title keeps this share of the room for both
+_LEAST_WORDS = 5  # cells: with less room behind the title, there are no words
 
 
 class Columns(NamedTuple):
-    """The cells of each column, 0 if there is no room for it. Title and activity share the rest."""
+    """The width of each column in cells, 0 if there is no room. Title and activity share the rest."""
 
     width: int
     note: int
@@ -51,51 +61,54 @@ class Columns(NamedTuple):
     age: int
 
     @classmethod
-    def of(cls, width: int) -> Columns:
-        """Return the columns of a tree with `width` cells: the wide layout from 120 on, else the narrow one."""
+    def for_width(cls, width: int) -> Columns:
+        """Return the columns of a tree with `width` cells. A narrow tree has fewer columns."""
         if width < 120:
             return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 46 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
     def levels(self) -> int:
-        """The number of levels that are indented; deeper ones show their depth as a number."""
-        return max(min(self.width // 6, (self.room - _TITLE) // _STEP), 2)
+        """The number of levels that are indented. A deeper row shows its depth as a number."""
+        return max(min(self.width // 6, (self.room - _TITLE) // _INDENT), 2)
 
     @property
     def room(self) -> int:
-        """The cells for indent, title and activity, which cursor, arrow, glyph and the other columns leave."""
+        """The cells for indent, title and activity together."""
         return self.width - 5 - sum(column + 1 for column in self[1:] if column)
 
     @property
     def has_activity(self) -> bool:
-        """Whether titles are shortened for the activity."""
+        """Whether titles may be shortened to make room for the activity."""
         return self.state > 0
 
 
-class Aged(NamedTuple):
-    """All in a row that time alone changes: how long the task has been in its state, how far a decision is (None if it
-    has arrived or there is none), and for what the task waits."""
+class TimedWords(NamedTuple):
+    """The words in a row that depend on the time.
+
+    `age` is how long the task has been in its state. `decided` is how far its decision has got, or None if no decision
+    is on its way. `held_up` is why the task waits.
+    """
 
     age: str = ""
     decided: str | None = None
     held_up: str = ""
 
     @classmethod
-    def of(cls, task: Task, tasks: Mapping[str, Task], now: float) -> Aged:
-        """Return these words for a task at `now` (epoch seconds); `tasks` are those of its tree."""
+    def of_task(cls, task: Task, tasks: Mapping[str, Task], now: float) -> TimedWords:
+        """Return the words for a task at `now` (epoch seconds). `tasks` are all tasks of the tree."""
         decision = task.decision
-        decided = short(decision, now) if decision and is_on_its_way(decision) else None
+        decided = short_progress(decision, now) if decision and is_on_its_way(decision) else None
         age = duration(None if task.since is None else now - task.since)
         return cls(age, decided, held_up(task, tasks, now))
 
 
 class RowState(NamedTuple):
-    """All but the task on which a line depends: its row, the layout, and what changes with the clock.
+    """All that the line of a task depends on, apart from the task.
 
-    `mark` is the first cell: the cursor, or a mark for a marked or new task. `guide` is the level whose guide is
+    `mark` is the first cell: the cursor, or a mark for a marked or new task. `guide` is the level whose guide line is
     highlighted, -1 for none. `shared` is the number of first characters that the title shares with its neighbours.
-    `chain` is put before the title; foreign.
+    `chain` is an untrusted text before the title.
     """
 
     row: Row
@@ -104,16 +117,16 @@ class RowState(NamedTuple):
     mark: Part = Part(" ")
     selected: bool = False
     guide: int = -1
-    aged: Aged = Aged()
+    timed: TimedWords = TimedWords()
     shared: int = 0
     chain: str = ""
 
 
-# The rows around a row
+# A row and its neighbours
 
 
-def lit_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
-    """Return the lines with a highlighted guide, those of the siblings of the row `at` and all below, and its level."""
+def highlighted_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
+    """Return the range of rows with a highlighted guide line, and the level of the line, for the selected row `at`."""
     if not 0 <= at < len(rows) or (depth := rows[at].depth) <= 0:
         return range(0), -1
     outside = [place for place, row in enumerate(rows) if row.depth < depth]
@@ -121,8 +134,8 @@ def lit_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
     return range(first, min((place for place in outside if place > at), default=len(rows))), depth - 1
 
 
-def shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter[str]:
-    """Return for each task how many first characters its title shares with that of the sibling before or after it."""
+def count_shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter[str]:
+    """Count for each task how many first characters its title shares with the title of a neighbouring sibling."""
     shared = Counter[str]()
     before: dict[object, Task] = {}
     for row in rows:
@@ -140,62 +153,61 @@ def shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter
 
 
 def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
-    """Return the line of a heading, with the longest of its words that fit."""
+    """Return the line of a heading, with the longest words that fit."""
     columns, palette, name = state.columns, state.palette, tally.group.name
-    parts = [state.mark, _arrow(state), Part(name, palette.muted + palette.strong)]
+    parts = [state.mark, _arrow_part(state), Part(name, palette.muted + palette.strong)]
     room = columns.width - 5 - len(name)
     if state.row.folded and (asking := tally.sums.needs_operator):
         words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
-        parts += [Part("  "), Part(words, palette.needs)]
+        parts += [Part("  "), Part(words, palette.needs_you)]
         room -= cell_len(words) + 2
     # An open group of today needs no counts, because its rows are in sight.
     if state.row.folded or tally.group not in (Group.NOW, Group.TODAY):
         words = next((way for way in tally.words(now) if cell_len(way) <= room), "")
         parts.append(Part(f"  {words}", palette.muted))
-    return strip_of(parts, columns.width, palette, selected=state.selected)
+    return make_strip(parts, columns.width, palette, selected=state.selected)
 
 
 def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
-    """Return the line of a task, exactly as wide as its columns. `tasks` are those of its tree."""
+    """Return the line of a task, exactly as wide as the columns. `tasks` are all tasks of the tree."""
     face, columns, palette = look(task), state.columns, state.palette
-    quiet, is_lost, color = _is_quiet(task), task.lost_since is not None, palette.states[face.color]
-    note = list(_note(task, state))
-    # The title gets the cells that the note does not need.
+    is_muted, is_lost, color = _is_muted(task), task.lost_since is not None, palette.states[face.color]
+    note = list(_note_parts(task, state))
+    # The title also gets the cells that the note does not need.
     spare = columns.note - width_of(note) + (not note and columns.note > 0)
     parts = [
         state.mark,
-        *_guides(state),
-        _arrow(state),
+        *_guide_parts(state),
+        _arrow_part(state),
         Part(face.glyph + " ", palette.muted if is_lost or task.past else color),
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
     is_empty = task.workspace and task.below is None and task.state is not State.UNKNOWN
-    aged = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+    age_style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
     cells = (
-        (columns.state, "no tasks" if is_empty else face.word, palette.muted if quiet else color),
-        (columns.agent, _agent_of(task), palette.muted),
-        (columns.age, right(state.aged.age, columns.age), palette.muted if is_lost else aged),
+        (columns.state, "no tasks" if is_empty else face.word, palette.muted if is_muted else color),
+        (columns.agent, _agent_words(task), palette.muted),
+        (columns.age, align_right(state.timed.age, columns.age), palette.muted if is_lost else age_style),
     )
-    parts += [Part(" " + left(text, width), style) for width, text, style in cells if width]
-    return strip_of(parts, columns.width, palette, selected=state.selected)
+    parts += [Part(" " + align_left(text, width), style) for width, text, style in cells if width]
+    return make_strip(parts, columns.width, palette, selected=state.selected)
 
 
-def _arrow(state: RowState) -> Part:
+def _arrow_part(state: RowState) -> Part:
     folded = state.row.folded
     return Part("  " if folded is None else "▸ " if folded else "▾ ", state.palette.muted)
 
 
-def _guides(state: RowState) -> Parts:
+def _guide_parts(state: RowState) -> Parts:
     depth, guide, palette = state.row.depth, state.guide, state.palette
     if depth > state.columns.levels:
-        return [Part(left(f"›{depth}", _STEP * state.columns.levels), palette.muted)]
+        return [Part(align_left(f"›{depth}", _INDENT * state.columns.levels), palette.muted)]
     return [Part("│ ", palette.muted if level == guide else palette.line) for level in range(depth)]
 
 
-def _is_quiet(task: Task) -> bool:
-    """Whether a task is drawn muted: it is past, acknowledged or unreachable, or has ended, asks nothing and did not
-    answer in prose, which leaves open whether the work is done."""
+def _is_muted(task: Task) -> bool:
+    """Return whether a task is drawn muted: it is past, acknowledged or unreachable, or it is done and asks nothing."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
     has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
@@ -203,40 +215,42 @@ def _is_quiet(task: Task) -> bool:
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
-    """Return the title with the number of attempts, then words, from the middle of the line on if they fit there."""
+    """Return the title, the number of attempts, and words that begin in the middle of the line if they fit."""
     columns, palette = state.columns, state.palette
-    indent = _STEP * min(state.row.depth, columns.levels)
+    indent = _INDENT * min(state.row.depth, columns.levels)
     room = columns.room - indent + spare
     # The title of a chain comes before the task's own name.
     name = f"{clean_summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}" if task.attempt > 1 else ""
-    words = _activity(task, state, tasks) or _reason(task, tasks)
+    words = _activity_words(task, state, tasks) or _reason_words(task, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
-    title_room = max(int(room * _NAME), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
-    # `shared` counts characters of titles, so it does not apply after a chain's name.
-    title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
+    title_room = (
+        max(int(room * _TITLE_SHARE), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
+    )
+    # `shared` counts characters of the title, so it does not apply if the name begins with the chain.
+    title = _shorten_title(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
     # Add the program or the agent if there is room for all of it.
     program = clean_row(program_of(task.run.source), 12) if task.is_session and task.run else ""
-    whole = _joined(program, words) or ("" if columns.agent else _agent_of(task))
+    whole = _join_words(program, words) or ("" if columns.agent else _agent_words(task))
     if nearest + cell_len(whole) <= room:
         words = whole
-    # Words that are too long for the right half begin earlier, in the blanks behind the title.
+    # Words that are too long for the right half begin earlier, right behind the title.
     start = max(min(start, room - cell_len(words)), nearest)
-    words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST else ""
-    style = palette.muted if _is_quiet(task) else Style.null()
+    words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST_WORDS else ""
+    style = palette.muted if _is_muted(task) else Style.null()
     if task.workspace or (task.needs_operator and task.lost_since is None):
         style = palette.strong
     elif task.inferred:
         style += Style(italic=True)
-    between = left(attempts, start - cell_len(title)) if words else attempts
+    between = align_left(attempts, start - cell_len(title)) if words else attempts
     parts = [Part(title, style), Part(between, palette.muted), Part(words, palette.muted)]
     return [*parts, Part(" " * (room - width_of(parts)))]
 
 
-def _cut_name(name: str, width: int, shared: int) -> str:
-    """Cut a title to `width` cells, first by whole words of the beginning that it shares with its neighbours."""
+def _shorten_title(name: str, width: int, shared: int) -> str:
+    """Cut a title to `width` cells: first drop words at the beginning that neighbours have, too."""
     starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
     if starts and cell_len(name) > width:
         start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])
@@ -247,31 +261,31 @@ def _cut_name(name: str, width: int, shared: int) -> str:
 # Words
 
 
-def _joined(*words: str) -> str:
+def _join_words(*words: str) -> str:
     return " · ".join(filter(None, words))
 
 
-def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
-    """Return how far a decision is, or the activity of a task; the title is shortened for these words."""
-    if state.aged.decided and task.decision and state.columns.has_activity:
+def _activity_words(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
+    """Return words on a decision on its way, on the question, or on the activity of a task."""
+    if state.timed.decided and task.decision and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
-        return f"{action} {state.aged.decided}"
+        return f"{action} {state.timed.decided}"
     if task.ask and task.shown is Shown.BLOCKED:
         return in_line(task, task.ask)
     if (request := task.request) is not None and not request.waits_for_operator:
-        # These words do not depend on the time, so any will do.
+        # The words for such a request do not depend on the time, so any time will do.
         return standing_words(request, request.asked_at)
     words = "" if task.did is None else clean_row(doing_words(task.did))
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
-        return clean_row(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
+        return clean_row(task.why) if task.workspace else _join_words(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
-        return _joined("" if state.columns.state else LOOKS[task.shown].word, last)
-    return state.aged.held_up or ("" if waits_for(task, tasks) else words)
+        return _join_words("" if state.columns.state else LOOKS[task.shown].word, last)
+    return state.timed.held_up or ("" if waits_for(task, tasks) else words)
 
 
-def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
-    """Return for how many tasks a task waits, or why it failed."""
+def _reason_words(task: Task, tasks: Mapping[str, Task]) -> str:
+    """Return words on how many tasks a task waits for, or on why it failed."""
     result = task.result
     if waiting := waits_for(task, tasks):
         return f"waits for {waiting:,}"
@@ -280,56 +294,55 @@ def _reason(task: Task, tasks: Mapping[str, Task]) -> str:
     return ""
 
 
-def _agent_of(task: Task) -> str:
-    # If the title is only the agent's name, do not repeat it.
+def _agent_words(task: Task) -> str:
+    # Do not repeat the agent's name if it is the title.
     return clean_row(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
-# The column beside the title
+# The column behind the title
 
 
-def _note(task: Task, state: RowState) -> Iterator[Part]:
-    """Yield the most important note for the operator, which fills the column, else the progress."""
+def _note_parts(task: Task, state: RowState) -> Iterator[Part]:
+    """Yield the most important note for the operator, or if there is none, the progress of the task."""
     width, palette, below = state.columns.note, state.palette, task.below
-    needs = palette.needs if task.lost_since is None else palette.muted
+    needs = palette.needs_you if task.lost_since is None else palette.muted
     if task.needs_operator:
-        yield Part(left("NEEDS YOU", width), needs)
-    elif state.aged.decided and not state.columns.has_activity:
-        yield Part(left(state.aged.decided, width), palette.muted)
+        yield Part(align_left("NEEDS YOU", width), needs)
+    elif state.timed.decided and not state.columns.has_activity:
+        yield Part(align_left(state.timed.decided, width), palette.muted)
     elif task.snoozed:
-        yield Part(left("snoozed", width), palette.muted)
+        yield Part(align_left("snoozed", width), palette.muted)
     elif state.row.folded and below and below.worst:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         glyph = below.worst.shown.glyph
         whole = next((way for way in (f"{glyph} {words}", words) if len(way) <= width), f"{glyph} {count}")
-        yield Part(left(whole, width), needs)
+        yield Part(align_left(whole, width), needs)
     elif task.answers_in_prose or task.handoff_fault:
         words = "no return" if task.answers_in_prose else "‼ handoff"
-        yield Part(left(words, width), palette.states["state-stale"])
+        yield Part(align_left(words, width), palette.states["state-stale"])
     elif width:
-        yield from _progress(task, state, width)
+        yield from _progress_parts(task, state, width)
 
 
-def _progress(task: Task, state: RowState, width: int) -> Iterator[Part]:
-    """Yield the progress: a bar and `4/6` for todos, `2 of 5` for the tasks below. Counts are not padded, so that they
-    all end in the same column."""
+def _progress_parts(task: Task, state: RowState, width: int) -> Iterator[Part]:
+    """Yield the progress of a task: a bar and `4/6` for its todos, or `2 of 5` for the tasks below."""
     below, palette = task.below, state.palette
-    style = palette.muted if _is_quiet(task) else Style.null()
+    style = palette.muted if _is_muted(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
-        # In a narrow column the bar is shorter.
+        # A narrow column has a shorter bar.
         bar = _BAR if width > 2 * _BAR else _BAR // 2
         words = clip(f"{done}/{total}", width - bar - 1)
         filled = round(bar * done / total) if total else 0
         yield Part("━" * filled, style or palette.states[LOOKS[task.shown].color])
         yield Part("─" * (bar - filled), palette.muted)
-        yield Part(" " + (right(words, width - bar - 1) if bar == _BAR else words), style)
+        yield Part(" " + (align_right(words, width - bar - 1) if bar == _BAR else words), style)
     elif below and (state.row.folded or task.state.is_open):
-        # For a folded task, add how many are verified and contradicted if there is room.
+        # If there is room, a folded task also shows how many tasks below are verified and contradicted.
         done, total = below.shown[Shown.COMPLETED], below.tasks
-        ways = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
-        count = Part(next((way for way in ways if len(way) <= width), ways[-1]), style)
+        variants = (f"{done:,} of {total:,}", f"{done:,}/{total:,}", f"{done}/{total}")
+        count = Part(next((way for way in variants if len(way) <= width), variants[-1]), style)
         false = palette.states["state-contradicted"]
         counts = ("✓", below.verdicts[Verdict.VERIFIED], style), ("⚑", below.shown[Shown.FALSE], false)
         known = [Part(f" {glyph}{number:,}", ink) for glyph, number, ink in counts if number]

@@ -1,6 +1,6 @@
-"""The widget of the delegation tree: cursor, folds, marks, filter, and following the latest change.
+"""The widget of the delegation tree, with cursor, folds, marks and filter.
 
-Each drawing compares the lines in sight with those on screen, and repaints those that differ.
+A redraw makes the lines in sight, and repaints only lines that have changed.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -13,16 +13,16 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, bindings, commands_of
-from agentwatch.app.messages import Missing
+from agentwatch.app.messages import NoEffect
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import Painted, Part
+from agentwatch.app.widgets.line import Part, ThemedWidget
 from agentwatch.app.widgets.task_line import (
-    Aged,
     Columns,
     RowState,
+    TimedWords,
+    count_shared_beginnings,
     heading_line,
-    lit_guide,
-    shared_beginnings,
+    highlighted_guide,
     task_line,
 )
 from agentwatch.delegation.task import Task
@@ -31,8 +31,8 @@ from agentwatch.view.rows import Found, Group, Order, Query, Row, RowId, chain_n
 from agentwatch.view.words import wall
 
 
-class TaskTree(Painted, ScrollView, can_focus=True):
-    """The tree. `clock` gives epoch seconds."""
+class TaskTree(ThemedWidget, ScrollView, can_focus=True):
+    """The tree, with a row in each line. `clock` gives epoch seconds."""
 
     BINDINGS = bindings(Home.TREE)
 
@@ -44,38 +44,38 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     """
 
     follows: var[bool] = var(False)
-    # The id of the selected task; None on a heading, or if there is no row.
+    # The id of the selected task. None if a heading is selected, or if there is no row.
     cursor_id: var[str | None] = var[str | None](None, init=False)
     row_count: var[int] = var(0, init=False)  # the number of rows, in sight or not
     # The ids of the tasks marked for the review, in the order of marking.
     marked: var[tuple[str, ...]] = var(())
-    ages: var[tuple[object, ...]] = var((), init=False)  # all that time alone changes in the rows in sight
+    ages: var[tuple[object, ...]] = var((), init=False)  # all in the rows in sight that depends on the time
     matches: var[int | None] = var[int | None](None)  # the number of rows that match the filter; None without a filter
 
     def __init__(self, tree: Tree, clock: Callable[[], float]):
         super().__init__()
         self.order = Order(tree)
         self.rows: list[Row] = []
-        self.places: dict[RowId, int] = {}  # the place of each row, by its id and those of the tasks in its chain
+        self.places: dict[RowId, int] = {}  # the index of each row, by the ids of all its tasks
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
         self._folds_of_all: frozenset[RowId] | None = None  # the folds to restore when the filter is cleared
         self._found: Found | None = None
-        # Whether the history is open only because there is nothing else, to be folded once something goes live.
+        # Whether the history is open only because there is no other group.
         self._opens_history = False
         self._groups: object = None  # the groups of which the rows were made
         self._tree = tree
         self._clock = clock
-        # The cursor is kept as a row's id, even while a filter matches nothing; `_row` is its place.
-        self._cursor: RowId | None = None
+        # The id of the row with the cursor, kept even while a filter matches nothing. `_row` is its index.
+        self._row_id: RowId | None = None
         self._row = 0
-        self._first: RowId | None = None  # the row on which the cursor was put first
-        # Whether the cursor was placed on purpose or the first scan is over; until then it stays on the first task.
+        self._first_row_id: RowId | None = None  # the id of the row that had the cursor first
+        # Whether the operator has moved the cursor or the first scan is over. Until then it stays on the first task.
         self._is_placed = False
         self._filter = Query()
-        self._columns = Columns.of(80)
+        self._columns = Columns.for_width(80)
         self._width = 0
-        # The lines in sight, to be used again while neither the line's state nor its task changes.
-        self._made: dict[RowId, tuple[RowState, Strip]] = {}
+        # The lines in sight. A line is used again as long as its task and its state do not change.
+        self._line_cache: dict[RowId, tuple[RowState, Strip]] = {}
         self._top = 0
         self._lines: list[Strip] = []
 
@@ -83,52 +83,52 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     @property
     def cursor_task(self) -> Task | None:
-        """The selected task, None on a heading."""
+        """The selected task, or None if a heading is selected."""
         return self._tree.tasks.get(self.cursor_id or "")
 
     @property
     def cursor_group(self) -> Group | None:
-        """The group of the selected heading, None on a task."""
-        return self._cursor if isinstance(self._cursor, Group) else None
+        """The group of the selected heading, or None if a task is selected."""
+        return self._row_id if isinstance(self._row_id, Group) else None
 
     def make_columns(self, width: int) -> Columns:
         """Return the columns of lines with `width` cells."""
-        return Columns.of(width)
+        return Columns.for_width(width)
 
     # Changes
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
-        """Show the changes of the tree. `settled`: the first scan is over, and nothing folds by itself from then on."""
+        """Show the changes of the tree. `settled` says whether the first scan is over, which may fold rows once."""
         for task_id in changed:
-            self._made.pop(task_id, None)
+            self._line_cache.pop(task_id, None)
         self.order.apply(changed, self._clock())
         if self._groups is not self.order.groups:
-            self._rebuild()
+            self._rebuild_rows()
         if self._filter:
-            self._search()
+            self._apply_filter()
         if settled and not self.order.is_settled:
             self._fold_finished()
         if not self._is_placed:
             self._is_placed = settled
-            self._put_first()
+            self._place_cursor_first()
         self._fold_history()
         if self.follows:
-            self._follow(changed)
+            self._select_latest(changed)
         self.redraw()
 
     def tick(self) -> None:
-        """Update what time alone changes: the groups of runs, and the ages in rows and headings."""
+        """Update all that depends on the time: the groups, and the ages in rows and headings."""
         now, tasks = self._clock(), self._tree.tasks
         self.order.tick(now)
         if self._groups is not self.order.groups:
-            self._rebuild()
+            self._rebuild_rows()
             self.redraw()
         if any(term.key == "since" for term in self._filter.terms):
-            self._search()
+            self._apply_filter()
         in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
         # Headings name days, so they change with the date.
         today = here.date() if (here := wall(now)) is not None else None
-        self.ages = (today, *(Aged.of(task, tasks, now) for task in in_sight if task))
+        self.ages = (today, *(TimedWords.of_task(task, tasks, now) for task in in_sight if task))
 
     def watch_ages(self) -> None:
         self.redraw()
@@ -137,112 +137,111 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.redraw()
 
     def select(self, task_id: str) -> None:
-        """Put the cursor on a task and unfold the rows that hide it; do nothing if it is gone or filtered out."""
+        """Put the cursor on a task, and unfold the rows that hide the task. Do nothing if the task is gone."""
         if task_id in self._tree.tasks:
             self._is_placed = True
             path = [task_id, *self._tree.ancestors(task_id)]
             self.folds -= {*path[1:], *(group for group, runs in self.order.groups.items() if path[-1] in runs)}
-            self._rebuild()
-            self._put(self.places.get(task_id, self._row), jumps=True)
+            self._rebuild_rows()
+            self._place_cursor(self.places.get(task_id, self._row), jumps=True)
 
-    def set_filter(self, sought: Query) -> None:
-        """Show only the tasks that a filter matches, and those above them; with an empty filter, show everything."""
-        self._filter, self._is_placed = sought, True
-        self._search(jumps=True)
+    def set_filter(self, query: Query) -> None:
+        """Show only the tasks that a filter matches, with the tasks above. With an empty filter, show everything."""
+        self._filter, self._is_placed = query, True
+        self._apply_filter(jumps=True)
 
     def unmark(self, task_id: str) -> None:
         """Remove the mark of a task."""
         self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
-        """After the first scan, open the history if it is the only group. If not all rows fit, fold finished tasks that
-        ask nothing, except the first levels of a single root; if that is not enough, fold the group of earlier runs."""
+        """Fold finished tasks once the first scan is over, and then the group of earlier runs, if not all rows fit. If
+        the history is the only group, open it."""
         self.order.is_settled = True
         is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
         if sum(map(bool, self.order.groups.values())) == 1:
             self._opens_history = Group.HISTORY in self.folds
             self.folds -= {Group.HISTORY}
-        self._rebuild()
+        self._rebuild_rows()
         roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
         finished = {one for one, task in tasks.items() if has_finished(task)}
         while len(roots) == 1:
             finished -= {roots[0]}
             roots = tasks[str(roots[0])].children
-        for done in (finished, {Group.EARLIER} if self.places.get(Group.EARLIER) else set[RowId]()):
+        for foldable in (finished, {Group.EARLIER} if self.places.get(Group.EARLIER) else set[RowId]()):
             if not is_touched and self.row_count > self.size.height:
-                self.folds |= done
-                self._rebuild()
+                self.folds |= foldable
+                self._rebuild_rows()
 
     def _fold_history(self) -> None:
-        """Fold a history that was opened as the only group once there is another, unless the operator is in it."""
+        """If the history was opened because there was no other group, fold it once there is another."""
         groups = self.order.groups
         if not self._opens_history or not any(groups[one] for one in (Group.NOW, Group.TODAY, Group.EARLIER)):
             return
         is_in_it = self._row > self.places.get(Group.HISTORY, self.row_count)
-        if not is_in_it or self._cursor == self._first:
+        if not is_in_it or self._row_id == self._first_row_id:
             self._opens_history = False
             self.folds |= {Group.HISTORY}
-            self._rebuild()
+            self._rebuild_rows()
             if is_in_it:
-                self._put_first()
+                self._place_cursor_first()
 
     # The cursor
 
-    def _put_first(self) -> None:
-        """Put the cursor on the first task, as long as nobody has moved it."""
-        self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
-        self._first = self._cursor
+    def _place_cursor_first(self) -> None:
+        """Put the cursor on the first task, and record that nobody has moved it."""
+        self._place_cursor(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
+        self._first_row_id = self._row_id
 
-    def _put(self, row: int, *, jumps: bool = False) -> None:
-        """Put the cursor on a row, or the nearest one. If it `jumps` to a row out of sight, it gets into the middle."""
+    def _place_cursor(self, row: int, *, jumps: bool = False) -> None:
+        """Put the cursor on a row, or on the nearest row. `jumps` scrolls a row out of sight into the middle."""
         self._set_cursor(row)
         height, row, top = self.size.height, self._row, self.scroll_offset.y
         if height and not top <= row < top + height:
             top = max(row - height // 2, 0) if jumps else row if row < top else row - height + 1
         self._scroll_to_offset(top)
-        self._hold()
+        self._hold_selected_run()
         self.redraw()
 
     def _set_cursor(self, row: int) -> None:
         self._row, rows = max(min(row, self.row_count - 1), 0), self.rows
         if rows:
-            self._cursor = rows[self._row].row_id
+            self._row_id = rows[self._row].row_id
         self.cursor_id = rows[self._row].task_id if rows else None
 
-    def _hold(self) -> None:
-        """Hold the run under the cursor in its place, and let the run that the cursor has left move."""
+    def _hold_selected_run(self) -> None:
+        """Keep the run with the cursor in its place in the order. Other runs may move."""
         held = self.cursor_task if self._is_placed else None
         path = [held.task_id, *self._tree.ancestors(held.task_id)] if held else []
         self.order.hold(path, self._clock())
         if self._groups is not self.order.groups:
-            self._rebuild()
+            self._rebuild_rows()
 
-    def _rebuild(self) -> None:
-        """Make the rows anew. The cursor stays on its task and, if in sight, in its line; but if the top was in sight,
-        it stays so, as long as the cursor does."""
-        cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
+    def _rebuild_rows(self) -> None:
+        """Make all rows again. The cursor stays on its task and, if possible, in the same line of the screen."""
+        cursor, top, height, rows, row = self._row_id, self.scroll_offset.y, self.size.height, self.rows, self._row
         self.rows, self._groups = self.order.rows(self.folds, self._found and self._found.shown), self.order.groups
         self.row_count = len(self.rows)
         self.places = {row.row_id: place for place, row in enumerate(self.rows)}
         self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
-        # If the cursor's row is gone, the cursor goes to the nearest remaining row above, else below.
-        left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
+        # If the row with the cursor is gone, take the nearest remaining row above, or else below.
+        remaining = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
         place = self.places.get(cursor or "")
-        self._set_cursor(self.places.get(next(left, ""), 0) if place is None else place)
+        self._set_cursor(self.places.get(next(remaining, ""), 0) if place is None else place)
         if top <= row < top + height and (top or self._row >= height):
             top += self._row - row
         self._scroll_to_offset(top)
-        if self._cursor != cursor:
-            self._hold()
+        if self._row_id != cursor:
+            self._hold_selected_run()
 
     def _scroll_to_offset(self, offset: int) -> None:
-        """Scroll so that this row is in the first line, but not beyond the last row."""
+        """Scroll so that this row is in the first line, but never beyond the last row."""
         height, lines = self.size.height, self.row_count
         offset = max(min(offset, lines - height), 0)
         if (lines > height) != (self.virtual_size.height > height):
             self.virtual_size = Size(0, lines)
         elif lines != self.virtual_size.height:
-            # Setting it would lay out the whole screen (9 ms), needed only if the scroll bar comes or goes.
+            # Setting `virtual_size` would lay out the whole screen, which only a new scroll bar needs.
             self.set_reactive(TaskTree.virtual_size, Size(0, lines))
             if self.show_vertical_scrollbar:
                 self.vertical_scrollbar.window_virtual_size = lines
@@ -252,14 +251,14 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     # Drawing
 
     def rows_in_sight(self, top: int) -> list[Row]:
-        """Return the rows that are in sight if `top` is the first."""
+        """Return the rows that are in sight if the row `top` is in the first line."""
         return self.rows[top : top + self.size.height]
 
     def redraw(self) -> None:
-        """Make the lines in sight, and repaint those that differ from the screen."""
+        """Make the lines in sight, and repaint the lines that have changed."""
         if self._palette is None or not self.is_attached:
             return
-        # Read the width here, because Textual may not report it after the first layout.
+        # Read the width each time, because Textual may not report a change after the first layout.
         width = self.scrollable_content_region.width
         if width and width != self._width:
             self._width, self._columns = width, self.make_columns(width)
@@ -272,11 +271,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._top, self._lines = top, lines
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
-        """Return the lines of the rows that are in sight if `top` is the first."""
-        now, tasks, rows, before = self._clock(), self._tree.tasks, self.rows_in_sight(top), self._made
-        (lit, level), shared = lit_guide(rows, self._row - top), shared_beginnings(rows, tasks)
+        now, tasks, rows, before = self._clock(), self._tree.tasks, self.rows_in_sight(top), self._line_cache
+        (highlighted, level), shared = highlighted_guide(rows, self._row - top), count_shared_beginnings(rows, tasks)
         lines: list[Strip] = []
-        self._made = {}
+        self._line_cache = {}
         for y, row in enumerate(rows):
             selected, task = top + y == self._row, tasks.get(row.task_id or "")
             mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
@@ -288,19 +286,19 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             if isinstance(row.row_id, Group):
                 lines.append(heading_line(self.order.tally(row.row_id, self._found and self._found.rows), now, state))
             elif task is None:
-                # The task has just gone from the tree; its row goes with the next update.
+                # The task is gone from the tree. The next update removes its row.
                 lines.append(Strip.blank(self._columns.width, palette.base))
             else:
                 state = state._replace(
-                    guide=level if y in lit else -1,
-                    aged=Aged.of(task, tasks, now),
+                    guide=level if y in highlighted else -1,
+                    timed=TimedWords.of_task(task, tasks, now),
                     shared=shared[row.row_id],
                     chain=chain_name(tasks, task),
                 )
                 made = before.get(row.row_id)
                 if made is None or made[0] != state:
                     made = state, task_line(task, state, tasks)
-                self._made[row.row_id] = made
+                self._line_cache[row.row_id] = made
                 lines.append(made[1])
         return lines
 
@@ -311,34 +309,34 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         self.order.apply(list(self._tree.tasks), self._clock())
-        self._rebuild()
+        self._rebuild_rows()
 
     def on_resize(self) -> None:
-        self._put(self._row)
+        self._place_cursor(self._row)
         self.refresh()
 
     @on(events.Focus)
     @on(events.Blur)
     def _draw_focus(self) -> None:
-        # Wait for the widget's own handlers, which run after this one and set `has_focus`.
+        # Textual's own handlers run after this one and set `has_focus`.
         self.call_next(self.redraw)
 
     # Keys and the mouse
 
     def action_move_by(self, rows: int) -> None:
-        self._walk(self._row + rows)
+        self._move_cursor(self._row + rows)
 
     def action_move_pages(self, pages: int) -> None:
-        self._walk(self._row + pages * max(self.size.height - 1, 1))
+        self._move_cursor(self._row + pages * max(self.size.height - 1, 1))
 
     def action_first_line(self) -> None:
-        self._walk(0)
+        self._move_cursor(0)
 
     def action_last_line(self) -> None:
-        self._walk(self.row_count - 1)
+        self._move_cursor(self.row_count - 1)
 
     async def action_open(self) -> None:
-        """Show the details of the selected task, or fold or unfold the selected heading."""
+        """Go to the details of the selected task. If a heading is selected, fold or unfold it."""
         if self.cursor_group is not None:
             self.action_toggle_fold()
         else:
@@ -349,23 +347,23 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if row and row.folded is False:
             self.action_toggle_fold()
         elif row and row.above is not None:
-            self._walk(self.places[row.above])
+            self._move_cursor(self.places[row.above])
 
     def action_cursor_right(self) -> None:
         row = self._cursor_row
         if row and row.folded:
             self.action_toggle_fold()
         elif row and row.folded is False:
-            self._walk(self._row + 1)
+            self._move_cursor(self._row + 1)
 
     def action_toggle_fold(self) -> None:
         row = self._cursor_row
         if row and row.folded is not None:
-            self._refold(self.folds ^ {row.row_id})
+            self._set_folds(self.folds ^ {row.row_id})
 
     def action_fold_all(self, folded: bool) -> None:
         parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
-        self._refold(self.folds | parents if folded else frozenset())
+        self._set_folds(self.folds | parents if folded else frozenset())
         if hidden := [one for one in self._tree.queue if one not in self.places]:
             asking = f"{len(hidden):,} tasks that need you are" if len(hidden) > 1 else "One task that needs you is"
             to_it, unfold = (commands_of(self.app)[name].key_label for name in ("needs.next", "fold.none"))
@@ -375,19 +373,19 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def _cursor_row(self) -> Row | None:
         return self.rows[self._row] if self._row < self.row_count else None
 
-    def _refold(self, folds: frozenset[RowId]) -> None:
+    def _set_folds(self, folds: frozenset[RowId]) -> None:
         self.folds = folds
-        self._rebuild()
-        self._put(self._row)
+        self._rebuild_rows()
+        self._place_cursor(self._row)
 
     def action_history(self) -> None:
         """Go to the history and open it."""
         if Group.HISTORY not in self.places:
-            self.post_message(Missing("There is no history: nothing here is that old."))
+            self.post_message(NoEffect("There is no history: nothing here is that old."))
             return
         self._opens_history = False
-        self._refold(self.folds - {Group.HISTORY})
-        self._walk(self.places[Group.HISTORY])
+        self._set_folds(self.folds - {Group.HISTORY})
+        self._move_cursor(self.places[Group.HISTORY])
         # Show as much of the history as fits.
         self._scroll_to_offset(self._row)
         self.redraw()
@@ -398,41 +396,41 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         elif self.cursor_id is not None:
             self.marked = (*self.marked, self.cursor_id)
 
-    def _walk(self, row: int) -> None:
-        """Move the cursor for the operator, which ends following."""
+    def _move_cursor(self, row: int) -> None:
+        """Move the cursor as the operator wants. This ends following the changes."""
         self._is_placed = True
         self.follows = False
-        self._put(row)
+        self._place_cursor(row)
         self._fold_history()
 
     async def on_click(self, event: events.Click) -> None:
         place = self.scroll_offset.y + event.y
         if place < self.row_count:
-            self._walk(place)
+            self._move_cursor(place)
             if event.chain == 2:
                 await self.action_open()
 
     # Following, and the filter
 
-    def _follow(self, changed: Collection[str]) -> None:
-        """Go to the changed task with the latest sign of life of its own, if the filter matches it."""
+    def _select_latest(self, changed: Collection[str]) -> None:
+        """Select the task that changed last, among the changed tasks that match the filter."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
         matches = (task for task in tasks if self._filter.matches(task, self._clock()))
         if (latest := max(matches, key=lambda task: (task.updated_at, task.first_seq), default=None)) is not None:
             self.select(latest.task_id)
 
-    def _search(self, *, jumps: bool = False) -> None:
-        """Find the matches of the filter; if it `jumps`, go to the first one unless the cursor is on one."""
+    def _apply_filter(self, *, jumps: bool = False) -> None:
+        """Show the matches of the filter. With `jumps`, put the cursor on a match."""
         found = found_in(self._tree, self._filter, self._clock()) if self._filter else None
         if found and self._found is None:
             self.folds, self._folds_of_all = frozenset(), self.folds
         elif found is None and self._folds_of_all is not None:
             self.folds, self._folds_of_all = self._folds_of_all, None
         self._found = found
-        self._rebuild()
+        self._rebuild_rows()
         if jumps:
             matches = self._tree.tasks if found is None else found.rows
             first = (place for place, row in enumerate(self.rows) if row.row_id in matches)
-            self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
+            self._place_cursor(self._row if self._row_id in matches else next(first, self._row), jumps=True)
         self.redraw()
         self.matches = None if found is None else len(found.rows)

@@ -1,9 +1,9 @@
-"""Blocks that lay themselves out into lines of a given width: foreign Markdown, documents, sources and differences;
-and the page that draws their lines.
+"""Blocks of untrusted text that lay themselves out into lines (Markdown, documents, sources, differences), and the page
+that draws the lines.
 
-markdown-it-py is not used, because hostile input of 16 KiB took it 0.8 s; the scanner here looks at each character a
-bounded number of times. A link or an image is shown as its text and address and cannot be clicked; unknown markup, such
-as HTML, is shown as written. Every line passes `agentwatch.text` first, so that no control character gets here.
+markdown-it-py is not used, because hostile input of 16 KiB took it 0.8 s. The scanner in this module looks at each
+character a bounded number of times. It shows a link as text and address, and HTML as written. `agentwatch.text` has
+removed control characters before.
 """
 
 import json
@@ -30,12 +30,12 @@ from agentwatch.text import LINE_LIMIT, clean, clean_lines, clean_row, clean_sum
 from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
-_QUOTED = 13  # cells of the column with the labels of foreign words
+_QUOTED = 13  # cells of the column with the labels of quotations
 TRUNCATED = "truncated: "  # the beginning of our line that says that something was cut
 MAX_LINES = 4_000  # the most lines of all blocks together
 # The most lines and characters of one Markdown string; an agent's note has one or two screens.
-_MARKDOWN = 1_000, 64 * 1024
-_MAX_INDENT = 8  # the most columns of nesting: deeper lists would leave no room for their text
+_MARKDOWN_LIMITS = 1_000, 64 * 1024
+_MAX_INDENT = 8  # the most cells of indent in a Markdown list
 
 ACCENT = "bold $text-accent"
 FAINT = ".details--faint"  # a component class of the screens, so that it is dim in a theme of sixteen colours
@@ -46,15 +46,15 @@ NOTHING = Content("")
 _HEADING = re.compile(r"(#{1,6})(?: +|$)")
 _ITEM = re.compile(r"([-*+]|\d{1,9}[.)]) +")
 _FENCE = re.compile(r"`{3,}|~{3,}")
-# No part may hold its own end character, so that a failed match looks at each character only a few times.
+# No part may hold its own end character. So a failed match looks at each character only a few times.
 _INLINE = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
     r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
     r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]+)\)"
 )
 _EMPHASIS = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
-MAX_DEPTH = 8  # the most levels of a JSON value that are written out; only the Raw tab shows deeper ones
-_RENAMED = (
+MAX_DEPTH = 8  # the most levels of a JSON value that are shown; only the Raw tab shows all
+_LABEL_PAIRS = (
     "reported_state=state error_code=error error_message=message retry_recommended=retry retry_hint=hint task_id=task "
     "agent_name=agent agent_type=agent session_id=session delegation_path=path delegation_depth=depth "
     "duration_seconds=seconds execution_time_seconds=seconds confidence_level=confidence token_usage=tokens "
@@ -64,15 +64,15 @@ _RENAMED = (
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
-# The labels of keys that are not shown under their own names.
-_LABELS = dict(pair.split("=") for pair in _RENAMED.split())
+# The labels of keys that are not their own labels.
+_LABELS = dict(pair.split("=") for pair in _LABEL_PAIRS.split())
 _MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
-_MUST = {"required": "must read", "must_create": "must create"}
+_REQUIRED_WORDS = {"required": "must read", "must_create": "must create"}
 MARKED = "▌"  # stands before the lines that a claim names
-_UNMARKED = Look(" ", "", "text")
-_NAMED = Look(MARKED, "", "text-accent")
-_MESSAGES = 3  # the most findings below one line of source, because a hostile line can break any number of rules
-# A string ends at its quotation mark or at the end of the line, so that a match looks at each character at most twice.
+_PLAIN_LOOK = Look(" ", "", "text")
+_CLAIMED_LOOK = Look(MARKED, "", "text-accent")
+_MAX_FINDINGS = 3  # the most findings that are shown below one line of source
+# A string ends at its quotation mark or at the end of the line. So a match looks at each character at most twice.
 _SOURCE = re.compile(
     r'(?P<title>^#{1,6}\s.*)|(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:)|^[-* ]*\w[\w .-]{0,40}\**(?=:(?:\s|$)))'
     r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
@@ -84,49 +84,51 @@ _SIGNS = {"+": "$text-success", "-": "$text-error", " ": ""}
 
 
 class Line(NamedTuple):
-    """One line on screen. Lines with the same `choice` form an entry that the cursor can select; they begin with a
-    blank for the cursor's mark."""
+    """One line on screen. Lines with the same `entry` can be selected together. They begin with a blank for the mark
+    of the cursor."""
 
     content: Content
-    choice: Hashable = None
+    entry: Hashable = None
 
 
 class Block(Protocol):
-    """A part of a tab."""
+    """A part of a page."""
 
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the lines of the block, none wider than `width` cells."""
 
 
 class Text(NamedTuple):
-    """A paragraph: `first` is put before its first line, `rest` before the others.
+    """A paragraph. `first` is put before the first line, `rest` before the others.
 
-    `wrap` is False for code, which is broken at the edge instead of between words.
+    If `wrap` is False, lines are broken at the edge instead of between words.
     """
 
     content: Content
     first: Content = NOTHING
     rest: str = ""
     wrap: bool = True
-    choice: Hashable = None
+    entry: Hashable = None
 
     def lines(self, width: int) -> Iterator[Line]:
         content, first, rest = self.content, self.first, Content(self.rest)
         if first.cell_length > max(width // 2, rest.cell_length):
-            # A long key leaves no room beside it, so its value goes below.
-            yield from (Line(part, self.choice) for part in first.rstrip().wrap(width))
+            # A long label leaves no room on its line, so the content goes below.
+            yield from (Line(part, self.entry) for part in first.rstrip().wrap(width))
             first = rest
         room = max(width - max(first.cell_length, rest.cell_length), 8)
-        # Wrap only if needed, because that costs by far the most.
+        # Wrap only if needed, because wrapping costs by far the most time.
         is_short = content.cell_length <= room
         for part in [content] if is_short else content.wrap(room) if self.wrap else content.fold(room):
-            yield Line(first + part, self.choice)
+            yield Line(first + part, self.entry)
             first = rest
 
 
 class Quotation(NamedTuple):
-    """A whole foreign text beside a label of ours. Each line begins behind a bar; a continuation has another bar.
-    If `wrap` is False, lines are broken at the edge instead of between words."""
+    """A whole untrusted text with a label of ours. There is a bar before each line, and another bar if it is wrapped.
+
+    If `wrap` is False, lines are broken at the edge instead of between words.
+    """
 
     label: str
     source: str
@@ -142,7 +144,7 @@ class Quotation(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows in aligned columns. The last column wraps; if the others take over half of the width, it goes below them."""
+    """Rows in aligned columns. The last column wraps. It goes below the others if they take over half of the width."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Content]]
@@ -157,7 +159,7 @@ class Table(NamedTuple):
 
 
 def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
-    """Return the lines of all blocks, at most `MAX_LINES`, without blank lines at the edges or two in a row."""
+    """Return the lines of all blocks, at most `MAX_LINES`. Needless blank lines are left out."""
     laid: list[Line] = []
     for line in chain.from_iterable(block.lines(max(width, 1)) for block in blocks):
         if len(laid) >= MAX_LINES:
@@ -168,13 +170,13 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     return laid if not laid or laid[-1].content else laid[:-1]
 
 
-def plain(text: str, limit: int = LINE_LIMIT) -> Content:
-    """Return a foreign string as content of one line."""
+def safe_line(text: str, limit: int = LINE_LIMIT) -> Content:
+    """Return an untrusted string as safe content of one line."""
     return Content(clean_row(text, limit))
 
 
-def gist(text: str) -> Content:
-    """Return a foreign string that may be Markdown as content of one line, without its marks."""
+def summary_line(text: str) -> Content:
+    """Return an untrusted string as safe content of one line, without the marks of Markdown."""
     return Content(clean_summary(text, LINE_LIMIT))
 
 
@@ -183,71 +185,71 @@ def faint(text: str) -> Content:
     return Content.styled(text, FAINT)
 
 
-def in_color(look: Look, words: str = "") -> Content:
-    """Return the glyph and the word of a look, or `words` instead of the word, in its colour."""
+def look_words(look: Look, words: str = "") -> Content:
+    """Return glyph and word of a look in the colour of the look. `words` replace the word."""
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-GAP = Text(NOTHING)  # a blank line; several in a row count as one
+GAP = Text(NOTHING)  # a blank line; several in a row become one
 
 
-def text(content: Content, indent: int = 0) -> Text:
-    """Return a plain paragraph."""
+def paragraph(content: Content, indent: int = 0) -> Text:
+    """Return a paragraph with an indent."""
     return Text(content, Content(" " * indent), " " * indent)
 
 
 def remark(words: str) -> Text:
     """Return a paragraph of safe words in the faint style."""
-    return text(faint(words))
+    return paragraph(faint(words))
 
 
 def caution(words: str, indent: int = 0) -> Text:
     """Return a paragraph of safe words in the colour of warnings."""
-    return text(Content.styled(words, "$text-warning"), indent)
+    return paragraph(Content.styled(words, "$text-warning"), indent)
 
 
 def heading(title: str, number: int | None = None, note: Content = NOTHING) -> Iterator[Text]:
-    """Yield a blank line and the title of a section, followed by the `number` of items and a note."""
+    """Yield a blank line and the title of a section. The number of its items and a note come after the title."""
     counted = "" if number is None else f"  {number:,}"
     yield GAP
     yield Text(Content.assemble((title, "bold"), (counted, FAINT), "  " if note else "", note))
 
 
 def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterator[Text]:
-    """Yield labels with their values, which are foreign strings, content, or paragraphs; skip empty values."""
+    """Yield labels with their values: untrusted strings, safe content, or paragraphs. Skip empty values."""
     for label, value in pairs:
-        lead, content = faint(label.ljust(LABEL_WIDTH)), plain(value) if isinstance(value, str) else value
+        lead, content = faint(label.ljust(LABEL_WIDTH)), safe_line(value) if isinstance(value, str) else value
         for part in [Text(content)][: len(content)] if isinstance(content, Content) else content or ():
             yield part._replace(first=lead + part.first, rest=" " * LABEL_WIDTH + part.rest)
             lead = Content(" " * LABEL_WIDTH)
 
 
-def left_out(count: int, most: int, where: str = "") -> Iterator[Text]:
-    """Yield a remark on how many of `count` are not shown, and `where` they are, if there are more than `most`."""
+def remark_left_out(count: int, most: int, where: str = "") -> Iterator[Text]:
+    """Yield a remark on how many of `count` items are not shown, if there are more than `most`."""
     if count > most:
         yield remark(f"… and {count - most:,} more{where}")
 
 
-def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_LINES) -> Iterator[Text]:
-    """Yield a list of at most `most` foreign Markdown strings."""
+def bullet_list(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_LINES) -> Iterator[Text]:
+    """Yield a list of at most `most` untrusted Markdown strings."""
     for item in items[:most]:
         yield from markdown(item, Content.styled(f"{marker} ", style), "  ")
-    yield from left_out(len(items), most)
+    yield from remark_left_out(len(items), most)
 
 
 # Markdown
 
 
 def markdown(text: str, first: Content = NOTHING, rest: str = "") -> Iterator[Text]:
-    """Yield a paragraph for each line of a foreign Markdown string, with `first` before the first paragraph and `rest`
-    before the others. If the string was cut, the last says so."""
+    """Yield a paragraph for each line of an untrusted Markdown string. `first` is put before the first paragraph,
+    `rest` before the others. A last paragraph tells if the string was cut."""
     for part in _paragraphs(text):
         yield part._replace(first=first + part.first, rest=rest + part.rest)
         first = Content(rest)
 
 
 def _paragraphs(text: str) -> Iterator[Text]:
-    lines, note = clean_lines(text.strip("\r\n"), *_MARKDOWN)
+    lines, note = clean_lines(text.strip("\r\n"), *_MARKDOWN_LIMITS)
     fence = hanging = ""
     for raw in lines:
         line = raw.strip()
@@ -262,23 +264,23 @@ def _paragraphs(text: str) -> Iterator[Text]:
             indent = " " * min(len(raw) - len(raw.lstrip()), _MAX_INDENT)
             marker = "• " if item[1] in "-*+" else f"{item[1]} "
             hanging = indent + " " * len(marker)
-            yield Text(inline(line[item.end() :]), Content.assemble(indent, (marker, FAINT)), hanging)
+            yield Text(inline_markdown(line[item.end() :]), Content.assemble(indent, (marker, FAINT)), hanging)
         elif line and raw.startswith(" ") and hanging:
-            yield Text(inline(line), Content(hanging), hanging)
+            yield Text(inline_markdown(line), Content(hanging), hanging)
         else:
             hanging = ""
             if title := _HEADING.match(line):
-                yield Text(inline(line[title.end() :].rstrip("# ")).stylize_before("bold"))
+                yield Text(inline_markdown(line[title.end() :].rstrip("# ")).stylize_before("bold"))
             elif not line.startswith("|"):
-                yield Text(inline(line))
+                yield Text(inline_markdown(line))
             elif line.strip(" :|-"):
-                yield Text(inline(" │ ".join(cell.strip() for cell in line.strip("|").split("|"))), rest="  ")
+                yield Text(inline_markdown(" │ ".join(cell.strip() for cell in line.strip("|").split("|"))), rest="  ")
     if note:
         yield Text(faint(note))
 
 
-def inline(text: str) -> Content:
-    """Return one sanitised line of Markdown as content, with emphasis, code, and links as text and address."""
+def inline_markdown(text: str) -> Content:
+    """Return a sanitised line of Markdown as content, with emphasis and code. A link becomes its text and address."""
     pieces: list[Content | str | tuple[str, str]] = []
     position = 0
     for found in _INLINE.finditer(text):
@@ -287,7 +289,7 @@ def inline(text: str) -> Content:
         if found["code"]:
             pieces.append((found["code"].strip(" ") or " ", _CODE))
         elif found["inner"]:
-            pieces.append(inline(found["inner"]).stylize(_EMPHASIS[found["mark"]]))
+            pieces.append(inline_markdown(found["inner"]).stylize(_EMPHASIS[found["mark"]]))
         else:
             pieces += [f"{found['words']} (", (found["address"], _ADDRESS), ")"]
     return Content.assemble(*pieces, text[position:])
@@ -296,29 +298,29 @@ def inline(text: str) -> Content:
 # Documents of a contract
 
 
-def document(values: dict[str, Any]) -> Iterator[Block]:
-    """Yield the blocks of a document, given as its values; those of its status or metadata come first."""
+def document_blocks(values: dict[str, Any]) -> Iterator[Block]:
+    """Yield the blocks of a document, given as a dictionary. The values of its status or metadata come first."""
     for name in ("status", "report_metadata"):
         if isinstance(values.get(name), dict):
             values = {**values.pop(name), **values}
     yield from markdown(values.pop("objective", None) or "")
     if "context_map" in values:
-        # The findings have it again, as a list of pairs.
+        # The findings have the context map again, as a list of pairs.
         values["findings"].pop("context_map", None)
     values.pop("todos", None)
     parts = {key: value for key, value in values.items() if isinstance(value, (dict, list, tuple))}
-    yield from _values({key: value for key, value in values.items() if key not in parts})
+    yield from _value_fields({key: value for key, value in values.items() if key not in parts})
     for key, value in parts.items():
-        yield from _part(key, value)
+        yield from _section_blocks(key, value)
 
 
-def _part(key: str, value: Any) -> Iterator[Block]:
+def _section_blocks(key: str, value: Any) -> Iterator[Block]:
     items = () if isinstance(value, dict) else value
     yield from heading(_label(key).capitalize(), len(items) or None)
     if isinstance(value, dict) and key in ("metadata", "attestation"):
-        yield from _values(value)
+        yield from _value_fields(value)
     elif items and all(isinstance(item, str) for item in items):
-        yield from listed(items, *_MARKS.get(key, ("•", FAINT)))
+        yield from bullet_list(items, *_MARKS.get(key, ("•", FAINT)))
     elif items and all(isinstance(item, dict) and ("path" in item or "location" in item) for item in items):
         yield _table(items)
     else:
@@ -329,41 +331,43 @@ def _label(key: str) -> str:
     return clean(_LABELS.get(key, key).replace("_", " "), 60)
 
 
-def _values(values: Mapping[str, Any]) -> Iterator[Text]:
+def _value_fields(values: Mapping[str, Any]) -> Iterator[Text]:
     return fields(*((_label(key), list(_outline(value))) for key, value in values.items()))
 
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of files or places with the words about each; whether it is required comes first."""
-    keys = sorted(dict.fromkeys(key for item in items for key in item), key=lambda key: key not in _MUST)
+    """Return a table with a row for each file. The first column says whether the file is required."""
+    keys = sorted(dict.fromkeys(key for item in items for key in item), key=lambda key: key not in _REQUIRED_WORDS)
     rows = [[_cell(key, item.get(key)) for key in keys] for item in items]
-    return Table(["" if key in _MUST else key for key in keys], rows)
+    return Table(["" if key in _REQUIRED_WORDS else key for key in keys], rows)
 
 
 def _cell(key: str, value: object) -> Content:
-    if key in _MUST:
-        return Content(f"● {_MUST[key]}") if value else faint("○ optional")
-    return faint("-") if value is None else plain(str(value)) if key == "path" else inline(clean(str(value)))
+    if key in _REQUIRED_WORDS:
+        return Content(f"● {_REQUIRED_WORDS[key]}") if value else faint("○ optional")
+    return (
+        faint("-") if value is None else safe_line(str(value)) if key == "path" else inline_markdown(clean(str(value)))
+    )
 
 
 def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int = 0) -> Iterator[Text]:
-    """Yield any JSON value, whose shape its agent chose, as an indented outline. Strings in it are Markdown."""
+    """Yield any JSON value as an indented outline. Strings in the value are Markdown."""
     if isinstance(value, str):
         yield from markdown(value, first, rest)
     elif not isinstance(value, (dict, list)) or not value:
-        yield Text(plain("none" if value in ({}, []) else json.dumps(value), 400), first, rest)
+        yield Text(safe_line("none" if value in ({}, []) else json.dumps(value), 400), first, rest)
     elif depth >= MAX_DEPTH:
         yield Text(Content("… deeper than is shown: see Raw"), first, rest)
     else:
-        deeper = rest + "  "
+        inner_indent = rest + "  "
         pairs = value.items() if isinstance(value, dict) else ((None, inner) for inner in value)
         for key, inner in pairs:
             label = faint("• " if key is None else f"{_label(key)}  ")
             if key is not None and (isinstance(inner, (dict, list)) or "\n" in str(inner).strip()):
                 yield Text(label, first, rest)
-                yield from _outline(inner, Content(deeper), deeper, depth + 1)
+                yield from _outline(inner, Content(inner_indent), inner_indent, depth + 1)
             else:
-                yield from _outline(inner, first + label, deeper, depth + 1)
+                yield from _outline(inner, first + label, inner_indent, depth + 1)
             first = Content(rest)
 
 
@@ -371,35 +375,35 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
 
 
 def _numbered(sign: Content, number: str, source: Content) -> Text:
-    """Return one line of source behind a sign and its number."""
+    """Return a line of source with a sign and the line number before it."""
     gutter = Content.assemble(sign, (f" {number} │ ", FAINT))
     return Text(source, gutter, "│ ".rjust(len(gutter)))
 
 
-def listing(
+def source_lines(
     source: Sequence[str], findings: Mapping[int, Sequence[Finding]] = {}, marked: tuple[int, int] = (0, -1)
 ) -> Iterator[Text]:
-    """Yield safe lines with their numbers, each coloured by itself in linear time. A line with a finding has a mark in
-    the gutter and the message below. `marked` is the inclusive range of lines that a claim names."""
+    """Yield safe lines in colour with their numbers. A line with findings has a mark, and their messages below.
+    `findings` are by line number. `marked` are the first and the last line that a claim names."""
     digits = len(str(len(source)))
     for number, line in enumerate(source, 1):
-        found = findings.get(number, ())[:_MESSAGES]
+        found = findings.get(number, ())[:_MAX_FINDINGS]
         worst = [look for kind, look in SEVERITIES.items() if any(one.severity is kind for one in found)]
-        look = _NAMED if marked[0] <= number <= marked[1] else [*worst, _UNMARKED][0]
+        look = _CLAIMED_LOOK if marked[0] <= number <= marked[1] else [*worst, _PLAIN_LOOK][0]
         content = Content(line)
         for part in _SOURCE.finditer(line):
             content = content.stylize(_STYLES[part.lastgroup or ""], *part.span())
         yield _numbered(Content.styled(look.glyph, f"${look.color}"), f"{number:>{digits}}", content)
         for finding in found:
             color, indent = f"${SEVERITIES[finding.severity].color}", " " * (digits + 3)
-            message = Content.assemble(plain(finding.rule, 20), "  ", plain(finding.message, 400)).stylize(color)
-            yield Text(message, Content.styled(f"{indent}╰ ", color), f"{indent}  ")
+            words = Content.assemble(safe_line(finding.rule, 20), "  ", safe_line(finding.message, 400)).stylize(color)
+            yield Text(words, Content.styled(f"{indent}╰ ", color), f"{indent}  ")
 
 
 class Change(NamedTuple):
     """A line of a difference. `sign` is `+`, `-`, a blank, or "" for words between two changes.
 
-    `number` is the line's number in the old text for `-`, else in the new one.
+    `number` is the line's number: for `-` in the old text, for other signs in the new text.
     """
 
     sign: str
@@ -408,20 +412,20 @@ class Change(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The changes from one text to another, safe to show. `note` says how much was cut, None if nothing was."""
+    """The changes from one text to another, safe to show. `note` says how much was cut, or is None."""
 
     rows: Sequence[Change]
     note: str | None = None
 
     @property
-    def counted(self) -> Content:
+    def counts(self) -> Content:
         """The numbers of added and removed lines."""
         added, removed = (sum(row.sign == sign for row in self.rows) for sign in "+-")
         return Content.assemble((f"+{added:,}", _SIGNS["+"]), " ", (f"−{removed:,}", _SIGNS["-"]))
 
     @property
-    def noted(self) -> list[Block]:
-        """The changes in the colours of git, and the note if something was cut."""
+    def blocks(self) -> list[Block]:
+        """The changes in the colours of git, and the note."""
         digits = len(str(max((row.number for row in self.rows), default=0)))
         blocks: list[Block] = [
             _numbered(Content.styled(sign, _SIGNS[sign]), f"{number:>{digits}}", Content.styled(words, _SIGNS[sign]))
@@ -432,54 +436,54 @@ class Difference(NamedTuple):
         return [*blocks, *([caution(self.note)] if self.note else [])]
 
 
-def laid_out_alike(before: str, after: str) -> tuple[str, str]:
-    """Return two documents with the same layout and order of keys in their JSON, so that only real changes differ."""
+def format_alike(before: str, after: str) -> tuple[str, str]:
+    """Return two documents with the same layout and order of keys in their JSON. So only real changes are seen."""
     parts = [_FENCES.split(one) for one in (before, after)]
     if len(parts[0]) != len(parts[1]):
         return before, after
-    old, new = map("".join, zip(*map(_spelled_alike, *parts), strict=True))
+    old, new = map("".join, zip(*map(_format_json_alike, *parts), strict=True))
     return old, new
 
 
-def compare(before: str, after: str) -> Difference:
-    """Return the changes from one document to another, line by line. Blocks for some milliseconds."""
+def compare_texts(before: str, after: str) -> Difference:
+    """Return the changes from one document to another, line by line. This may take some milliseconds."""
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
-    return Difference(list(_changes(unified_diff(old, new, lineterm=""))), new_note or old_note)
+    return Difference(list(_parse_diff(unified_diff(old, new, lineterm=""))), new_note or old_note)
 
 
-def _spelled_alike(before: str, after: str) -> tuple[str, str]:
-    """Return two JSON texts laid out alike; if one is no JSON, return both unchanged."""
+def _format_json_alike(before: str, after: str) -> tuple[str, str]:
+    """Return two JSON texts with the same layout. If a text is no JSON, return both unchanged."""
     try:
         old, new = json.loads(before), json.loads(after)
-        values = old, _ordered(new, old)
+        values = old, _order_keys(new, old)
         spelled = [json.dumps(one, indent=2, ensure_ascii=False) + "\n" for one in values]
     except (ValueError, RecursionError):
         return before, after
     return spelled[0], spelled[1]
 
 
-def _ordered(value: Any, like: Any) -> Any:
-    """Return a JSON value with its keys in the order of another value, if the order of shared keys differs."""
-    if isinstance(value, list) and isinstance(like, list):
-        return [*map(_ordered, value, like), *value[len(like) :]]
-    if not (isinstance(value, dict) and isinstance(like, dict)):
+def _order_keys(value: Any, other: Any) -> Any:
+    """Return a JSON value with its keys in the order of the keys of another value."""
+    if isinstance(value, list) and isinstance(other, list):
+        return [*map(_order_keys, value, other), *value[len(other) :]]
+    if not (isinstance(value, dict) and isinstance(other, dict)):
         return value
-    shared = [key for key in like if key in value]
-    is_same = shared == [key for key in value if key in like]
+    shared = [key for key in other if key in value]
+    is_same = shared == [key for key in value if key in other]
     return {
-        key: _ordered(value[key], like.get(key)) for key in (value if is_same else dict.fromkeys([*shared, *value]))
+        key: _order_keys(value[key], other.get(key)) for key in (value if is_same else dict.fromkeys([*shared, *value]))
     }
 
 
-def read_git(text: str) -> Difference:
+def parse_git_diff(text: str) -> Difference:
     """Return the changes in the output of `git diff` for one file."""
     lines, note = clean_lines(text.removesuffix("\n"))
-    return Difference(list(_changes(lines)), note)
+    return Difference(list(_parse_diff(lines)), note)
 
 
-def _changes(lines: Iterable[str]) -> Iterator[Change]:
-    """Yield the changes of a unified diff of one file, ignoring its head before the first hunk."""
+def _parse_diff(lines: Iterable[str]) -> Iterator[Change]:
+    """Yield the changes of a unified diff of one file. Ignore the head before the first hunk."""
     old = new = 0
     for line in lines:
         sign = line[:1] or " "
@@ -497,22 +501,22 @@ def _changes(lines: Iterable[str]) -> Iterator[Change]:
 # The page of the blocks
 
 
-def show_words(line: Static, words: Content) -> None:
-    """Show words in a widget; skip equal words, and skip the layout if a text without wrapping keeps its height."""
+def update_words(line: Static, words: Content) -> None:
+    """Show words in a widget. Do nothing if they are shown already, and skip a layout that would change nothing."""
     if not (isinstance(line.content, Content) and words.is_same(line.content)):
         is_as_high = line.styles.text_wrap == "nowrap" and str(line.content).count("\n") == words.plain.count("\n")
         line.update(words, layout=not is_as_high)
 
 
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines of blocks, laid out again when the width changes.
+    """A page of blocks, which is laid out again when the width changes.
 
-    If lines belong to entries (`Line.choice`), the cursor is on an entry in sight.
+    If some lines belong to entries (`Line.entry`), the cursor is on an entry in sight.
     """
 
     BINDINGS = bindings(Home.LINES)
 
-    # The gutter is always there, because a scrollbar that comes and goes would wrap everything anew.
+    # Always keep room for the scrollbar: otherwise all lines would be wrapped again when it appears.
     DEFAULT_CSS = """
     Page {
         height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
@@ -520,14 +524,14 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
-    chosen: reactive[Hashable] = reactive(None)  # the entry under the cursor, None if there are none
-    max_width = 120  # the most cells of a line: in wider text it is hard to find the next line
+    chosen: reactive[Hashable] = reactive(None)  # the entry under the cursor, None if there is no entry
+    max_width = 120  # the most cells of a line, because wider text is hard to read
 
     def __init__(self) -> None:
         super().__init__()
         self._blocks: Sequence[Block] = ()
         self._lines: Sequence[Line] = ()
-        self.places: dict[Hashable, int] = {}  # the first line of each entry, in order
+        self.places: dict[Hashable, int] = {}  # by entry: the number of its first line
 
     @property
     def allow_select(self) -> bool:
@@ -536,7 +540,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def lines(self) -> tuple[str, ...]:
         """The plain text of each line."""
-        return tuple(self.line(number).content.plain for number in range(self.virtual_size.height))
+        return tuple(self.line_at(number).content.plain for number in range(self.virtual_size.height))
 
     @property
     def height(self) -> int:
@@ -545,22 +549,22 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def top(self) -> int:
-        """The first line in sight."""
+        """The number of the first line in sight."""
         return int(self.scroll_offset.y)
 
-    def line(self, number: int) -> Line:
-        """Return one line of the page, a blank one behind its end."""
+    def line_at(self, number: int) -> Line:
+        """Return one line of the page. Behind the end of the page, return a blank line."""
         return self._lines[number] if number < len(self._lines) else Line(NOTHING)
 
-    def end_of(self, blocks: int) -> int:
-        """Return how many lines the first `blocks` quotations take; each begins with a label, not with a blank."""
+    def line_count_of(self, blocks: int) -> int:
+        """Return how many lines the first quotations take. Only the first line of each begins without a blank."""
         ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
         return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
 
-    def show(self, blocks: Sequence[Block], *, keep: bool) -> None:
-        """Show blocks; with `keep`, stay at the present line, otherwise go to the beginning."""
+    def show(self, blocks: Sequence[Block], *, keep_position: bool) -> None:
+        """Show other blocks. With `keep_position`, do not scroll. Otherwise go to the beginning."""
         self._blocks = blocks
-        if not keep:
+        if not keep_position:
             self.chosen = None
             self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self.lay_out()
@@ -569,21 +573,21 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Lay the lines out in the present width."""
+        """Lay out the blocks in the present width."""
         width = min(self.scrollable_content_region.width, self.max_width)
         if width > 0:
             before, self._lines = self._lines, lay_out(self._blocks, width)
             places: dict[Hashable, int] = {}
             for number, line in enumerate(self._lines):
-                if line.choice is not None:
-                    places.setdefault(line.choice, number)
-            self.place(places, Size(width, len(self._lines)))
+                if line.entry is not None:
+                    places.setdefault(line.entry, number)
+            self.set_places(places, Size(width, len(self._lines)))
             both = zip(self._lines, before, strict=False)
             if len(before) != len(self._lines) or not all(new.content.is_same(old.content) for new, old in both):
                 self.refresh()
 
-    def place(self, places: dict[Hashable, int], size: Size) -> None:
-        """Set the places of the entries. If the cursor's entry is gone, the first entry in sight gets the cursor."""
+    def set_places(self, places: dict[Hashable, int], size: Size) -> None:
+        """Set the places of the entries. If the entry with the cursor is gone, move the cursor to an entry in sight."""
         self.places, self.virtual_size = places, size
         self._choose_in_sight()
 
@@ -598,10 +602,10 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             below = self.places.get(self.chosen, -1) > last
             self.chosen = seen[-1 if below else 0] if seen else None
 
-    # Moving, without animation, so that a held key does not run ahead of the drawing.
+    # Moving, without animation, because a held key would run ahead of an animation.
 
     def action_move_by(self, step: int) -> None:
-        """Move the cursor by one entry, or scroll by a line if there is no further entry."""
+        """Move the cursor to the next entry (`step` 1) or the previous (-1). If there is none, scroll by a line."""
         entries = list(self.places)
         at = entries.index(self.chosen) + step if self.chosen in self.places else -1
         if 0 <= at < len(entries):
@@ -610,13 +614,13 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_relative(y=step, animate=False, immediate=True)
 
     def choose(self, entry: Hashable) -> None:
-        """Put the cursor on an entry, and scroll it into sight."""
+        """Put the cursor on an entry, and scroll the entry into sight."""
         self.chosen = entry
         # An entry has at most two lines.
         self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
 
     def action_move_pages(self, pages: int) -> None:
-        # A page is one line less than the height, so that one line stays in sight.
+        # One line of the page before stays in sight.
         self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False, immediate=True)
 
     def action_first_line(self) -> None:
@@ -635,20 +639,20 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     @on(events.Focus)
     @on(events.Blur)
     def _draw_cursor(self) -> None:
-        # Wait for the widget's own handlers, which run after this one and set `has_focus`.
+        # Textual's own handlers run after this one and set `has_focus`.
         self.call_next(self.refresh)
 
     def render_line(self, y: int) -> Strip:
         width, number = self.scrollable_content_region.width, self.top + y
-        content, choice = self.line(number)
+        content, entry = self.line_at(number)
         if not content:
             return Strip.blank(width, self.visual_style.rich_style).apply_offsets(0, number)
         if span := self.text_selection.get_span(number) if self.text_selection else None:
             selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
-        if choice is not None and choice == self.chosen and self.has_focus:
+        if entry is not None and entry == self.chosen and self.has_focus:
             padded = content.pad_right(max(width - content.cell_length, 0))
-            # A reversed row needs the same colours in all parts, so with the terminal's colours they lose their own.
+            # With the terminal's colours the row is reversed, and all parts of a reversed row need the same colours.
             content = (
                 Content.styled("▌" + padded.plain[1:], "reverse")
                 if self.app.native_ansi_color
