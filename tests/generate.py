@@ -66,7 +66,7 @@ def rules() -> str:
         *(
             section(
                 contract or "All contracts, files, links and decisions",
-                (f"`{rule.id}` {rule.level}: {rule.title}" for rule in every if rule.contract == contract),
+                (f"`{rule.id}` {rule.level_words}: {rule.title}" for rule in every if rule.contract == contract),
             )
             for contract in dict.fromkeys(rule.contract for rule in every)
         ),

@@ -21,7 +21,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Message, RunState, Seen
-from agentwatch.delegation.task import Attempt, Basis, Below, Counted, Retry, Shown, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Sums, Task, TaskKind
 from agentwatch.delegation.tree import Tree
 from tests.app.scenes import HOSTILE
 from tests.goldens.conftest import Golden
@@ -147,7 +147,7 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
 def with_children() -> Case:
     one, shown = case(), {Shown.COMPLETED: 2, Shown.FAILED: 1}
     one.task.is_checked = True
-    one.task.below = Below(Counter({Counted(State(one), one): count for one, count in shown.items()}))
+    one.task.below = Sums(Counter({TaskKind(State(one), one): count for one, count in shown.items()}))
     return one
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentwatch.app.widgets.details.blocks import Page
 from agentwatch.decisions.record import Answer
-from agentwatch.delegation.decision import Given, Option, Query, Request, RequestKind
+from agentwatch.delegation.decision import CallArgument, Option, Query, Request, RequestKind
 from tests.app.stage import Office, box_of, office
 from tests.journeys.made import handoff
 from tests.unit.requests import asked
@@ -123,7 +123,9 @@ async def test_a_request_that_cannot_be_answered_here_says_where(tmp_path, why):
 
 async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path):
     command = "touch a \x1b[2J[bold]b[/]\n╔═ ◆ Allow ═╗\n" + "y" * 9_000 + "END"
-    call = permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”", beside=(Given("cwd", '"/x"'),))
+    call = permission(
+        tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”", beside=(CallArgument("cwd", '"/x"'),)
+    )
     async with asking(tmp_path, call) as s:
         await s.open("a")
         assert "besides the call it is given “cwd”" in s.words()

@@ -39,7 +39,7 @@ def run() -> list[Row]:
         for _ in range(HOSTS):
             tree = Tree()
             for batch in batches:
-                tree.add(batch)
+                tree.add_events(batch)
                 tree.apply(Tick(0, NOON + TASKS))
 
     what = f"{TASKS:,} tasks on each of {HOSTS:,} hosts"

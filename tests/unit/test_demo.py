@@ -66,11 +66,11 @@ def test_the_session_ends_in_states_that_stay_interesting():
         "checkout.implement.payments": State.BLOCKED,
         "checkout.verify.prices": State.INVALID,
     }
-    assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
+    assert {task.task_id for task in tree.asking_tasks()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
 def test_one_task_at_a_time_needs_you_and_one_falls_silent():
-    asking = [[task.task_id for task in tree_at(at).asking()] for at in (6.0, 8.0, 30.0)]
+    asking = [[task.task_id for task in tree_at(at).asking_tasks()] for at in (6.0, 8.0, 30.0)]
     assert asking == [[], ["checkout.implement.api"], ["checkout.implement.api"]]
     trees = [tree_at(float(at)) for at in range(5, int(LAST) + 1, 5)]
     assert {task.task_id for tree in trees for task in tree.tasks.values() if task.stale} == {"checkout.verify.e2e"}

@@ -17,7 +17,7 @@ from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import Shown, State
 from agentwatch.report.account import make_account
 from agentwatch.view.document import tree_document
-from agentwatch.view.words import duration, ended_at, iso, look_of_attempt
+from agentwatch.view.words import ended_at, iso, look_of_attempt, short_span
 from tests.unit.delegation.test_interleaving import applied, drawn_steps, record
 
 NOW = 1_100.0
@@ -52,17 +52,19 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
             if took is None:
                 assert details == "-"
             else:
-                assert details == duration(took.seconds) + (" so far" if took.so_far else "")
+                assert details == short_span(took.seconds) + (" so far" if took.so_far else "")
                 is_quiet = task.shown in (Shown.SILENT, Shown.GONE) and attempt is task.latest
                 assert took.so_far == (ended is None and not is_quiet)
-        assert TimedWords.of_task(task, {}, NOW).age == duration(None if (since := task.since) is None else NOW - since)
+        assert TimedWords.of_task(task, {}, NOW).age == short_span(
+            None if (since := task.since) is None else NOW - since
+        )
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
         # The bar of a run that waits or was decided about ends at its last sign of life, and a waiting bar follows.
         if own and task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING:
             last = ended_at(task, line.attempts[-1][0]) if line.attempts else None
             # If the files of a task are gone, its end is unknown, and its bar ends at its last sign of life.
             assert (own[-1].end is None) == (last is None and task.own_state is not State.CANCELED), own
-    asking = [pending_task_document(tree, task, desk, Path("/w")).plain() for task in tree.asking()]
+    asking = [pending_task_document(tree, task, desk, Path("/w")).to_json() for task in tree.asking_tasks()]
     assert {one["task_id"] for one in asking} == {key for key, task in written.items() if task["needs_operator"]}
     for one in asking:
         task = written[one["task_id"]]

@@ -8,7 +8,7 @@ from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Claim, Run, RunState, Seen, Verdict
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.rows import complete, parse
+from agentwatch.view.rows import complete_query, parse
 from tests.app.scenes import NOW, shop
 
 SHOP = Tree()
@@ -130,16 +130,16 @@ def test_every_text_is_a_query(text):
     query = parse(text)
     for one in SHOP.tasks.values():
         query.matches(one, NOW)
-    longer = complete(text, lambda _key: ["code reviewer", "ß,x", '"'])
+    longer = complete_query(text, lambda _key: ["code reviewer", "ß,x", '"'])
     assert longer is None or (longer.startswith(text) and len(longer) > len(text))
     assert not parse(query.text).fault
-    assert not parse(query.stepped([State.FAILED], 1, asks=True)).fault
+    assert not parse(query.with_next_state([State.FAILED], 1, asks=True)).fault
 
 
 def test_the_query_after_this_one_has_another_state_and_all_else():
     states = [State.COMPLETED, State.FAILED]
-    assert parse("agent:x  y is:needs-you").stepped(states, 1, asks=True) == "agent:x y state:failed"
-    assert parse("state:blocked,partial x").stepped(states, 1, asks=False) == "x state:failed"
+    assert parse("agent:x  y is:needs-you").with_next_state(states, 1, asks=True) == "agent:x y state:failed"
+    assert parse("state:blocked,partial x").with_next_state(states, 1, asks=False) == "x state:failed"
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_the_query_after_this_one_has_another_state_and_all_else():
     ],
 )
 def test_keys_and_values_are_written_to_their_end(text, longer):
-    assert complete(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer
+    assert complete_query(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer

@@ -106,7 +106,7 @@ def test_lines_of_the_log_follow_their_schema():
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
     assert len(changes) >= 3
     for change in changes:
-        check("log", log_document(change).plain())
+        check("log", log_document(change).to_json())
 
 
 def test_the_settings_in_the_manual_are_read(tmp_path):

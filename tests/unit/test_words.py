@@ -9,26 +9,26 @@ from agentwatch.app.decision_words import decision_warning, receipt_line, short_
 from agentwatch.app.decision_words import why_not as why_not_decided
 from agentwatch.delegation.decision import Action, Permitter, Receipt, RequestStage, Stage
 from agentwatch.delegation.task import Attempt, Shown, State, Task
-from agentwatch.view.rows import Group, day, group_of
+from agentwatch.view.rows import Group, day_name, group_of
 from agentwatch.view.words import (
-    GONE,
-    Took,
+    NOBODY_WAITS,
+    Span,
     ago,
     clock,
     cost_of,
     decision_of,
     denial_words,
-    duration,
-    in_units,
-    is_on_its_way,
-    local,
-    look,
-    seconds_of,
-    standing_words,
-    took,
+    format_local,
+    is_pending,
+    long_span,
+    look_of,
+    parse_span,
+    short_span,
+    span_of,
+    stage_words,
     utc,
-    where,
-    why_not,
+    where_to_answer,
+    why_unanswerable,
 )
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import ROOT, tree_of
@@ -42,12 +42,12 @@ from tests.unit.delegation.events import decided as of_task
         ({"actions": ()}, "answer in its terminal"),
         ({"actions": (), "why_not": "it is too long"}, "it is too long"),
         ({"stage": RequestStage.DECIDED}, "it is decided already"),
-        ({"stage": RequestStage.GONE}, GONE),
+        ({"stage": RequestStage.GONE}, NOBODY_WAITS),
         ({"stage": RequestStage.ACTED}, "it has ended: acted"),
     ],
 )
 def test_why_a_request_cannot_be_answered_here(fields, words):
-    assert why_not(request(**fields)) == words
+    assert why_unanswerable(request(**fields)) == words
 
 
 def test_the_decision_about_the_attempt_before_matters_still():
@@ -58,10 +58,10 @@ def test_the_decision_about_the_attempt_before_matters_still():
 
 def test_an_end_is_under_way_until_it_was_read_not_only_claimed():
     abort, retry = (of_task("a", one, 1.0, 3).decision for one in (Action.ABORT, Action.RETRY))
-    assert (is_on_its_way(abort), is_on_its_way(retry)) == (False, True)
+    assert (is_pending(abort), is_pending(retry)) == (False, True)
     claimed = replace(abort, receipts=tuple(one._replace(claimed=True) for one in abort.receipts))
-    assert is_on_its_way(claimed)
-    assert not is_on_its_way(replace(claimed, expired=True))
+    assert is_pending(claimed)
+    assert not is_pending(replace(claimed, expired=True))
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_a_cost_is_shown_if_every_price_is_known(prices, cost):
     assert cost_of(task, prices) == cost
 
 
-GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
+NOBODY_WAITS = request(stage=RequestStage.GONE, ended_at=1_130.0)
 
 LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
 ASKED, ASKS = requested(request()), requested(question())
 BROKE = requested(request(stage=RequestStage.UNKNOWN, ended_at=1_110.0), 5)
-ELSEWHERE = requested(replace(GONE, stage=RequestStage.ELSEWHERE))
+ELSEWHERE = requested(replace(NOBODY_WAITS, stage=RequestStage.ELSEWHERE))
 ALLOWED, DENIED = decided(request()), decided(request(), Action.DENY)
 SENT = decided(request(), stage=Stage.DELIVERED)
 REFUSED = decided(request(), Action.DENY, Stage.DELIVERED)
@@ -101,8 +101,8 @@ def settled(*how, **by):
         ([ASKED, DENIED], "denied, not delivered yet"),
         ([ASKS, decided(question(), Action.ANSWER)], "answered, not delivered yet"),
         ([ASKED, SENT], "allowed and delivered; the result is not known yet"),
-        ([requested(GONE)], f"gone: {LEFT}"),
-        ([requested(GONE), ALLOWED], f"gone: {LEFT}; your answer came too late"),
+        ([requested(NOBODY_WAITS)], f"gone: {LEFT}"),
+        ([requested(NOBODY_WAITS), ALLOWED], f"gone: {LEFT}; your answer came too late"),
         ([ELSEWHERE], "answered in the program"),
         ([ASKED, SENT, settled()], "allowed by you"),
         ([ASKED, REFUSED, settled(allowed=False)], "denied by you"),
@@ -117,7 +117,7 @@ def settled(*how, **by):
 )
 def test_each_stage_has_words_of_its_own(events, words):
     task = tree_of([ran(session()), *events]).tasks["s1"]
-    assert standing_words(task.requests[0], 1_130.0) == words
+    assert stage_words(task.requests[0], 1_130.0) == words
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_each_stage_has_words_of_its_own(events, words):
 )
 def test_a_session_that_waits_elsewhere_says_where_to_answer(source, words):
     task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
-    assert where(task) == words
+    assert where_to_answer(task) == words
 
 
 def test_the_effects_of_a_denial_are_shown_before_it():
@@ -195,7 +195,7 @@ def test_how_far_a_decision_has_got(action, stages, fields, row, line, trouble):
     [("a permission: Bash ls", "allow?"), ("an answer: Which one?", "asks"), ("an approval of its plan", "asks")],
 )
 def test_a_question_in_the_records_of_a_program_is_an_open_one(waiting, word):
-    assert look(tree_of([ran(session(waiting=waiting))]).tasks["s1"]).word == word
+    assert look_of(tree_of([ran(session(waiting=waiting))]).tasks["s1"]).word == word
 
 
 DAY = 86_400.0
@@ -204,32 +204,32 @@ NOW = datetime(2024, 6, 19, 12).timestamp()  # noqa: DTZ001 - noon of a Wednesda
 
 def test_a_time_is_written_in_few_characters():
     spans = {None: "-", -5: "0s", 59.9: "59s", 860: "14m", 3 * 3_600 + 59: "3h", 999 * DAY: "999d", 1_000 * DAY: "2y"}
-    assert {seconds: duration(seconds) for seconds in spans} == spans
+    assert {seconds: short_span(seconds) for seconds in spans} == spans
     spans = {200: "3m 20s", 7_500: "2h 5m", 12 * DAY + 14_460: "12d 4h", 3_605: "1h"}
-    assert {seconds: in_units(seconds) for seconds in spans} == spans
+    assert {seconds: long_span(seconds) for seconds in spans} == spans
     assert (ago(NOW - 4.9, NOW), ago(NOW - 5, NOW)) == ("just now", "5s ago")
     assert (clock(NOW - 62, NOW), clock(NOW - DAY, NOW), clock(1e20, NOW)) == ("11:58:58", "2024-06-18 12:00", "?")
     texts = {"90s": 90, "1.5h": 5_400, "2d": 2 * DAY, "10": None, "-3m": None, "nand": None, "infd": None, "": None}
-    assert {text: seconds_of(text) for text in texts} == texts
-    assert (utc(None), utc(0.0), local(1e20)) == ("-", "1970-01-01 00:00:00", "?")
+    assert {text: parse_span(text) for text in texts} == texts
+    assert (utc(None), utc(0.0), format_local(1e20)) == ("-", "1970-01-01 00:00:00", "?")
     days = {-1: "today", 0: "today", 1: "yesterday", 6: "Thursday", 7: "12 Jun", 366: "Jun 2023"}
-    assert {count: day(NOW - count * DAY, NOW) for count in days} == days
+    assert {count: day_name(NOW - count * DAY, NOW) for count in days} == days
 
 
 @pytest.mark.parametrize(
     ("fields", "so_far"),
     [
-        ({"own_state": State.WORKING}, Took(100.0, so_far=True)),
-        ({"own_state": State.WORKING, "lost_since": NOW - 60}, Took(40.0, so_far=True)),
-        ({"own_state": State.WORKING, "shown": Shown.SILENT, "since": NOW - 30}, Took(70.0)),
-        ({"own_state": State.FAILED, "ended_at": NOW - 20}, Took(80.0)),
+        ({"own_state": State.WORKING}, Span(100.0, so_far=True)),
+        ({"own_state": State.WORKING, "lost_since": NOW - 60}, Span(40.0, so_far=True)),
+        ({"own_state": State.WORKING, "shown": Shown.SILENT, "since": NOW - 30}, Span(70.0)),
+        ({"own_state": State.FAILED, "ended_at": NOW - 20}, Span(80.0)),
         ({"own_state": State.FAILED}, None),
     ],
 )
 def test_how_long_the_last_attempt_took(fields, so_far):
     attempts = [Attempt(1, started_at=NOW - 200), Attempt(2, started_at=NOW - 100)]
     task = Task("a", "a", attempts=attempts, **fields)
-    assert (took(task, attempts[1], NOW), took(task, attempts[0], NOW)) == (so_far, None)
+    assert (span_of(task, attempts[1], NOW), span_of(task, attempts[0], NOW)) == (so_far, None)
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ class Monitor:
         """Record the answer to a request as it was shown, for the process that holds it. Raises DecisionError."""
         # For a request on a host, the host's own desk checks whether somebody still waits.
         gone = partial(self.inbox.gone, request) if self.inbox else lambda: None
-        asked = self.tree.request(request.request_id)
+        asked = self.tree.find_request(request.request_id)
         task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
             lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
@@ -380,7 +380,7 @@ class Monitor:
         while True:
             with suppress(TimeoutError):
                 # `asyncio.wait_for` would lose a cancellation that comes with the event, before Python 3.12.
-                rests = self.health.mode != "starting" and self.tree.holds_until == math.inf
+                rests = self.health.mode != "starting" and self.tree.next_change_at == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
@@ -433,7 +433,7 @@ class Monitor:
         return changed
 
     def _add(self, events: Sequence[Event]) -> None:
-        self.tree.add(events)
+        self.tree.add_events(events)
         for event in events:
             self.tap(event)
 

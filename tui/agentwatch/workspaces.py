@@ -211,7 +211,7 @@ class Workspaces(Monitor):
         return list(dict.fromkeys(name for part in [*self._parts.values()] for name in part.monitor.reconnect()))
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
-        if (place := self.tree.place(task_id)) is not None:
+        if (place := self.tree.locate(task_id)) is not None:
             for part in self._parts.values():
                 if part.monitor.tree is place[0]:
                     return part.monitor, place[1]
@@ -283,14 +283,14 @@ class Workspaces(Monitor):
 
     def _show(self, part: _Member) -> set[str]:
         place = part.place
-        part.scope, keys = self.tree.show(part.monitor.tree, place.name, str(place.workspace), _unread_reason(part))
+        part.scope, keys = self.tree.add_tree(part.monitor.tree, place.name, str(place.workspace), _unread_reason(part))
         return keys
 
     def _apply_part(self, part: _Member, changed: Set[str]) -> Set[str]:
         """Take in the changed tasks of one workspace, and return the ids of changed tasks in the joined tree."""
         tree, keys = part.monitor.tree, set[str]()
         if part.scope is not None:
-            keys = self.tree.update(part.scope, tree, changed, _unread_reason(part))
+            keys = self.tree.update_tree(part.scope, tree, changed, _unread_reason(part))
         elif any(gives_row(task) for key in changed if (task := tree.tasks.get(key))):
             keys = self._show(part)
         self._look_at_parts()
@@ -306,7 +306,7 @@ class Workspaces(Monitor):
             if part.running is not None:
                 part.running.cancel()
             if part.scope is not None:
-                changed |= self.tree.drop(part.scope)
+                changed |= self.tree.remove_tree(part.scope)
         for place in wanted.values():
             if place.workspace not in self._parts:
                 changed |= self._open(place)

@@ -334,7 +334,7 @@ class Chaos(Wire):
         self.queue.append(self.pending[rpc_id])
 
     def decide(self):
-        offers = [one for one in self.place.store.read() if one.can_answer]
+        offers = [one for one in self.place.store.read() if one.is_answerable]
         if not offers:
             return
         asked, action = self.chance.choice(offers), self.chance.choice([Action.ALLOW, Action.DENY])

@@ -151,7 +151,7 @@ class Scene:
         """Wait for so many open requests that are not in `known`, and return them."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            found = [one for one in self.store.read() if one.request_id not in known and one.can_answer]
+            found = [one for one in self.store.read() if one.request_id not in known and one.is_answerable]
             if len(found) >= count:
                 return found
             time.sleep(0.005)

@@ -20,7 +20,7 @@ from agentwatch.agents.hook.requests import AskedCall, grantable_rules, hook_out
 from agentwatch.config import load
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import operator_name
-from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, canonical_input, make_request_id
 from agentwatch.sources.claude_code import HookCall
 from agentwatch.state import is_shown, state_directory, workspace_id
 from tests.unit.agents.claude import AGENT, QUESTIONS, SESSION, Claude, Scene, bound, call, child, live_apart
@@ -47,9 +47,9 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
 
 
 def test_a_request_is_known_by_its_input_and_by_nothing_else():
-    _, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
+    _, digest = canonical_input({"command": "make seeds", "description": "Looks harmless"})
     asked, again = request(call()), request(call())
-    assert asked.request_id == request_id_of(workspace_id(Path("/w")), "claude-code", SESSION, asked.nonce, digest)
+    assert asked.request_id == make_request_id(workspace_id(Path("/w")), "claude-code", SESSION, asked.nonce, digest)
     assert (asked.shown, asked.said, asked.rules) == ("make seeds", "Looks harmless", ("Bash(make seeds)",))
     assert (asked.kind, asked.actions) == (RequestKind.PERMISSION, (Action.ALLOW, Action.DENY))
     assert again == replace(asked, request_id=again.request_id, nonce=again.nonce)

@@ -14,7 +14,7 @@ from agentwatch.agents.documents import (
 )
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.links import slot
+from agentwatch.delegation.links import slot_of
 from tests.unit.agents.documents import packet, returned
 
 TASK = "shop.api"
@@ -35,7 +35,7 @@ def test_every_task_id_is_one_file_name_of_its_own(task_id):
     assert stem.isascii()
     assert not set(stem) & set("/\\\0 ")
     assert stem[0] not in ".-"
-    assert slot(f"handoffs/{stem}.handoff.json") == slot(f"returns/{stem}.return.md") == ("", stem)
+    assert slot_of(f"handoffs/{stem}.handoff.json") == slot_of(f"returns/{stem}.return.md") == ("", stem)
 
 
 def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path):

@@ -317,7 +317,9 @@ def test_the_program_gets_the_decision_or_nothing(workspace, seed):
             one = Round(chance, workspace, number, calm=calm)
 
             def offered(one: Round = one) -> list[Request]:
-                return [request for request in box.read() if request.can_answer and request.nonce.rstrip("+") == one.id]
+                return [
+                    request for request in box.read() if request.is_answerable and request.nonce.rstrip("+") == one.id
+                ]
 
             def files(offered: Callable[[], list[Request]] = offered) -> list[Path]:
                 return [box.directory / f"{request.request_id}.json" for request in offered()[:1]]

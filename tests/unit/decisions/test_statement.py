@@ -45,7 +45,7 @@ def payload(decided: tuple[ChainEntry, ...] = ()) -> bytes:
     made = tree()
     task = made.tasks["a"]
     given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "now": NOW}
-    return statement_of(task_document(made, task).plain(), subject_of(task), decided, **given)  # type: ignore[arg-type]
+    return statement_of(task_document(made, task).to_json(), subject_of(task), decided, **given)  # type: ignore[arg-type]
 
 
 def sealed() -> bytes:

@@ -25,7 +25,7 @@ from agentwatch.delegation.events import (
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import JoinedTree, Tree
-from agentwatch.view.words import question_at, took, why_at
+from agentwatch.view.words import question_at, reason_at, span_of
 from tests.unit.delegation.events import (
     BROKEN,
     ROOT,
@@ -52,7 +52,7 @@ def watched(*events: Event, at: float = 130.0, **rules: object) -> Tree:
 
 
 def asks(tree: Tree) -> dict[str, str | None]:
-    return {task.task_id: task.ask for task in tree.asking()}
+    return {task.task_id: task.ask for task in tree.asking_tasks()}
 
 
 def again(session: str, state: RunState = RunState.WORKING, **more: object) -> Event:
@@ -174,8 +174,8 @@ def test_a_lost_task_says_since_when_and_its_last_state():
     a = tree.tasks["a.b"]
     assert a.since == LOST.at, "a second loss is no news"
     words = "its host cannot be reached: nothing is known for 3m, and it was "
-    assert why_at(a, tree.tasks, 1_210.0) == f"{words}{a.known_state} then"
-    so_far = took(a, a.latest, 1_210.0)
+    assert reason_at(a, tree.tasks, 1_210.0) == f"{words}{a.known_state} then"
+    so_far = span_of(a, a.latest, 1_210.0)
     assert so_far is not None
     assert so_far.seconds == LOST.at - (a.attempts[-1].started_at or 0.0)
     work, unknown = spans_of(a)
@@ -188,7 +188,7 @@ def test_nothing_turns_silent_or_gone_while_it_is_lost():
     tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], stale_after=60.0)
     tree.apply(Lost(10, 131.0), Tick(11, 9_999.0))
     one = tree.tasks["one"]
-    assert (one.stale, one.ask, one.doing, one.did, tree.totals.stale) == (False, None, None, doing, 0)
+    assert (one.stale, one.ask, one.doing, one.last_doing, tree.totals.stale) == (False, None, None, doing, 0)
     tree.apply(Reached(12, 9_999.0))
     assert one.stale
     tree.apply(*ran(child("one", process_gone=True)))
@@ -199,8 +199,8 @@ def test_nothing_turns_silent_or_gone_while_it_is_lost():
 
 def test_lost_tasks_go_on_asking_after_those_in_reach():
     joined = JoinedTree("/")
-    joined.show(tree_of([*shop(), LOST]))
-    joined.show(tree_of(shop()), name="other")
+    joined.add_tree(tree_of([*shop(), LOST]))
+    joined.add_tree(tree_of(shop()), name="other")
     assert [key[-3:] for key in joined.queue] == ["a.e", "a.e"]
     assert joined.queue[1] == "a.e"
 

@@ -304,7 +304,7 @@ def test_every_sum_equals_a_fresh_count(steps, ticks):
     counted = [tree.totals.verdicts.get(verdict, 0) for verdict in (Verdict.CONTRADICTED, Verdict.VERIFIED)]
     assert counted == [sum(task.contradicted for task in tasks), verified]
     asking = [task for task in tasks if task.needs_operator]
-    assert tree.asking() == sorted(asking, key=lambda task: (queue_rank(task), task.task_id))
+    assert tree.asking_tasks() == sorted(asking, key=lambda task: (queue_rank(task), task.task_id))
 
 
 @given(histories)

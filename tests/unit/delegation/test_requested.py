@@ -8,17 +8,17 @@ from agentwatch.delegation.decision import (
     OF_ATTEMPTS,
     OF_REQUESTS,
     Action,
-    Given,
+    CallArgument,
     Permitter,
     RequestStage,
     Stage,
-    input_text,
-    request_id_of,
+    canonical_input,
+    make_request_id,
 )
 from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import State, Task
-from agentwatch.view.words import in_line
+from agentwatch.view.words import ask_line
 from tests.unit.delegation.asking import decided, permit, ran, request, requested, session
 from tests.unit.delegation.events import decided as decided_about
 from tests.unit.delegation.events import handoff, message, tree_of
@@ -65,10 +65,10 @@ def test_a_request_blocks_its_task_until_it_is_answered_or_gone(events, stage, s
 
 
 def test_an_ask_names_the_rest_before_a_long_command():
-    beside = (Given("cwd", '"/x"'), Given('"a\u202e"', "1"))
+    beside = (CallArgument("cwd", '"/x"'), CallArgument('"a\u202e"', "1"))
     task = task_of(ran(session()), requested(request(command="x" * 500, beside=beside)))
     assert (task.ask or "").startswith('allow? Bash + cwd, "a<U+202E>"  xxx')
-    many = tuple(Given(f"argument{number}", "1") for number in range(200))
+    many = tuple(CallArgument(f"argument{number}", "1") for number in range(200))
     ask = task_of(ran(session()), requested(request(beside=many))).ask or ""
     assert ask.endswith(" characters>  npm test")
     assert len(ask) < 200
@@ -76,7 +76,7 @@ def test_an_ask_names_the_rest_before_a_long_command():
 
 def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end():
     task = task_of(ran(session()), requested(request(command="./x `id`\u00a0# note\nrm -rf ~\r")))
-    assert in_line(task, task.ask or "") == "allow? Bash  ./x `id`<U+00A0># note␊rm -rf ~␍"
+    assert ask_line(task, task.ask or "") == "allow? Bash  ./x `id`<U+00A0># note␊rm -rf ~␍"
 
 
 def test_a_session_that_is_not_known_is_a_task_named_by_program():
@@ -84,7 +84,7 @@ def test_a_session_that_is_not_known_is_a_task_named_by_program():
     task = tree.tasks["s1"]
     assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
     assert tree.apply(requested(GONE, 2)) == {"s1"}
-    assert (tree.tasks, tree.request(GONE.request_id)) == ({}, None)
+    assert (tree.tasks, tree.find_request(GONE.request_id)) == ({}, None)
     # After that its run is seen; it executes a task that was handed over.
     tree.apply(ASKED, ran(session(parent_session="root", prompt=message(handoff("a")))))
     assert ("s1" in tree.tasks, stages(tree.tasks["a"])) == (False, {"n1": OFFERED})
@@ -195,9 +195,9 @@ def test_an_open_request_is_no_history_however_old_its_session():
 
 
 def test_equal_inputs_have_one_spelling():
-    one, two = input_text({"b": 1, "a": "ä"}), input_text({"a": "ä", "b": 1})
+    one, two = canonical_input({"b": 1, "a": "ä"}), canonical_input({"a": "ä", "b": 1})
     assert one == two == ('{"a":"ä","b":1}', hashlib.sha256('{"a":"ä","b":1}'.encode()).hexdigest())
-    assert input_text({"a": "1"}) != input_text({"a": 1})
+    assert canonical_input({"a": "1"}) != canonical_input({"a": 1})
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800", {"a": {1}}, {1: 0, "a": 0}, 100_000])
@@ -205,13 +205,13 @@ def test_an_input_without_a_spelling_is_refused(value):
     for _ in range(value if isinstance(value, int) else 0):
         value = [value]
     with pytest.raises(ValueError, match=r"JSON|surrogate"):
-        input_text(value)
+        canonical_input(value)
 
 
 def test_the_id_of_a_request_depends_on_each_of_its_parts():
     parts = ["workspace", "claude", "session", "nonce", "0" * 64]
-    ids = {request_id_of(*parts), request_id_of("workspac", "eclaude", *parts[2:])}
-    ids |= {request_id_of(*parts[:place], parts[place] + "1", *parts[place + 1 :]) for place in range(5)}
+    ids = {make_request_id(*parts), make_request_id("workspac", "eclaude", *parts[2:])}
+    ids |= {make_request_id(*parts[:place], parts[place] + "1", *parts[place + 1 :]) for place in range(5)}
     assert len(ids) == 7
     assert all(len(one) == 32 and set(one) <= set("0123456789abcdef") for one in ids)
 

@@ -212,16 +212,16 @@ def test_history_asks_nothing_until_its_next_sign_of_life():
     tree = tree_of(failed, history_before=FRIDAY + 0.1)
     task = tree.tasks["one"]
     assert (task.past, task.ask, task.own_state) == (True, None, State.FAILED)
-    assert (tree.asking(), tree.past_questions()) == ([], [task])
+    assert (tree.asking_tasks(), tree.past_questions()) == ([], [task])
     tree.apply(*ran(child("one", RunState.FAILED, updated_at=130.0)))
     assert (task.past, task.question) == (False, task.ask)
-    assert (tree.asking(), tree.past_questions()) == ([task], [])
+    assert (tree.asking_tasks(), tree.past_questions()) == ([task], [])
 
 
 def test_a_program_that_is_known_to_run_is_not_past():
     waits = child("two", waiting="an answer: Which one?", process_gone=False)
     lost = replace(waits, session_id="three", process_gone=None)
-    assert [task.task_id for task in below(waits, lost, history_before=9e6).asking()] == ["two"]
+    assert [task.task_id for task in below(waits, lost, history_before=9e6).asking_tasks()] == ["two"]
 
 
 def test_the_checklist_of_the_run_counts_once_it_goes_on():

@@ -25,7 +25,7 @@ from agentwatch.delegation.events import (
 from agentwatch.delegation.standing import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.words import a2a_state, held_up, took
+from agentwatch.view.words import a2a_state, delay_of, span_of
 from tests.unit.delegation.asking import request
 from tests.unit.delegation.events import ROOT, Recorder, child, decided, handoff, message, ran, returned, tree_of
 
@@ -86,7 +86,7 @@ def test_the_shown_state_of_a_session_and_its_time(top, below, requests, stands,
     tree = tree_of([*ran(top, *below), *requests, Tick(20, NOW)])
     task = tree.tasks["root"]
     assert (str(task.shown), task.since) == stands
-    assert held_up(task, tree.tasks, NOW) == words
+    assert delay_of(task, tree.tasks, NOW) == words
     assert tree.totals.shown[task.shown] >= 1
 
 
@@ -106,7 +106,7 @@ def task_of(run: Run) -> Task:
 
 def test_a_killed_session_took_as_long_as_it_lived():
     task = task_of(replace(ROOT, process_gone=True, updated_at=103.0))
-    lasted = took(task, task.latest, 90_000.0)
+    lasted = span_of(task, task.latest, 90_000.0)
     assert lasted is not None
     assert (lasted.seconds, lasted.so_far) == (3.0, False)
 
@@ -154,7 +154,7 @@ def test_an_acknowledged_task_asks_nothing_until_it_is_undone():
     for event, expected, below in ((acknowledged, ACKNOWLEDGED, 0), (Noted(0, 2_001.0, "a", Aside()), ASKS, 1)):
         assert tree.apply(event) >= {"a", "lead"}
         assert (stands(tree), tree.totals.needs_operator, tree.tasks["a"].since) == (expected, below, since)
-        assert tree.put_aside() == ([] if below else [tree.tasks["a"]])
+        assert tree.tasks_aside() == ([] if below else [tree.tasks["a"]])
     early = tree_of([acknowledged, *failure(Recorder())])
     assert stands(early) == ACKNOWLEDGED, "before the task is seen"
 
@@ -185,7 +185,7 @@ def test_a_false_claim_asks_again_and_another_one_does_not():
     tree.apply(note(tree))
     since = tree.tasks["a"].since
     again = record.checked("a.return.md", done.digest, "contradicted", "contradicted", "contradicted")
-    tree.apply(again._replace(at=tree.checked_at(done, again.claims, again.at)))
+    tree.apply(again._replace(at=tree.verdict_since(done, again.claims, again.at)))
     assert (stands(tree), tree.tasks["a"].since) == (ACKNOWLEDGED, since)
     # When the claim is true again, that is a change, too: it is new, and `since` is its time.
     last = record.checked("a.return.md", done.digest, "verified")

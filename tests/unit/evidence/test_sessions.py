@@ -60,7 +60,7 @@ def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path):
     assert claim.verdict == "verified"
     assert claim.detail == "`pytest -q` ended with exit code 0 and 412 passed"
     assert claim.call is not None
-    [run] = monitor.tree.runs.of_session((claim.call.source, claim.call.session_id))
+    [run] = monitor.tree.runs.runs_of_session((claim.call.source, claim.call.session_id))
     line = Path(run.place).read_bytes()[claim.call.place[0] :].splitlines()[0]
     assert b"pytest -q" in line
 

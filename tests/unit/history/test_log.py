@@ -86,7 +86,7 @@ def test_the_acts_of_a_task_are_listed_once_if_asked_for():
         "· ◐ Test",
         "· ✓ Test",
     ]
-    assert log_document(changes[1]).plain()["activity"]["about"] == make.about
+    assert log_document(changes[1]).to_json()["activity"]["about"] == make.about
     assert len(list(replay_state_changes(events, Tree()))) == 1
 
 

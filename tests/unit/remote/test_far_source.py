@@ -62,7 +62,7 @@ pasts = histories.map(record) | files.map(filed)
 def shown(events: Iterable[Event]) -> dict[str, Any]:
     tree = Tree(Rules(history_before=LINE))
     for event in events:
-        tree.add([event])
+        tree.add_events([event])
     return document_of(tree, 2_000.0)
 
 

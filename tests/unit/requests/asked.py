@@ -12,7 +12,7 @@ import pytest
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import DecisionService
-from agentwatch.delegation.decision import Action, Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.decision import Action, Option, Query, Request, RequestKind, canonical_input, make_request_id
 from agentwatch.disk import Disk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import RequestStore
@@ -29,13 +29,13 @@ _COUNT = itertools.count()
 def request(workspace: Path, command: str = "touch x", **changes: Any) -> Request:
     """Return a permission with some fields changed, which can be allowed, or denied with words. Each has a nonce of its
     own, and the id that follows from its parts unless one is given."""
-    text, digest = input_text(changes.pop("given", {"command": command}))
+    text, digest = canonical_input(changes.pop("given", {"command": command}))
     values = {"source": "claude", "session_id": "5f0c", "input": text, "input_sha256": digest, "words": True}
     made = asking.request(next(_COUNT), command, **(values | {"asked_at": 0.0} | changes))
     if "request_id" in changes:
         return made
     identity = made.source, made.session_id, made.nonce, made.input_sha256
-    return replace(made, request_id=request_id_of(workspace_id(workspace), *identity))
+    return replace(made, request_id=make_request_id(workspace_id(workspace), *identity))
 
 
 def question(workspace: Path, **changes: Any) -> Request:

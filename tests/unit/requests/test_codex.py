@@ -201,7 +201,7 @@ def test_a_request_with_unknown_parts_is_answered_in_codex(place, server, client
     server.ask(method, params, THREAD, *items)
     asked = offered(place)
     why_not = "agentwatch does not know all of what Codex asks here: answer it in Codex"
-    assert (asked.actions, asked.can_answer, asked.why_not) == ((), False, why_not)
+    assert (asked.actions, asked.is_answerable, asked.why_not) == ((), False, why_not)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.decisions.record import Params
-from agentwatch.delegation.decision import Action, Given, Option, Query, Request, RequestStage, Stage
+from agentwatch.delegation.decision import Action, CallArgument, Option, Query, Request, RequestStage, Stage
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.requests.inbox import Inbox
 from agentwatch.requests.store import MOST_ENDED, RequestError, RequestStore, parse, to_bytes
@@ -63,7 +63,7 @@ def test_the_first_end_of_two_holders_counts(place):
 def test_any_text_is_written_and_read_again(command, said, nonce, asked, until):
     workspace = Path("/shop")
     queries = tuple(Query(text, label, (Option(label, text),), several) for text, label, several in asked)
-    rest = {"queries": queries, "beside": (Given(said, command),), "until": until, "rules": (said,)}
+    rest = {"queries": queries, "beside": (CallArgument(said, command),), "until": until, "rules": (said,)}
     made = request(workspace, command, said=said, nonce=nonce or "n", **rest)
     assert parse(to_bytes(made, workspace_id(workspace)), workspace_id(workspace)) == made
 

@@ -118,9 +118,9 @@ def test_a_killed_session_asks_until_another_process_goes_on(tmp_path, gone_pid)
 
     def asked() -> dict[str | None, str | None]:
         for change in reader.read(60.0):
-            tree.add([Ran(1, change.run.updated_at, change.key, change.run)])
-        tree.settle()
-        return {task.agent: task.ask for task in tree.asking()}
+            tree.add_events([Ran(1, change.run.updated_at, change.key, change.run)])
+        tree.finish_batch()
+        return {task.agent: task.ask for task in tree.asking_tasks()}
 
     assert asked() == {}
     path.unlink()

@@ -17,7 +17,7 @@ from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return
 from agentwatch.decisions.form import is_final_report
 from agentwatch.decisions.reader import ending_of
-from agentwatch.delegation.links import fallback_id, own_id, slot
+from agentwatch.delegation.links import fallback_id, slot_of, stated_id
 from agentwatch.disk import Directory
 from agentwatch.text import quote_text
 
@@ -242,7 +242,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     document = reading.document if reading else None
     if not reading or not isinstance(document, Return) or not document.recognised:
         return _refuse(None, _NO_RESULT)
-    stated, task, state = own_id(document), quote_text(task_id), _judge(reading)["state"]
+    stated, task, state = stated_id(document), quote_text(task_id), _judge(reading)["state"]
     if stated and stated != task_id:
         why = f"it says that it is the return of {quote_text(stated)}, not of {task}: submit it for that task"
         return _refuse(reading, why)
@@ -276,7 +276,7 @@ def stem_of(task_id: str) -> str:
     """
     stem = quote(task_id, safe="._-", errors="surrogatepass")
     # A stem that is too long, makes a hidden file or a command-line option, or reads as another task's gets a hash.
-    if len(stem) > _LONGEST or stem[:1] in ".-" or slot(f"handoffs/{stem}.handoff.json")[1] != stem:
+    if len(stem) > _LONGEST or stem[:1] in ".-" or slot_of(f"handoffs/{stem}.handoff.json")[1] != stem:
         stem = f"task%2D{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return stem
 

@@ -7,7 +7,7 @@ from agentwatch.delegation.standing import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean_row
-from agentwatch.view.words import ago, duration, is_on_its_way, is_unread, standing_words, taken_words, where
+from agentwatch.view.words import ago, claimed_words, is_pending, is_unread, short_span, stage_words, where_to_answer
 
 ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # by command id
 
@@ -16,7 +16,7 @@ _GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Sta
 
 def can_answer(task: Task) -> bool:
     """Return whether the operator can answer any request of the task now, on this machine."""
-    return any(one.can_answer for one in task.requests)
+    return any(one.is_answerable for one in task.requests)
 
 
 def task_to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
@@ -35,7 +35,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     if action is Action.RESPOND and (request := task.request) is not None:
         if can_answer(task):
             return None
-        return where(task) or f"it is answered already: {standing_words(request, now)}"
+        return where_to_answer(task) or f"it is answered already: {stage_words(request, now)}"
     if (decision := task.binding) is not None:
         said = f"you said {decision.action} {ago(decision.at, now)}"
         return f"already decided: {said}; you can decide about the next attempt"
@@ -48,7 +48,7 @@ def short_progress(decision: Decision, now: float) -> str:
     """Return a few words on how far a decision has got, for a row of the tree."""
     if decision.waits:
         return "! undelivered"
-    age = duration(now - decision.receipt.at)
+    age = short_span(now - decision.receipt.at)
     if is_unread(decision, now):
         return f"! unread {age}"
     stage = decision.receipt.stage
@@ -66,10 +66,10 @@ def receipt_line(decision: Decision, now: float) -> Content:
         before, age = age, ago(receipt.at, now)
         claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
-    if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and not spec.ends:
+    if decision.receipt.stage is Stage.READ and is_pending(decision) and not spec.ends:
         to_fitter = calls_fitter(decision.action, decision.mode)
         awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
-        words.append(Content(taken_words(decision) or f"{awaited} not seen yet"))
+        words.append(Content(claimed_words(decision) or f"{awaited} not seen yet"))
     return Content(" · ").join(words)
 
 
@@ -78,7 +78,7 @@ def decision_warning(decision: Decision, now: float) -> str | None:
     if decision.waits:
         return f"{clean_row(decision.waits, 300)}"
     if is_unread(decision, now):
-        age = duration(now - decision.receipt.at)
+        age = short_span(now - decision.receipt.at)
         return (
             f"not read for {age}: is an agent waiting for it, with `agentwatch wait`? `agentwatch init` sets that up."
             " An agent can also read .agentwatch/decisions/"

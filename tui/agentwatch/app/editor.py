@@ -17,7 +17,7 @@ from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.read import system_name
 from agentwatch.sources.sessions.entries import Entry, EntryKind, RunTranscript, format_arguments
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.words import local
+from agentwatch.view.words import format_local
 
 _LINES = 100_000
 _CHARACTERS = 4 * 1024 * 1024  # the most characters of one entry; a note tells that an entry was cut
@@ -116,6 +116,6 @@ def transcript_lines(entries: Iterable[Entry]) -> Iterator[str]:
             head, body = how, entry.text
         else:
             head, body = HEADINGS[entry.kind] + (", failed" if entry.failed else ""), entry.text
-        yield f"{local(entry.at)}  {head}"
+        yield f"{format_local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in (*lines, *([f"({note})"] if note else []), ""))

@@ -15,7 +15,7 @@ from agentwatch.delegation.task import Shown, Task
 from agentwatch.monitor import Monitor
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
-from agentwatch.view.words import in_line, name_of, plural, question_at
+from agentwatch.view.words import ask_line, name_of, plural, question_at
 
 MIN_OPEN = 2.0  # seconds for which a question must be open before the operator is notified
 # The fewest seconds between two notifications. The same pause follows a key, if the terminal does not report its focus.
@@ -41,7 +41,7 @@ def notification_words(tasks: Sequence[Task], now: float) -> str:
     # If any task asks something, leave out sessions that have only ended their turn.
     tasks = (asking := [one for one in tasks if one.shown is not Shown.IDLE]) or tasks
     if len(tasks) == 1:
-        asked = plain_line(in_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
+        asked = plain_line(ask_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
         return f"{_name_with_host(tasks[0])} {f'needs you: {asked}' if asking else 'has ended its turn'}"
     names = ", ".join(map(_name_with_host, tasks[:_MAX_NAMED]))
     more = f" and {len(tasks) - _MAX_NAMED} more" if len(tasks) > _MAX_NAMED else ""
@@ -173,7 +173,7 @@ class Notifier:
         if settings.notify_title and title != self._title:
             self._title = title
             self._write(title)
-        notifiable = list(tree.asking())
+        notifiable = list(tree.asking_tasks())
         if settings.notify_turns and tree.totals.shown[Shown.IDLE]:
             notifiable += [one for one in tree.tasks.values() if one.shown is Shown.IDLE and not one.needs_operator]
         if not (tasks := self.queue.take_due(self._steady(), notifiable)):

@@ -13,7 +13,7 @@ from agentwatch.cli.command import argument, command
 from agentwatch.console import STRONG, Part, print_line
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Return, Severity
-from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, is_fenced, promises_artifacts, slot
+from agentwatch.delegation.links import ARTIFACT_MISSING, is_fenced, make_finding, promises_artifacts, slot_of
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import (
@@ -123,7 +123,7 @@ def _check_file(file: _File) -> CheckedFile | None:
     except FileRefusedError as refused:
         # An unreadable file may be a handoff or a return, so report it whatever its name.
         is_reported = file.is_named or is_named_like_document(file.relative) or refused.rule == NOT_READABLE
-        findings = [FindingDoc.of(refused.finding, path=file.path)]
+        findings = [FindingDoc.fill(refused.finding, path=file.path)]
         return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_reported else None
     except FileNotFoundError:
         # The file was deleted after it was listed.
@@ -142,8 +142,8 @@ def _check_file(file: _File) -> CheckedFile | None:
         severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
         for path in _missing_artifacts(file, document):
             line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)
-            found.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
-    findings = [FindingDoc.of(finding, path=file.path) for finding in found]
+            found.append(replace(make_finding(ARTIFACT_MISSING, path), severity=severity, line=line))
+    findings = [FindingDoc.fill(finding, path=file.path) for finding in found]
     return CheckedFile(path=file.path, contract=reading.contract, state=state, findings=findings)
 
 
@@ -157,7 +157,7 @@ def _is_beside_handoff(place: str) -> bool:
     beside = [one for one in neighbours if is_candidate(one)]
     handoffs = [one for one in beside if _HANDOFF.search(one)]
     is_only = len(handoffs) == 1 and len(beside) == 2 and not place.lower().endswith(".report.json")
-    return is_only or slot(place) in map(slot, handoffs)
+    return is_only or slot_of(place) in map(slot_of, handoffs)
 
 
 def _missing_artifacts(file: _File, document: Return) -> Iterator[str]:

@@ -125,9 +125,9 @@ def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]
 
 def parse_span(text: str) -> float:
     """Convert a time span such as `90m` to seconds, for argparse."""
-    from agentwatch.view.words import seconds_of
+    from agentwatch.view.words import parse_span
 
-    span = seconds_of(text)
+    span = parse_span(text)
     if span is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
     return span

@@ -120,13 +120,13 @@ def _argument_values(name: str) -> list[tuple[str, str]]:
     from agentwatch.manual import topic_names
 
     if name == "--where":
-        from agentwatch.view.rows import offered_terms
+        from agentwatch.view.rows import constant_terms
 
-        return [(term, "") for term in offered_terms()]
+        return [(term, "") for term in constant_terms()]
     if name == "topic":
         return [(topic, COMMANDS.get(topic, "")) for topic in (*topic_names(), *COMMANDS)]
     if name == "request":
-        return [(one.request_id, one.shown) for one in build_inbox(Path.cwd()).store.read() if one.can_answer]
+        return [(one.request_id, one.shown) for one in build_inbox(Path.cwd()).store.read() if one.is_answerable]
     if name == "task":
         tasks = scan_workspace(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Tasks that need the operator come first if the shell keeps the order.

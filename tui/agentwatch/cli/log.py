@@ -28,7 +28,7 @@ from agentwatch.console import MUTED, Part, print_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.events import Checked, Event, Gone, Lost, Noted, Reached, Ruled, Seen, Tick
 from agentwatch.delegation.standing import HAVE_FAILED, request_words
-from agentwatch.delegation.task import Shown, State, sums_of
+from agentwatch.delegation.task import Shown, State, sum_tasks
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, NoMatchError, UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
@@ -43,7 +43,7 @@ from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.state import read_first_watch, state_directory
 from agentwatch.text import clean, clean_name, print_error, print_text, quote_text
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
-from agentwatch.view.words import LOOKS, doing_words, iso, plural, standing_words
+from agentwatch.view.words import LOOKS, doing_words, iso, plural, stage_words
 
 _NOTHING_FOUND = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
 _LONGEST_REASON = 200  # the most characters of a reason in a line
@@ -228,14 +228,14 @@ class _Printer:
                 if change.at < self._since:
                     continue
                 if self._as_json:
-                    print_text(json.dumps(log_document(change).plain()))
+                    print_text(json.dumps(log_document(change).to_json()))
                 else:
                     print_line(*_color_parts(log_line(change)), hang=22)
 
     def print_first_look(self) -> None:
         """Print one line about the tasks that existed before anybody watched."""
         tasks = [task for task_id in self._old_tasks if (task := self.tree.tasks.get(task_id)) is not None]
-        sums = sums_of(tasks)
+        sums = sum_tasks(tasks)
         failed, false = sum(sums.states[one] for one in HAVE_FAILED), sums.shown[Shown.FALSE]
         words = [f"{count:,} {word}" for count, word in ((failed, "failed"), (false, "false")) if count]
         if tasks and self.first_look_at >= self._since:
@@ -317,7 +317,7 @@ def log_line(change: Change) -> str:
         case ActivityChange():
             find_text = f"· {clean(doing_words(change.doing), _LONGEST_REASON)}"
         case RequestChange(request=request):
-            find_text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _LONGEST_REASON)
+            find_text = clean(f"{request_words(request)}: {stage_words(request, change.at)}", _LONGEST_REASON)
             find_text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
             before = "false" if change.was_contradicted else change.before or "new"
@@ -331,7 +331,7 @@ def log_line(change: Change) -> str:
 def log_document(change: Change) -> Document:
     """Return a change as a JSON document. Its texts are not sanitised."""
     if isinstance(change, ActivityChange):
-        return LoggedActivityDoc.of(change, activity=activity_document(change.doing, change.at))
+        return LoggedActivityDoc.fill(change, activity=activity_document(change.doing, change.at))
     if isinstance(change, RequestChange):
-        return LoggedRequestDoc.of(change, request=request_document(change.request))
-    return LoggedStateDoc.of(change)
+        return LoggedRequestDoc.fill(change, request=request_document(change.request))
+    return LoggedStateDoc.fill(change)

@@ -75,7 +75,7 @@ def rules(options: Namespace) -> int:
         rule = rules_by_id.get(options.explain.upper())
         if not rule:
             raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
-        print_text(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
+        print_text(f"{rule.id} {rule.title} ({rule.level_words})\n{rule.contract or 'any contract'}, {rule.section}\n")
         print_text(textwrap.fill(rule.why, 100))
         for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
             if example:

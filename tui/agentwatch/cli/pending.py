@@ -31,7 +31,7 @@ from agentwatch.shell import call_words, command_line
 from agentwatch.text import clean, clean_name, clean_row, print_text, quote_text
 from agentwatch.view import document as view
 from agentwatch.view import words
-from agentwatch.view.words import ago, clock, duration, look
+from agentwatch.view.words import ago, clock, look_of, short_span
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -113,7 +113,7 @@ def pending(options: Namespace) -> int:
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
     """Print the tasks that need the operator, and the decisions that are not carried out yet."""
     tree, desk, now = monitor.tree, require_desk(monitor), time.time()
-    asking, aside, moving = tree.asking(), tree.put_aside(), words.on_their_way(tree)
+    asking, aside, moving = tree.asking_tasks(), tree.tasks_aside(), words.pending_decisions(tree)
     document = PendingDoc(
         schema_version=view.SCHEMA_VERSION,
         workspace=monitor.directory,
@@ -124,10 +124,10 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
         acknowledged=sum(task.acknowledged for task in aside),
         snoozed=sum(task.snoozed for task in aside),
         decisions=[_decision_document(decision, now) for decision in moving],
-        notices=[view.FindingDoc.of(placed) for placed in tree.notices if placed.rule == FORGED.id],
+        notices=[view.FindingDoc.fill(placed) for placed in tree.notices if placed.rule == FORGED.id],
     )
     if options.json:
-        say_document(document.plain())
+        say_document(document.to_json())
         return report_problems(monitor.problems)
     for task, task_data in zip(asking, document.tasks, strict=True):
         _print_task(task, task_data, now)
@@ -135,7 +135,7 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
         steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
         by = f" by {quote_text(decision.operator, 60)}" if decision.operator else ""
         print_line(f"→ {clean_name(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-        for line in filter(None, (decision.waits, words.taken_words(decision))):
+        for line in filter(None, (decision.waits, words.claimed_words(decision))):
             print_line(f"  {clean(line)}", hang=0)
     if not asking and not moving:
         print_text(f"nothing{' that can be seen' if monitor.problems else ''} needs you")
@@ -185,7 +185,7 @@ def _print_task(task: Task, task_data: PendingTaskDoc, now: float) -> None:
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
-        print_line(f"  {words.in_line(task, question, 400)}", hang=0)
+        print_line(f"  {words.ask_line(task, question, 400)}", hang=0)
     for request, document in zip(asked, task_data.requests, strict=True):
         asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
         print_line(f"  {clean_row(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
@@ -201,8 +201,8 @@ def _print_task(task: Task, task_data: PendingTaskDoc, now: float) -> None:
 
 
 def _task_heading(task: Task, now: float) -> list[Part | str]:
-    face, since = look(task), task.since
-    age = "" if since is None else f" {duration(now - since)}"
+    face, since = look_of(task), task.since
+    age = "" if since is None else f" {short_span(now - since)}"
     name = f" {clean_name(task.task_id, 200)}", STRONG
     return [(face.glyph, face.color), name, f"  attempt {task.attempt}, ", (face.word, face.color), (age, MUTED)]
 
@@ -226,13 +226,14 @@ def pending_task_document(tree: Tree, task: Task, desk: DecisionService, workspa
     """Return the JSON of a task that needs the operator: some keys of `tree --json`, and the possible decisions."""
     task_data = view.task_document(tree, task)
     waiting = [one for one in task.requests if one.waits_for_operator]
-    return PendingTaskDoc.of(
+    return PendingTaskDoc.fill(
         task_data,
         ask=task.question,
         suggested=policy.suggested(task),
         commands=decide_commands(task, desk, workspace),
         requests=[
-            PendingRequestDoc.of(view.request_document(one), command=answer_command(one, workspace)) for one in waiting
+            PendingRequestDoc.fill(view.request_document(one), command=answer_command(one, workspace))
+            for one in waiting
         ],
         not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_not(task, one))},
         **{name: getattr(one, name) for one in task_data.attempts[-1:] for name in ("return_path", "return_sha256")},
@@ -240,9 +241,9 @@ def pending_task_document(tree: Tree, task: Task, desk: DecisionService, workspa
 
 
 def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
-    receipts = [ReceiptDoc.of(one, age_seconds=max(round(now - one.at), 0)) for one in decision.receipts]
+    receipts = [ReceiptDoc.fill(one, age_seconds=max(round(now - one.at), 0)) for one in decision.receipts]
     claimed_by = decision.receipt.taken_by or None
-    return MovingDecisionDoc.of(decision, waits=decision.waits or None, claimed_by=claimed_by, receipts=receipts)
+    return MovingDecisionDoc.fill(decision, waits=decision.waits or None, claimed_by=claimed_by, receipts=receipts)
 
 
 @command(

@@ -32,7 +32,7 @@ def sources(options: Namespace) -> int:
             "sources": [one._asdict() for one in stores],
             "trouble": [*map(str, problems)],
             "complete": not problems,
-            "problems": [one.plain() for one in problem_documents(problems)],
+            "problems": [one.to_json() for one in problem_documents(problems)],
         }
         print_text(indented_json(document))
         return 1 if problems else 0

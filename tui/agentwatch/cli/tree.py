@@ -14,8 +14,8 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import print_problems
 from agentwatch.text import clean, clean_summary, print_error, quote_text
-from agentwatch.view.rows import Found, Group, Order, chain_name, found_in, parse
-from agentwatch.view.words import doing_words, duration, held_up, in_line, look, plural, question_at, waits_for
+from agentwatch.view.rows import Group, Matches, Order, chain_name, find_matches, parse
+from agentwatch.view.words import ask_line, count_waits, delay_of, doing_words, look_of, plural, question_at, short_span
 
 _MOST_LEVELS = 40  # the most levels that are indented
 
@@ -48,7 +48,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
-    found = found_in(tree, query, tree.now) if query else None
+    found = find_matches(tree, query, tree.now) if query else None
     rows = found and found.rows
     counts.append(len(found.matches) if found else 0)
     if options.json:
@@ -60,7 +60,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=found and found.shown):
             if isinstance(row.row_id, Group):
-                print_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).words(tree.now)[0]}", MUTED))
+                print_line((row.row_id.name, STRONG), (f"  {order.tally(row.row_id, rows).titles(tree.now)[0]}", MUTED))
             else:
                 task = tree.tasks[row.row_id]
                 print_line(*_row_parts(task, row.depth, chain_name(tree.tasks, task), tree.tasks, tree.now), hang=4)
@@ -72,38 +72,38 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
 
 def _row_parts(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
     """Yield the parts of a task's row, in the words of the screen."""
-    face, since = look(task), task.since
+    face, since = look_of(task), task.since
     name = clean_summary(f"{chain} · {task.title}" if chain else task.title, 80)
     yield "  " * min(depth, _MOST_LEVELS)
     yield face.glyph, face.color
     yield f" {name}  ", STRONG if task.needs_operator else MUTED if task.past or task.acknowledged else ""
     yield face.word, face.color
-    yield "" if since is None else f" {duration(now - since)}", MUTED
+    yield "" if since is None else f" {short_span(now - since)}", MUTED
     yield ", accepted" if task.is_accepted else ""
     yield f"  attempt {task.attempt}" if task.attempt > 1 else ""
     yield "  {}/{}".format(*task.progress) if task.progress and task.state.is_open else ""
     yield f"  [{clean(task.agent, 40)}]" if task.agent and task.agent != task.title else "", MUTED
     if task.ask:
         yield "  NEEDS YOU", NEEDS
-        yield f": {in_line(task, question_at(task, now), 120)}"
+        yield f": {ask_line(task, question_at(task, now), 120)}"
     elif words := _activity_words(task, tasks, now):
         yield f"  {words}", MUTED
 
 
 def _activity_words(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     """Return what a task does or waits for. Return the last activity of a silent task."""
-    words = clean(doing_words(task.did), 200) if task.did else ""
+    words = clean(doing_words(task.last_doing), 200) if task.last_doing else ""
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)
     if task.handoff_fault:
         return f"its handoff breaks the contract: {clean(task.handoff_fault, 200)}"
-    if held := held_up(task, tasks, now):
+    if held := delay_of(task, tasks, now):
         return held
-    waiting = waits_for(task, tasks)
+    waiting = count_waits(task, tasks)
     return f"waits for {waiting:,}" if waiting else words if task.state.is_open else ""
 
 
-def _closing_sentences(monitor: Monitor, found: Found | None) -> Iterator[str]:
+def _closing_sentences(monitor: Monitor, found: Matches | None) -> Iterator[str]:
     if monitor.tree.lost_since is not None:
         yield f"{clean(monitor.host)} was not read."
     from agentwatch.report.account import verdict_of  # not needed for JSON

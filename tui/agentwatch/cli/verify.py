@@ -203,7 +203,7 @@ def attest(options: Namespace) -> int:
     key, now, envelopes = desk.key(), datetime.now(UTC), list[bytes]()
     for task in tasks:
         payload = statement_of(
-            task_document(monitor.tree, task).plain(),
+            task_document(monitor.tree, task).to_json(),
             subject_of(task),
             [entry for entry in chain.entries if entry.record.task_id == task.task_id],
             complete=not monitor.problems,

@@ -1,5 +1,5 @@
-"""Text to handoff or return, with findings: no I/O, no clock, and the first frame need not load pydantic for it.
+"""Turns a text into a handoff or a return, with findings. No I/O and no clock.
 
-If an answer holds several returns, the last one counts, and an unfenced Markdown one counts before fenced and JSON
-ones. An unknown status is never shown as a success.
+The first frame of the screen need not load pydantic for this. If an answer holds several returns, the last one counts.
+An unfenced Markdown return counts before returns in fences and in JSON. An unknown status is never shown as a success.
 """

@@ -1,4 +1,4 @@
-"""Plain pydantic models: a refused value breaks a rule and is left out, so that a typed model always results."""
+"""The base of the pydantic models. A value that breaks a rule is noted and left out, so that a model always results."""
 
 import re
 from copy import deepcopy
@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
-from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
+from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, quote_value, read_rules
 from agentwatch.contracts.shapes import Contract, Json
 from agentwatch.text import fold_case
 
@@ -19,11 +19,11 @@ _KIND_OF = {
     "literal_error": "value",
     "missing": "missing",
     "empty": "empty",
-}  # kinds of rules by pydantic's error type; any other error is `type`, or `entry` for an entry of an array
+}  # the kind of a rule by pydantic's type of error; any other error has the kind `type`, or `entry` in an array
 
 
 class Model(BaseModel):
-    """Base of all models: strict, immutable, no NaN; every field may be missing, and unknown keys are ignored."""
+    """Base of all models: strict, immutable, no NaN. Every field may be missing, and unknown keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore", validate_default=True)
 
@@ -32,22 +32,22 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 T = TypeVar("T")
 
 
-def _require(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse a missing or blank value, but only while a context is given: the second validation accepts both."""
+def _refuse_missing(value: T, info: core_schema.ValidationInfo) -> T:
+    """Refuse a missing or blank value, but only in the first validation, which has a context."""
     if info.context and (value is None or (isinstance(value, str) and not value.strip())):
         raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value
 
 
 Maybe = Annotated[T | None, Field(default=None)]
-Required = Annotated[T | None, Field(default=None), AfterValidator(_require)]
+Required = Annotated[T | None, Field(default=None), AfterValidator(_refuse_missing)]
 Text = Required[str]
 Note = Maybe[str]  # a text that may be missing
 Notes = Maybe[list[str]]
-Word = Annotated[str, AfterValidator(_require)]
+Word = Annotated[str, AfterValidator(_refuse_missing)]
 Whole = Annotated[
     int, BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
-]  # `1.0` is an integer, too: JSON has one kind of number
+]  # `1.0` is an integer, too, because JSON has only one kind of number
 Count = Annotated[Whole, Ge(0)]
 Million = Annotated[Whole, Ge(0), Le(1_000_000)]
 Attempt = Maybe[Annotated[Million, Ge(1)]]
@@ -55,25 +55,25 @@ Amount = Maybe[Annotated[float, Ge(0)]]
 
 
 def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: Findings, at: str = "") -> AnyModel:
-    """Return the model of `raw` without values that break a rule, and note each rule; `at` is the place of `raw`."""
-    raw = _bounded(raw, findings)
+    """Return the model of `raw` (at the place `at`) without the values that break a rule, and note each broken rule."""
+    raw = _cut_lists(raw, findings)
     try:
         return model.model_validate(raw, context=True)
     except ValidationError as error:
-        edits = _judge_errors(contract, raw, error, findings, at)
+        edits = _note_errors(contract, raw, error, findings, at)
     pruned: Any = deepcopy(raw)
-    # From the end, so that earlier indices stay valid.
-    for place, meant in sorted(edits.items(), reverse=True):
+    # From the end, so that the indices of earlier entries stay valid.
+    for place, intended in sorted(edits.items(), reverse=True):
         node = reduce(getitem, place[:-1], pruned)
-        node[place[-1]] = meant
-        if meant is None:
+        node[place[-1]] = intended
+        if intended is None:
             del node[place[-1]]
     return model.model_validate(pruned)
 
 
 @cache
-def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
-    """Return rule ids by field path and kind; for entries of an array the kinds are `entry` and `blank` (empty)."""
+def _rules_by_field(contract: Contract) -> dict[str, dict[str, str]]:
+    """Return the rule ids by field path and kind of error. Entries of arrays have the kinds `entry` and `blank`."""
     known: dict[str, dict[str, str]] = {}
     for rule in read_rules().values():
         for kind, path in rule.fields if rule.contract is contract else ():
@@ -81,22 +81,22 @@ def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
     return known
 
 
-def _judge_errors(
+def _note_errors(
     contract: Contract, raw: Any, error: ValidationError, findings: Findings, at: str
 ) -> dict[Location, Any]:
-    """Note the rule of each error; return for each refused place the word that was meant, or None to drop the value."""
+    """Note the rule of each error. Return each refused place with the word that was probably meant, or with None."""
     edits: dict[Location, Any] = {}
-    known = _rules_of_fields(contract)
+    known = _rules_by_field(contract)
     for item in error.errors():
         where = place = item["loc"]
         value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
         path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
-        # `*` stands for the other fields of a section.
+        # A rule for `*` is about all other fields of a section.
         rules = known.get(path.removesuffix("[]")) or known.get(f"{at}.*", {})
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:
-            # The key is required and its value is null: that is a wrong type.
+            # The key exists, but its value is null, which is a wrong type.
             kind = "type"
         elif kind not in ("missing", "empty"):
             if kind == "value" and isinstance(value, str):
@@ -113,12 +113,12 @@ def _judge_errors(
     return edits
 
 
-def _bounded(raw: Json, findings: Findings, at: Location = ()) -> Json:
-    """Return `raw` with its lists cut to MAX_ENTRIES, so that a million wrong entries do not take seconds."""
+def _cut_lists(raw: Json, findings: Findings, at: Location = ()) -> Json:
+    """Return `raw` with each list cut to MAX_ENTRIES, because a million wrong entries would take seconds."""
     for key, value in raw.items():
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
-            findings.add("DOC009", (*at, key), key=shown(key), limit=MAX_ENTRIES)
+            findings.add("DOC009", (*at, key), key=quote_value(key), limit=MAX_ENTRIES)
             raw = {**raw, key: value[:MAX_ENTRIES]}
         elif not at and isinstance(value, dict):
-            raw = {**raw, key: _bounded(value, findings, (key,))}
+            raw = {**raw, key: _cut_lists(value, findings, (key,))}
     return raw

@@ -1,15 +1,15 @@
-"""The handoff packet, given by a parent to a child: JSON, alone or as the first fenced block of a Markdown text."""
+"""The handoff packet that a parent gives to a child: JSON, alone or as the first fenced block of a Markdown text."""
 
 from agentwatch.contracts.fields import Attempt, Maybe, Model, Note, Notes, Required, Text, Word, read_fields
-from agentwatch.contracts.reading import WRAPPER, unwrapped
-from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
+from agentwatch.contracts.reading import WRAPPER, unwrap_packet
+from agentwatch.contracts.rules import Findings, build_fields, count_sentences, judge_paths
 from agentwatch.contracts.shapes import Contract, Handoff, Json, Todos
 
 SCHEMA = "composability.handoff_packet.v1"
 
 
 class EvidencePointer(Model):
-    """A file the child must, or may, read."""
+    """A file that the child must read, or may read."""
 
     path: Text
     purpose: Text
@@ -17,14 +17,14 @@ class EvidencePointer(Model):
 
 
 class Risk(Model):
-    """A risk the child should watch for."""
+    """A risk that the child should watch for."""
 
     risk: Text
     mitigation: Text
 
 
 class ExpectedDeliverable(Model):
-    """A file the child is expected to make."""
+    """A file that the child is expected to make."""
 
     path: Text
     description: Text
@@ -32,7 +32,7 @@ class ExpectedDeliverable(Model):
 
 
 class HandoffPacket(Model):
-    """The whole packet and its checklist; a field is None if it is missing or of the wrong type."""
+    """The whole packet with its checklist. A field is None if it is missing or of the wrong type."""
 
     handoff_schema: Note
     task_id: Text
@@ -57,17 +57,17 @@ MODELS = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:
-    """Return the typed packet and its fields, and note every rule that it breaks."""
-    inner = unwrapped(top)
+    """Return the typed packet and the fields that the tree needs, and note every rule that the packet breaks."""
+    inner = unwrap_packet(top)
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))
         findings.at = (WRAPPER,)
-    # The packet itself may have a key `todos`; the checklist stands behind the packet.
+    # The packet may have its own key `todos`, which is not the checklist: that comes after the packet.
     raw = {key: value for key, value in inner.items() if key != "todos"}
     packet = read_fields(Contract.HANDOFF_PACKET, HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):
         findings.add("HOF041", ("handoff_schema",), value=packet.handoff_schema)
-    if packet.objective and (count := sentences(packet.objective)) > 1:
+    if packet.objective and (count := count_sentences(packet.objective)) > 1:
         findings.add("HOF006", ("objective",), count=count)
     judge_paths("HOF015", "evidence", packet.evidence, findings)
-    return packet, outline(Handoff, packet, task_id=packet.task_id, objective=packet.objective)
+    return packet, build_fields(Handoff, packet, task_id=packet.task_id, objective=packet.objective)

@@ -27,21 +27,21 @@ from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     MAX_TOKENS,
     Findings,
+    build_fields,
+    count_sentences,
+    count_tokens,
     is_blank,
     is_relative,
     judge_paths,
-    outline,
-    sentences,
-    shown,
-    tokens,
+    quote_value,
 )
 from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
 from agentwatch.text import fold_case
 
-LOW_CONFIDENCE = 0.5  # a confidence below this is flagged for a human
+LOW_CONFIDENCE = 0.5  # a human should look at a report with a lower confidence
 _POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
 
-# Status words with the outcomes that they mean.
+# The outcome that each status word means.
 _MEANS = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     word: outcome
     for outcome, words in {
@@ -55,7 +55,7 @@ _MEANS = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     }.items()
     for word in words.split()
 }
-_FINISHING = frozenset(
+_FINISHING_VERBS = frozenset(
     """
     added analysed analyzed answered applied approved archived assembled assessed audited benchmarked built
     checked cleaned closed collected committed compared compiled complete completed composed configured converted
@@ -70,8 +70,8 @@ _FINISHING = frozenset(
     simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
     traced transformed translated triaged updated validated verified wired written
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # verbs of making: alone, or at the end of a word (`tasks_created`), they say that a stage is finished
-_DOUBT = frozenset(
+)  # verbs that say that a stage is finished, alone or at the end of a status such as `tasks_created`
+_UNFINISHED_WORDS = frozenset(
     """
     abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
     crashed deferred denied dropped error errors fail failed failing failure failures few half halted if
@@ -80,12 +80,12 @@ _DOUBT = frozenset(
     skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
     wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # parts of a word that say that it is not finished, or not completely: `not_ready`, `errors_generated`
-_ENDED = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
+)  # words that say the opposite, as parts of a status: `not_ready`, `errors_generated`
+_END_TIME_KEYS = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 
 
 class Artifact(Model):
-    """A file the agent created."""
+    """A file that the agent created."""
 
     type: Required[Literal["plan", "report", "summary", "implementation", "documentation"]]
     path: Text
@@ -93,7 +93,7 @@ class Artifact(Model):
 
 
 class ReturnMetadata(Model):
-    """The returning agent and the delegation path to it."""
+    """The metadata of a return: its agent, and the delegation path to the agent."""
 
     session_id: Text
     agent_type: Text
@@ -116,7 +116,7 @@ class ReturnError(Model):
 
 
 class SubagentReturn(Model):
-    """The whole return; a field is None if it is missing or of the wrong type."""
+    """The whole return. A field is None if it is missing or of the wrong type."""
 
     status: Required[Literal["completed", "partial", "failed", "blocked"]]
     summary: Text
@@ -128,7 +128,7 @@ class SubagentReturn(Model):
 
 
 class MetaArtifact(Model):
-    """A file the agent created; its type may be any word."""
+    """A file that the agent created. The type may be any word."""
 
     type: Note
     path: Text
@@ -136,7 +136,7 @@ class MetaArtifact(Model):
 
 
 class MetaMetadata(Model):
-    """The returning agent; a field that `metadata` lacks is taken from the top level."""
+    """The metadata of a return. A field that `metadata` lacks is taken from the top level."""
 
     session_id: Note
     agent_type: Note
@@ -146,7 +146,7 @@ class MetaMetadata(Model):
 
 
 class ReturnMeta(Model):
-    """The whole return in one shape for all its spellings; `more` holds the unknown keys."""
+    """The whole return, the same for all its spellings. `more` has the unknown keys."""
 
     phases_completed: Maybe[Million]
     phases_total: Maybe[Million]
@@ -180,14 +180,14 @@ class ReportMetadata(Model):
 
 
 class ContextEntry(Model):
-    """One row of a context map: a statement, and its pointer `path:first-last`, or `-` if there is none."""
+    """One row of a context map: a statement, and where it is found, as `path:first-last`, or `-` if unknown."""
 
     statement: str
     location: str = "-"
 
 
 class Report(Model):
-    """The whole report; `findings` are unchecked, as the agent wrote them, and `context_map` is read from them."""
+    """The whole report. `findings` are as the agent wrote them, and `context_map` is read from the findings."""
 
     report_metadata: Required[ReportMetadata]
     findings: Required[Json]
@@ -202,10 +202,10 @@ MODELS = {Contract.SUBAGENT_RETURN: SubagentReturn, Contract.RETURN_META: Return
 
 
 def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Return]:
-    """Return the typed return and its fields, and note every rule that it breaks."""
+    """Return the typed return and the fields that the tree needs, and note every rule that the return breaks."""
     inner = top.get("report_metadata")
     if isinstance(inner, dict) and len({_MEANS.get(_plain(each.get("status"))) for each in (top, inner)} - {None}) > 1:
-        findings.add("DOC015", ("status",), value=top["status"], other=shown(inner["status"]))
+        findings.add("DOC015", ("status",), value=top["status"], other=quote_value(inner["status"]))
     if contract is Contract.REPORT_CONTRACT:
         return _judge_report(top, findings)
     return (_judge_meta if contract is Contract.RETURN_META else _judge_subagent_return)(top, findings)
@@ -214,16 +214,16 @@ def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Ret
 def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentReturn, Return]:
     returned = read_fields(Contract.SUBAGENT_RETURN, SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
-    count = sentences(summary)
-    if tokens(summary) > MAX_TOKENS:
+    count = count_sentences(summary)
+    if count_tokens(summary) > MAX_TOKENS:
         rule = "SUB007" if len(summary) > 500 else "SUB009"
-        findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
+        findings.add(rule, ("summary",), tokens=count_tokens(summary), characters=len(summary))
     elif summary.strip() and not 2 <= count <= 5:
         findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
     judge_paths("SUB020", "artifacts", returned.artifacts, findings)
-    # Another empty value, such as an object, has the wrong type, which is a finding already.
+    # Any other empty value, such as `{}`, has the wrong type, and that is a finding already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
     metadata = returned.metadata or ReturnMetadata.model_validate({})
@@ -231,22 +231,22 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     if path == []:
         findings.add("SUB047", ("metadata", "delegation_path"))
     elif path and depth is not None:
-        # The orchestrator and its command do not count as levels; an entry of the wrong type does.
+        # The first two entries, the orchestrator and its command, do not count as levels.
         length = len(top["metadata"]["delegation_path"])
         if depth != (expected := max(length - 2, 0)):
             place = ("metadata", "delegation_depth")
-            findings.add("SUB042", place, depth=shown(depth), length=length, expected=expected)
-    blockers = _blockers(top) if status == "blocked" else None
-    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, status and Outcome(status), blockers=blockers)
+            findings.add("SUB042", place, depth=quote_value(depth), length=length, expected=expected)
+    blockers = _find_blockers(top) if status == "blocked" else None
+    return returned, _new_return(Contract.SUBAGENT_RETURN, returned, top, status and Outcome(status), blockers=blockers)
 
 
 def _judge_meta(top: Json, findings: Findings) -> tuple[ReturnMeta, Return]:
-    outcome = _judge_status(top.get("status"), findings)
-    raw = {**top, "blockers": _blockers(top)}
+    outcome = _read_outcome(top.get("status"), findings)
+    raw = {**top, "blockers": _find_blockers(top)}
     raw["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
     single = next(filter(None, map(top.get, ("artifacts", "artifact_path", "artifact"))), None)
-    raw["artifacts"] = _objects(single, "path")
-    raw["errors"] = _objects(top.get("errors"), "message")
+    raw["artifacts"] = _list_objects(single, "path")
+    raw["errors"] = _list_objects(top.get("errors"), "message")
     if isinstance(steps := top.get("next_steps"), list):
         raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     metadata = top.get("metadata")
@@ -259,7 +259,7 @@ def _judge_meta(top: Json, findings: Findings) -> tuple[ReturnMeta, Return]:
     returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
     judge_paths("MET018", "artifacts", returned.artifacts, findings)
     done, total = returned.phases_completed, returned.phases_total
-    return returned, _fields_of(
+    return returned, _new_return(
         Contract.RETURN_META,
         returned,
         top,
@@ -291,27 +291,27 @@ def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
         findings.add("REP048", ())
     if "blockers" not in top and status != "blocked":
         findings.add("REP049", ())
-    context_map = _context_map((report.findings or {}).get("context_map"), findings)
+    context_map = _read_context_map((report.findings or {}).get("context_map"), findings)
     outcome = Outcome(status) if status else None
-    return report.model_copy(update={"context_map": context_map}), outline(
+    return report.model_copy(update={"context_map": context_map}), build_fields(
         Return,
         metadata,
         report,
         contract=Contract.REPORT_CONTRACT,
-        reported_state=_reported(top.get("report_metadata")),
+        reported_state=_read_status_word(top.get("report_metadata")),
         outcome=outcome,
         agent=metadata.agent_name,
-        blockers=report.blockers or _blockers(top) or (),
+        blockers=report.blockers or _find_blockers(top) or (),
         next_steps="\n".join(report.recommendations or ()),
         confidence=confidence,
-        stated_at=_stated_at(top, outcome),
+        stated_at=_find_stated_end(top, outcome),
     )
 
 
-def _fields_of(
+def _new_return(
     contract: Contract, returned: SubagentReturn | ReturnMeta, top: Json, outcome: Outcome | None, **more: Any
 ) -> Return:
-    """Return the fields that the delegation tree needs, and those in `more`."""
+    """Return the fields of a return that the delegation tree needs. `more` has further fields."""
     metadata, errors = (
         returned.metadata or ReturnMetadata.model_validate({}),
         returned.errors or [ReturnError.model_validate({})],
@@ -320,48 +320,48 @@ def _fields_of(
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
     messages = [error.message for error in errors]
     more["blockers"] = more["blockers"] or (messages if outcome is Outcome.BLOCKED else ())
-    return outline(
+    return build_fields(
         Return,
         metadata,
         returned,
         contract=contract,
-        reported_state=_reported(top),
+        reported_state=_read_status_word(top),
         outcome=outcome,
         agent=metadata.agent_type or (path[-1] if path else None),
-        # An empty path entry is a level, too.
+        # An empty entry of the path counts as a level, too.
         delegation_path=path,
         error_code=errors[0].type,
         error_message=errors[0].message,
         errors=messages,
-        # Every error with a `recoverable` must be recoverable.
+        # A retry helps only if no error says that it cannot be recovered from.
         retry_recommended=all(recoverable) if recoverable else None,
         retry_hint=errors[0].recommendation,
         artifacts=[artifact.path for artifact in returned.artifacts or ()],
-        stated_at=_stated_at(top, outcome),
+        stated_at=_find_stated_end(top, outcome),
         **more,
     )
 
 
-def _reported(holder: Any) -> str | None:
+def _read_status_word(holder: Any) -> str | None:
     status = holder.get("status") if isinstance(holder, dict) else None
     return status if isinstance(status, str) else None
 
 
-def _objects(raw: Any, name: str) -> Any:
-    """Return a list of objects; a text becomes `{name: text}`, and an object is itself an entry or holds them."""
+def _list_objects(raw: Any, name: str) -> Any:
+    """Return `raw` as a list of objects. A text becomes the object `{name: text}`."""
     if not isinstance(raw, (str, list, dict)):
         return raw
-    entries = _entries(raw)
+    entries = _as_list(raw)
     if isinstance(raw, dict) and name not in raw:
-        entries = [entry for value in raw.values() for entry in _entries(value)]
+        entries = [entry for value in raw.values() for entry in _as_list(value)]
     return [{name: entry} if isinstance(entry, str) else entry for entry in entries]
 
 
-def _entries(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
+def _read_context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
     if not isinstance(rows, list):
         return None
     found: list[ContextEntry] = []
@@ -384,8 +384,8 @@ def _plain(status: object) -> str:
     return fold_case(status.strip()).replace(" ", "_").replace("-", "_") if isinstance(status, str) else ""
 
 
-def _judge_status(status: object, findings: Findings) -> Outcome | None:
-    """Return the outcome that a status means, None if unknown, and note a word that the contract does not list."""
+def _read_outcome(status: object, findings: Findings) -> Outcome | None:
+    """Return the outcome that a status word means, or None. Note a word that the contract does not list."""
     if not isinstance(status, str):
         return None
     meant = _plain(status)
@@ -395,32 +395,32 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
             findings.add("MET005", ("status",), value=status, meant=meant)
         return outcome
     *others, last = meant.split("_")
-    is_finished = last in _FINISHING and _DOUBT.isdisjoint(others)
+    is_finished = last in _FINISHING_VERBS and _UNFINISHED_WORDS.isdisjoint(others)
     findings.add("MET004" if is_finished else "MET003", ("status",), value=status)
     return Outcome.COMPLETED if is_finished else None
 
 
-def _blockers(top: Json) -> list[str] | None:
-    """Return the open blockers under `blockers` and similar keys, without resolved ones; None if there are none."""
+def _find_blockers(top: Json) -> list[str] | None:
+    """Return the texts of unresolved blockers, under `blockers` and similar keys. Return None if there are none."""
     found: list[str] = []
     for value in filter(None, map(top.get, ("blockers", "blocking_issues", "blocker", "blocking_issue"))):
-        for entry in _entries(value)[:MAX_ENTRIES]:
+        for entry in _as_list(value)[:MAX_ENTRIES]:
             texts = [entry]
             if isinstance(entry, dict):
                 if fold_case(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
                     continue
-                # Known keys first, then any other.
+                # The known keys come first, then all others.
                 keys = "description message issue reason summary blocker title text"
                 texts = [*map(entry.get, keys.split()), *entry.values()]
             found += [text for text in texts if isinstance(text, str) and text.strip()][:1]
     return found or None
 
 
-def _stated_at(top: Json, outcome: Outcome | None) -> float | None:
-    """Return the latest end (while working also the start) that a return states, in epoch seconds."""
+def _find_stated_end(top: Json, outcome: Outcome | None) -> float | None:
+    """Return the latest time of ending that a return states, in epoch seconds. While working, starts count, too."""
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
-        for key in (*_ENDED, *(("started_at", "created_at") if outcome is Outcome.WORKING else ())):
+        for key in (*_END_TIME_KEYS, *(("started_at", "created_at") if outcome is Outcome.WORKING else ())):
             with suppress(AttributeError, ValueError, OverflowError):
                 at = datetime.fromisoformat(holder.get(key).strip())  # type: ignore[union-attr]
                 moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())

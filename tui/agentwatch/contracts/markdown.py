@@ -1,4 +1,4 @@
-"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists."""
+"""Reads Markdown line by line: blocks, keys, bullets, the sections of a return, and checklists."""
 
 import re
 from typing import NamedTuple
@@ -15,11 +15,11 @@ _KEY = re.compile(
     re.DOTALL,
 )
 _BULLET = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
-RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break, which looks like a bullet
+RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break such as `- - -`, which is no bullet
 _COMMENT = "<!--"
-# A whole comment or a code span: a comment mark inside a code span opens no comment.
-_CLOSED = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
-_LONGEST = 2_000  # only lines with fewer characters are searched for comments
+# A whole comment, or a code span: a comment mark inside code opens no comment.
+_COMMENT_OR_CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
+_LONGEST_SEARCHED = 2_000  # only lines with fewer characters are searched for comments
 _TAGS_BEFORE_HEADER = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
 STATUS = "Status"
@@ -30,7 +30,7 @@ HEADERS = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
 LEVEL = 2  # the number of `#` that each header has
 STATES = ("SUCCESS", "ERROR", "PARTIAL")
 _NO_LETTERS = re.compile(r"[^a-z]+")
-_MEANT = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
+_HEADERS_BY_LETTERS = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
 _ANY_STATE = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
     r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
@@ -39,7 +39,7 @@ _ANY_STATE = re.compile(
 
 
 class Fence(NamedTuple):
-    """A fenced block: its lines are `first` to `end` (exclusive); `closed` is False if the closing fence is missing."""
+    """A fenced block with the lines from `first` to before `end`. `closed` is False if the closing fence is missing."""
 
     first: int
     end: int
@@ -48,7 +48,7 @@ class Fence(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading outside fences: the contract header it means, its line, level and text, and the end of its lines."""
+    """A heading outside fences, with the lines below it up to `end`. `header` is a header of the contract, or None."""
 
     header: str | None
     line: int
@@ -57,12 +57,12 @@ class Section(NamedTuple):
     end: int
 
 
-# The sections of a return by header; further sections in a list repeat the header.
+# The sections of a return by header. A list has several sections if the text repeats the header.
 Sections = dict[str, list[Section]]
 
 
 class Page(NamedTuple):
-    """A Markdown text: lines (blank if no content), whether each is outside fences, headings, and fences."""
+    """A Markdown text as lines. `outside` tells for each line whether it is outside fences."""
 
     lines: list[str]
     outside: list[bool]
@@ -71,7 +71,7 @@ class Page(NamedTuple):
 
 
 class KeyLine(NamedTuple):
-    """A `key: value` line. `name` is the key as a contract would spell it."""
+    """A line of the form `key: value`. `name` is the key in the spelling of the contracts."""
 
     key: str
     name: str
@@ -81,41 +81,41 @@ class KeyLine(NamedTuple):
 
 
 class Bullet(NamedTuple):
-    """One bullet line. `marker` is `-`, `*`, `+` or a number; `indent` counts the columns before it."""
+    """One line with a bullet. `marker` is `-`, `*`, `+` or a number; `indent` counts the columns before the marker."""
 
     text: str
     marker: str
     indent: int
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines as an editor numbers them: only line feeds and carriage returns end a line."""
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text as an editor numbers them. Only line feeds and carriage returns end a line."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def scan_blocks(lines: list[str]) -> Page:
-    """Find headings and fences in one pass, and blank front matter, comments and fence marks."""
+    """Find the headings and fences of a text. Replace front matter, comments and fence marks by blank lines."""
     seen, outside, fences = list[str](), list[bool](), list[Fence]()
     found: list[tuple[str | None, int, int, str]] = []
     fence, in_comment, end = "", False, len(lines)
     front = 0
     if lines and lines[0].rstrip() == "---":
-        # If a heading comes first, the `---` is a thematic break, not front matter.
+        # If a heading comes before the second `---`, the first one does not begin front matter.
         for index, line in enumerate(lines[1:200], 1):
             if re.match(r"##+[ \t]", line):
                 break
             if line.rstrip() in ("---", "..."):
                 front = index + 1
                 break
-    for index, written in enumerate(lines):
-        line = "" if index < front else written
+    for index, original in enumerate(lines):
+        line = "" if index < front else original
         if in_comment:
             _, closed, line = line.partition("-->")
             in_comment = not closed
-        elif not fence and "<" in line and len(line) < _LONGEST:
-            line = _CLOSED.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
+        elif not fence and "<" in line and len(line) < _LONGEST_SEARCHED:
+            line = _COMMENT_OR_CODE.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
             before, mark, _ = line.partition(_COMMENT)
-            # A comment that starts after text must close on the same line; otherwise it is no comment.
+            # A comment mark after text counts only if the comment ends on the same line.
             in_comment = bool(mark) and not before.strip()
             line = before if in_comment else line
         match = _FENCE.match(line) if "```" in line or "~~~" in line else None
@@ -128,7 +128,7 @@ def scan_blocks(lines: list[str]) -> Page:
         elif not fence and "#" in line and (match := _HEADING.match(line)):
             text = (match[2] or "").strip()
             is_other = len(text) > 60 or "`" in text
-            header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", fold_case(text)))
+            header = None if is_other else _HEADERS_BY_LETTERS.get(_NO_LETTERS.sub("", fold_case(text)))
             found.append((header, index, len(match[1]), text))
         seen.append(line)
         outside.append(not fence)
@@ -137,20 +137,20 @@ def scan_blocks(lines: list[str]) -> Page:
 
 
 def read_key(line: str) -> KeyLine | None:
-    """Return the `key: value` of a line, or None."""
+    """Return the key and value of a line, or None for any other line."""
     match = _KEY.match(line) if ":" in line else None
     if not match:
         return None
     mark, opened, key, closed, late, value = match.groups()
     value = value.strip()
     if opened and not (closed or late) and value.endswith(opened):
-        # The whole line is emphasised: **state: SUCCESS**
+        # The whole line is emphasised, such as `**state: SUCCESS**`.
         value = value[: -len(opened)].rstrip()
     return KeyLine(key, key.lower().replace(" ", "_").replace("-", "_"), value, mark is not None, opened is not None)
 
 
 def read_bullet(line: str) -> Bullet | None:
-    """Return the bullet of a line, or None."""
+    """Return the bullet of a line, or None for any other line."""
     match = _BULLET.match(line)
     return None if not match or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
@@ -158,23 +158,23 @@ def read_bullet(line: str) -> Bullet | None:
 # The sections of a return
 
 
-def value_below(page: Page, section: Section, key: str) -> str | None:
-    """Return the first value of a key between a heading and the next heading, None if the key is missing."""
+def find_value(page: Page, section: Section, key: str) -> str | None:
+    """Return the first value of a key in the lines of a section, or None if the key is missing."""
     keys = (read_key(line) for line in page.lines[section.line + 1 : section.end] if key in line.lower())
     return next((each.value for each in keys if each and each.name == key), None)
 
 
 def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
-    """Return the sections of a return, None if the text is no return. `by_name`: one section is enough; `loose`:
-    anything may stand before them."""
+    """Return the sections of a return, or None if the text is no return. With `by_name`, one section is enough. With
+    `loose`, anything may precede the sections."""
     known = {each.header for each in page.headings if each.level == LEVEL}
     found: Sections = {}
     current: Section | None = None
     is_below_another = False
     for each in page.headings:
         header = each.header
-        if each.level > LEVEL and header in known and (header != STATUS or value_below(page, each, "state") is None):
-            # Inside a section, a lower heading of that name is part of the section, unless it has a state.
+        if each.level > LEVEL and header in known and (header != STATUS or find_value(page, each, "state") is None):
+            # A lower heading of the same name belongs to the section above it, unless it has a state.
             header = None
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)
@@ -186,41 +186,41 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
     if not found or by_name:
         return found or None
     first = next(iter(found.values()))[0]
-    state = value_below(page, found[STATUS][0], "state") if STATUS in found else None
-    # No return has a state such as `SUCCESS | ERROR | PARTIAL` or `<state>`.
+    state = find_value(page, found[STATUS][0], "state") if STATUS in found else None
+    # A state such as `SUCCESS | ERROR | PARTIAL` or `<state>` shows that the text is only a template.
     is_template = state and state not in STATES and _ANY_STATE.search(state[:200])
     if not loose and (is_template or is_below_another):
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
-        # If Status is the only section, it needs a known `state` (perhaps cut off) or a summary.
+        # A lone Status section needs a summary or a known state, of which the end may be cut off.
         is_known = any(fold_case(known).startswith(fold_case(state)) for known in STATES)
-        if len(found) > 1 or is_known or value_below(page, found[STATUS][0], "summary") is not None:
+        if len(found) > 1 or is_known or find_value(page, found[STATUS][0], "summary") is not None:
             return found
     return found if len(found) > 2 else None
 
 
-# Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.
+# Checklists: `- [ ]` is pending, `- [-]` in progress, and `- [x]` done. The items are done in their order.
 
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
     re.DOTALL,
 )
-_NEARLY = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
-_SECOND = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
+_ALMOST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
+_SECOND_ITEM = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
 _PHASE = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
 _STATUSES = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE, "X": TodoStatus.DONE}
 
 
-def has_item(lines: list[str], *, alone: bool = False) -> bool:
-    """Tell whether a line is a checklist item or resembles one; if `alone`, a leading bullet of any kind is enough."""
+def has_checklist_item(lines: list[str], *, alone: bool = False) -> bool:
+    """Tell whether any line is, or resembles, an item of a checklist. With `alone`, a leading bullet is enough."""
     first = next((line for line in lines if line.strip() and not (RULE.match(line) or _HEADING.match(line))), "")
     return (alone and _BULLET.match(first) is not None) or any(
-        "[" in line and (_ITEM.match(line) or _NEARLY.match(line)) for line in lines
+        "[" in line and (_ITEM.match(line) or _ALMOST_ITEM.match(line)) for line in lines
     )
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todos:
-    """Read a checklist up to a heading or a text after an empty line; if `alone`, judge every line."""
+    """Read a checklist up to a heading or up to text after an empty line. With `alone`, judge every line."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False
     in_list = alone
@@ -233,7 +233,7 @@ def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todo
             if len(found) == MAX_ENTRIES:
                 findings.add("DOC009", index, key="The checklist", limit=MAX_ENTRIES)
                 break
-            item = _item(match, index, findings)
+            item = _read_item(match, index, findings)
             if item.status is TodoStatus.DONE and pending_before and not out_of_order:
                 out_of_order = True
                 findings.add("TOD006", index)
@@ -242,7 +242,7 @@ def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todo
             in_list, noted = True, False
         elif _HEADING.match(text):
             in_list = alone
-        elif _NEARLY.match(text) or (in_list and not noted and _BULLET.match(text) and text[:1] not in " \t"):
+        elif _ALMOST_ITEM.match(text) or (in_list and not noted and _BULLET.match(text) and text[:1] not in " \t"):
             findings.add("TOD001", index)
             in_list = True
         elif alone or (in_list and (not after_blank or _BULLET.match(text))):
@@ -254,7 +254,7 @@ def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todo
     return tuple(found)
 
 
-def _item(match: re.Match[str], index: int, findings: Findings) -> Todo:
+def _read_item(match: re.Match[str], index: int, findings: Findings) -> Todo:
     mark, text = match["mark"], match["text"].strip()
     if mark not in _STATUSES:
         findings.add("TOD002", index, mark=mark if mark.isprintable() else "?")
@@ -262,7 +262,7 @@ def _item(match: re.Match[str], index: int, findings: Findings) -> Todo:
         findings.add("TOD003", index)
     if not text:
         findings.add("TOD004", index)
-    elif _SECOND.search(text):
+    elif _SECOND_ITEM.search(text):
         findings.add("TOD005", index)
     if match["indent"]:
         findings.add("TOD007", index)

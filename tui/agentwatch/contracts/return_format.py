@@ -1,4 +1,4 @@
-"""The return-format: four Markdown sections with `key: value` lines and bullet lists; other text is ignored."""
+"""The return-format: four Markdown sections with lines `key: value` and lists of bullets. Other text is ignored."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from agentwatch.contracts.markdown import (
     read_bullet,
     read_key,
 )
-from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relative, outline, sentences
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, build_fields, count_sentences, is_relative
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.text import fold_case
 
@@ -37,20 +37,20 @@ _REQUIRED_KEYS = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
 _MARKED_WORD = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KEY_IN_VALUE = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
 _ANY_KEY = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-# A thematic break, a heading, a tag, or a label in bold: it only structures a section.
+# A thematic break, a heading, a tag, or a label in bold. Such a line only structures a section.
 _NO_TEXT = re.compile(
     rf"{RULE.pattern}|\s*(?:#{{1,6}}(?:[ \t]|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)"
 )
 _LIKE_NONE = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
-# A sentence that says that there are no files; it names no file and no exception.
+# A sentence that says that there are no files, without an exception such as `except a.py`.
 _NO_FILES = re.compile(
     r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
     r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
-_DRESS = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
-_MARKED = re.compile(
+_EMPHASIS = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
+_QUOTED_PATH = re.compile(
     r"(?:`([^`]+)`|\[[^\]]*\]\(<?([^()<>]+)>?\)|[\"\u201c]([^\"\u201d]+)[\"\u201d]|'([^']+)')(.*)\Z", re.DOTALL
 )
 _LOOKS_LIKE_PATH = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
@@ -63,7 +63,7 @@ Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("
 
 
 class StatusSection(Model):
-    """`## Status`, with the keys of error-propagation."""
+    """The section `## Status`, with the keys of error-propagation."""
 
     state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]]
     summary: Text
@@ -75,14 +75,14 @@ class StatusSection(Model):
 
 
 class Deliverable(Model):
-    """A file and its description."""
+    """A file with its description."""
 
     path: str
     description: Note
 
 
 class AttestationSection(Model):
-    """`## Runtime Attestation`; a field is None if its key is missing, and an empty list for `- (none)`."""
+    """The section `## Runtime Attestation`. A field is None if its key is missing. `- (none)` is an empty list."""
 
     runtime_model_reported: Text
     runtime_mode_reported: Text
@@ -92,7 +92,7 @@ class AttestationSection(Model):
 
 
 class ReturnFormat(Model):
-    """The whole return; a section that is missing is None."""
+    """The whole return. A missing section is None."""
 
     status: Maybe[StatusSection]
     deliverables: Maybe[list[Deliverable]]
@@ -101,21 +101,21 @@ class ReturnFormat(Model):
 
 
 MODELS = {Contract.RETURN_FORMAT: ReturnFormat}
-_KNOWN = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
+_KNOWN_KEYS = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
-# A line of a section: its index, its text, and the contract's key or the bullet that it holds.
+# A line of a section: index, text, and the known key or the bullet in it.
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 
 
 @dataclass(slots=True)
-class Keys:
-    """The values of keys (texts or lists) and the line index of each; the first of repeated keys counts."""
+class SectionKeys:
+    """The values of keys, texts or lists, with the index of the line of each. The first of repeated keys counts."""
 
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
 
-    def put(self, key_line: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
-        """Store the value of a key, and note how the key's spelling differs from the contract."""
+    def store(self, key_line: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
+        """Store the value of a key. Note each way in which the spelling of the key breaks the contract."""
         key = key_line.name
         if key_line.bullet:
             findings.add("RET016", index, key=key)
@@ -144,14 +144,14 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
             rule = "RET006" if fold_case(section.text) == fold_case(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
-    keys = Keys()
-    rows = {header: _rows(page, listed, _KNOWN.get(header, ())) for header, listed in sections.items()}
+    keys = SectionKeys()
+    rows = {header: _read_rows(page, listed, _KNOWN_KEYS.get(header, ())) for header, listed in sections.items()}
     for rule, header in (("RET030", DELIVERABLES), ("RET040", EVIDENCE)):
         if header in rows and not any(item for _, _, _, item in rows[header]):
             findings.add(rule, sections[header][0].line)
     status = _read_status(rows.get(STATUS), keys, findings)
-    attesting = _read_attestation(rows.get(ATTESTATION), keys, findings)
-    if ATTESTATION in rows and status.state == "PARTIAL" and not attesting.limitations:
+    attested = _read_attestation(rows.get(ATTESTATION), keys, findings)
+    if ATTESTATION in rows and status.state == "PARTIAL" and not attested.limitations:
         findings.add("RET063", ())
     deliverables = _read_deliverables(rows[DELIVERABLES], findings) if DELIVERABLES in rows else None
     evidence = _read_evidence(rows[EVIDENCE], findings) if EVIDENCE in rows else None
@@ -160,30 +160,30 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
 
     outcome = _OUTCOMES.get(status.state or "")
-    fields = outline(
+    fields = build_fields(
         Return,
         status,
-        attesting,
+        attested,
         contract=Contract.RETURN_FORMAT,
         reported_state=keys.values.get("state"),
         outcome=outcome,
-        agent=attesting.runtime_mode_reported,
+        agent=attested.runtime_mode_reported,
         error_message=status.summary if outcome is Outcome.FAILED else None,
         retry_recommended=None if status.retry_recommended is None else status.retry_recommended == "yes",
-        model=attesting.runtime_model_reported,
-        mode=attesting.runtime_mode_reported,
+        model=attested.runtime_model_reported,
+        mode=attested.runtime_mode_reported,
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
-    raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    # The text was cut off if all that is missing would stand at its end.
+    raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attested}
+    # If only the last parts of the return are missing, its text was cut off.
     present = [header in sections for header in HEADERS]
     present += [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     is_cut = not all(present) and present == sorted(present, reverse=True)
-    return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
+    return OpenDocument(fields, findings.collect(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
 
-def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
-    """Return a section's lines outside fences, or all lines if those outside hold no known key (or no text)."""
+def _read_rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
+    """Return the lines of sections outside fences. If only the fences have a known key, or text, return all lines."""
     rows, outside, counts = list[Row](), list[Row](), False
     for section in sections:
         for index in range(section.line + 1, section.end):
@@ -198,7 +198,7 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     return outside if counts else rows
 
 
-def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> StatusSection:
+def _read_status(rows: list[Row] | None, keys: SectionKeys, findings: Findings) -> StatusSection:
     if rows is None:
         return StatusSection.model_validate({})
     findings.at = (STATUS,)
@@ -211,21 +211,21 @@ def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> Stat
             if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)):
                 findings.add("RET017", index, key=key_line.name)
                 value = marked[2]
-            keys.put(key_line, value, index, findings)
+            keys.store(key_line, value, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _NO_TEXT.match(text)):
             findings.add("RET019", index)
     values = keys.values
     status = read_fields(Contract.RETURN_FORMAT, StatusSection, values, findings, "status")
-    code, hint, again = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
-    if (count := sentences(values.get("summary", ""))) > 1:
+    code, hint, wants_retry = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
+    if (count := count_sentences(values.get("summary", ""))) > 1:
         findings.add("RET015", ("summary",), count=count)
     if code and any(map(str.isspace, code)):
         findings.add("ERR006", ("error_code",), value=code)
     if status.state == "SUCCESS":
-        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
-        if first := next((key for key in values if speaking.get(key)), None):
+        unexpected = {"error_code": code, "retry_hint": hint, "retry_recommended": wants_retry}
+        if first := next((key for key in values if unexpected.get(key)), None):
             findings.add("ERR007", (first,), key=first)
-    elif again and not hint:
+    elif wants_retry and not hint:
         findings.add("ERR004", ("retry_hint",))
     if status.state == "ERROR" and "retry_recommended" not in values:
         findings.add("ERR001", ())
@@ -235,7 +235,7 @@ def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> Stat
 
 
 def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, str | None]]:
-    """Return the files that the bullets name, without lines indented below a bullet."""
+    """Return the files that the bullets name. Lines that are indented below a bullet are ignored."""
     found: list[dict[str, str | None]] = []
     indent: int | None = None
     for index, text, _, item in rows:
@@ -248,15 +248,15 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
                 findings.add("RET031", index)
             continue
         indent = item.indent
-        path, rest = _split(item.text, _SEPARATOR)
+        path, rest = _split_path(item.text, _SEPARATOR)
         if not rest and _IS_PATH.match(path.partition(" ")[0]):
-            # The contract names no separator: `src/api.py (the API)` has a path and a description.
+            # The contract names no separator, so `src/api.py (the API)` has a path and a description, too.
             path, _, rest = path.partition(" ")
         path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
         if _NO_FILES.match(item.text):
             continue
         if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
-            # The bullet is a label for the bullets below it.
+            # This bullet is only a heading for the bullets below it.
             findings.add("RET031", index)
             indent = None
             continue
@@ -269,7 +269,7 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
 
 
 def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
-    """Return the evidence pointers; an indented line belongs to the bullet above it."""
+    """Return the evidence pointers, one for each bullet. An indented line belongs to the bullet above it."""
     found: list[str] = []
     for index, text, _, item in rows:
         if item:
@@ -279,28 +279,28 @@ def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) -> AttestationSection:
-    """Read the keys and lists; text after an empty line ends a list, and with both file keys read, the attestation."""
+def _read_attestation(rows: list[Row] | None, keys: SectionKeys, findings: Findings) -> AttestationSection:
+    """Read the keys and lists of the attestation. Text after an empty line ends a list."""
     if rows is None:
         return AttestationSection.model_validate({})
     findings.at = (ATTESTATION,)
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    # Text below a list key, used as its entry if no bullets follow.
+    # By the key of a list: the text below it, which was written instead of bullets.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
         if key_line:
             key, indent, ended = key_line.name, 99, False
-            entries = _inline(key_line, index, findings) if key in _LIST_KEYS else None
-            keys.put(key_line, key_line.value if entries is None else entries, index, findings)
+            entries = _read_inline_entries(key_line, index, findings) if key in _LIST_KEYS else None
+            keys.store(key_line, key_line.value if entries is None else entries, index, findings)
         elif item and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
                 findings.add("RET061", index)
             elif key not in _FILE_KEYS:
                 entries.append("" if fold_case(item.text) in _LIKE_NONE else item.text)
-            elif (path := _path_of(item, key, index, findings)) is not None:
+            elif (path := _read_listed_path(item, key, index, findings)) is not None:
                 entries.append(path)
         elif _NO_TEXT.match(text) or not text.strip():
             pass
@@ -309,7 +309,7 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
             entries.append(text.strip().strip("`"))
         elif not item and _ANY_KEY.match(text):
             if text.rstrip().endswith(":"):
-                # A key that the contract does not have: the list below it is ignored.
+                # The contract does not have this key, so ignore the list below it.
                 key, entries = "", []
         elif entries is None or text[:1] not in " \t":
             if entries == [] and key in _FILE_KEYS:
@@ -329,8 +329,8 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
     return read_fields(Contract.RETURN_FORMAT, AttestationSection, keys.values, findings, "attestation")
 
 
-def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
-    """Return the entries that stand on the line of their key."""
+def _read_inline_entries(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
+    """Return the entries of a list that are on the same line as its key."""
     if not key_line.value:
         return []
     if key_line.name not in _FILE_KEYS:
@@ -342,23 +342,23 @@ def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
     return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", key_line.value.strip("[]"))]
 
 
-def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
-    """Return (the path that a bullet begins with, the rest), without checkbox, emphasis, backticks, link and quotes."""
-    text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
-    if marked := _MARKED.match(text):
+def _split_path(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
+    """Return (the path at the beginning of a bullet, the rest), without emphasis, quotation marks and the like."""
+    text = _EMPHASIS.sub(lambda match: match[2] or "", text, count=1)
+    if marked := _QUOTED_PATH.match(text):
         return next(filter(None, marked.groups())).strip(), marked[5]
     match = separator.search(text)
     return (text, "") if not match else (text[: match.start()].strip(" "), text[match.start() :])
 
 
-def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
-    """Return the path of a bullet below a list key, "" if the bullet says that there is none, None for a remark."""
+def _read_listed_path(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
+    """Return the path that a bullet names. Return "" for `(none)`, and None if the bullet is only a remark."""
     text = item.text
     if fold_case(text) in _LIKE_NONE or _NO_FILES.match(text):
         if fold_case(text) != "(none)":
             findings.add("RET060", index, key=key)
         return ""
-    path, rest = _split(text, _MORE_THAN_A_PATH)
+    path, rest = _split_path(text, _MORE_THAN_A_PATH)
     words = path.split() or [""]
     if words[1:] and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1])):
         findings.add("RET061", index)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-Json = dict[str, Any]  # an object
+Json = dict[str, Any]  # a JSON object
 Texts = tuple[str, ...]
 
 
 class Contract(StrEnum):
-    """The formats agentwatch implements; `tree --json` and `check` print the values."""
+    """The formats of handoffs and returns that agentwatch reads. `tree --json` and `check` print the values."""
 
     HANDOFF_PACKET = "handoff-packet"
     RETURN_FORMAT = "return-format"
@@ -19,7 +19,7 @@ class Contract(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome that a return reports, in the words of the task states."""
+    """The outcome that a return reports, in the words of the states of tasks."""
 
     WORKING = "working"
     COMPLETED = "completed"
@@ -29,14 +29,14 @@ class Outcome(StrEnum):
 
 
 class Severity(StrEnum):
-    """An error breaks the contract; a warning is a deviation that is tolerated."""
+    """How bad a finding is: an error breaks the contract, and a warning is a deviation that is tolerated."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class TodoStatus(StrEnum):
-    """The three canonical checkboxes: `[ ]`, `[-]`, `[x]`."""
+    """The status of a todo, which its checkbox shows: `[ ]`, `[-]` or `[x]`."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -45,7 +45,7 @@ class TodoStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule with its place: a 1-based line (None: the whole file) and a path in the workspace, or ""."""
+    """One broken rule with its place. The line counts from 1 and is None for a whole file; the path may be ""."""
 
     rule: str
     severity: Severity
@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One line of a checklist. `phase` is a tag such as `DRAFT` in front of the text, or None."""
+    """One line of a checklist. The phase is a tag before the text, such as `DRAFT`, or None."""
 
     text: str
     status: TodoStatus
@@ -69,7 +69,7 @@ Todos = tuple[Todo, ...]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """The fields that the tree needs, foreign text; `recognised` is False if only its name makes the file a handoff."""
+    """The fields of a handoff that the tree needs. The texts are untrusted: an agent wrote them."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
     task_id: str | None
@@ -81,25 +81,25 @@ class Handoff:
     decision_id: str | None = None
     restores: str | None = None
     todos: Todos | None = None
-    recognised: bool = True
+    recognised: bool = True  # False: only the name of the file says that it is a handoff
 
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
-    """A checklist in a file of its own (`x.todos.md`, `todos.md`); `recognised` as for a handoff."""
+    """A checklist in a file of its own, such as `x.todos.md` or `todos.md`."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
     items: Todos
-    recognised: bool = True
+    recognised: bool = True  # False: only the name of the file says that it is a checklist
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised."""
+    """The fields of a return, the same for all contracts. The texts are untrusted: an agent wrote them."""
 
     contract: Contract
-    reported_state: str | None  # the word in the document
-    outcome: Outcome | None  # its meaning, None if unknown
+    reported_state: str | None  # the status word in the document
+    outcome: Outcome | None  # the meaning of that word; None if unknown
     task_id: str | None = None
     attempt: int | None = None
     session_id: str | None = None
@@ -115,16 +115,16 @@ class Return:
     review_reason: str | None = None
     next_steps: str | None = None
     confidence: float | None = None
-    progress: tuple[int, int] | None = None  # (done, total) phases
+    progress: tuple[int, int] | None = None  # (phases done, all phases)
     model: str | None = None
     mode: str | None = None
     files_created: Texts = ()
     files_modified: Texts = ()
     limitations: Texts = ()
     artifacts: Texts = ()
-    stated_at: float | None = None  # in epoch seconds
-    recognised: bool = True  # False: only the file's name says that it is a return
-    fenced: bool = False  # it stands in a fence, as examples do: it counts as a return only beside a handoff
+    stated_at: float | None = None  # the end that the return states, in epoch seconds
+    recognised: bool = True  # False: only the name of the file says that it is a return
+    fenced: bool = False  # it is in a fence and may be an example, so it counts only if a handoff lies beside the file
 
 
 Fields = Handoff | Return | TodoList
@@ -132,7 +132,7 @@ Fields = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The fields and findings of a document; `complete` is False if it breaks off or lacks its contract's content."""
+    """The fields and findings of a handoff, return or checklist. `complete` is False if the text was cut off."""
 
     document: Fields
     findings: tuple[Finding, ...] = ()
@@ -149,6 +149,6 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument(Document):
-    """A document with its whole typed model, kept only while somebody looks at it."""
+    """A document with its whole typed model, which is kept only while somebody looks at the document."""
 
     model: Any = None

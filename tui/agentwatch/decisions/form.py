@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from agentwatch.contracts.handoff import SCHEMA
-from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_of, read_document, unwrapped
+from agentwatch.contracts.reading import WRAPPER, find_contract, find_leading_contract, read_document, unwrap_packet
 from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions import policy
@@ -23,7 +23,7 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec, Request, RequestKind
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, mitigated
+from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, retries_if_mitigated
 from agentwatch.delegation.task import Shown, Task
 from agentwatch.text import clean, clean_name, quote_text
 from agentwatch.view.words import (
@@ -31,11 +31,11 @@ from agentwatch.view.words import (
     ago,
     denial_words,
     false_claims,
-    left_words,
     plural,
     program_of,
     question_at,
     retries_left,
+    time_left_words,
     whole_input,
 )
 
@@ -230,9 +230,9 @@ def _budget(task: Task, action: Action, params: Params) -> str:
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
         return "an answer uses none" if action is Action.RESPOND else "this uses no retry: the child resumes its work"
-    retry = mitigated(task) if params.mitigation else task.retry
+    retry = retries_if_mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
-    if "mitigation" in SPECS[action].takes and mitigated(task).max_retries == task.retry.max_retries:
+    if "mitigation" in SPECS[action].takes and retries_if_mitigated(task).max_retries == task.retry.max_retries:
         earns = "; a mitigation earns no more"
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
@@ -336,7 +336,7 @@ def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fac
     asker = asker or f"session {quote_text(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quote_text(request.tool, 200)}")
-    yield fact("asked", ", ".join(filter(None, [ago(request.asked_at, now), left_words(request, now)])))
+    yield fact("asked", ", ".join(filter(None, [ago(request.asked_at, now), time_left_words(request, now)])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
     for name, rule in _readable_rules(request).items():
         yield fact(name, f"for the rest of its session, without asking: {quote_text(rule, _LONGEST_RULE)}")
@@ -419,7 +419,7 @@ def handoff_problems(
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
-    wanted = {"task_id": task.shared_id, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
+    wanted = {"task_id": task.id_in_program, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
     if goes_to_fitter(task, mode):
         wanted |= {"task_id": fitter_id(task), "attempt": 1}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
@@ -452,7 +452,7 @@ def amended(
 
 def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
     """Return the packet in a text, bare or in Markdown, with the texts around it; raise AmendError."""
-    signature, decoder = leading_contract_of, json.JSONDecoder()
+    signature, decoder = find_leading_contract, json.JSONDecoder()
     for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
         start = match.end() - 1
         try:
@@ -461,10 +461,10 @@ def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
             continue
         if signature(value, name) is Contract.HANDOFF_PACKET:
             head, tail = text[:start], text[end:]
-            if (packet := unwrapped(value)) is not value:
+            if (packet := unwrap_packet(value)) is not value:
                 head, tail = f'{head}{{"{WRAPPER}": ', f"}}{tail}"
             return head, packet, tail
-        signature = contract_of
+        signature = find_contract
     raise AmendError("the last handoff cannot be amended: there is no sound packet in it; write a new one")
 
 

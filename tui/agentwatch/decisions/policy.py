@@ -10,12 +10,12 @@ from agentwatch.delegation.decision import SPECS, Action
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.standing import (
     FITTER,
-    budget_words,
-    failed_alike,
+    has_failed_alike,
     is_line_fault,
     is_restored,
     is_retry,
-    mitigated,
+    retries_if_mitigated,
+    retries_left_words,
 )
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quote_text
@@ -62,7 +62,7 @@ def suggested(task: Task) -> Action | None:
     if state is State.BLOCKED:
         return None if _waits_elsewhere(task) else Action.RESPOND
     if state in _FAILED:
-        fruitless = retry.recommended is False or failed_alike(task)
+        fruitless = retry.recommended is False or has_failed_alike(task)
         return Action.ESCALATE if fruitless or not retry.remaining else Action.RETRY
     if not task.contradicted:
         return Action.ACCEPT
@@ -122,25 +122,25 @@ def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) ->
 
 def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
     """Return why no attempt is left, or None."""
-    retry = mitigated(task) if mitigation else task.retry
+    retry = retries_if_mitigated(task) if mitigation else task.retry
     if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
     used = f"no retry left ({retry.max_retries} allowed): "
-    if not mitigation and mitigated(task).remaining:
+    if not mitigation and retries_if_mitigated(task).remaining:
         return used + "a material mitigation earns one more; else escalate or abort"
     return used + "escalate to another mode, or abort"
 
 
 def _waits_elsewhere(task: Task) -> bool:
     """Tell whether the agent's own program waits for a person, and reads nothing else until then."""
-    return task.own_state is State.BLOCKED and bool(task.request or task.asked_there)
+    return task.own_state is State.BLOCKED and bool(task.request or task.need_in_program)
 
 
 def warnings(task: Task, action: Action) -> Iterator[str]:
     """Yield the reasons against an allowed action, a sentence each."""
     retry = task.retry
     if _waits_elsewhere(task):
-        where = "with `a`" if any(request.can_answer for request in task.requests) else "there"
+        where = "with `a`" if any(request.is_answerable for request in task.requests) else "there"
         yield f"it waits in its own session: answer it {where}, or this is heard too late"
     elif action in (Action.RETRY, Action.ESCALATE) and task.own_state is State.BLOCKED:
         which = "a retry" if action is Action.RETRY else "another mode"
@@ -155,9 +155,9 @@ def warnings(task: Task, action: Action) -> Iterator[str]:
     if action is Action.RETRY and not is_restored(task):
         if retry.recommended is False:
             yield "the child advises against a retry"
-        if failed_alike(task):
+        if has_failed_alike(task):
             yield "the last two attempts failed in the same way: escalating is more likely to help"
         if is_line_fault(task) and not retry.restored:
             yield f"a line fault: escalate to the {FITTER}, and retry once it has restored the line"
     if action is Action.ESCALATE and suggested(task) is Action.RETRY:
-        yield f"{budget_words(retry)}: a retry comes first"
+        yield f"{retries_left_words(retry)}: a retry comes first"

@@ -252,7 +252,7 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     attempts counted too low: so the number is only a minimum."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task else {}
-    latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
+    latest, question = max(known, default=1), Question(task_id, attempt, over=tree.ended_escalations(task_id))
     if asked := known.get(attempt or latest):
         returns = (asked.returned.digest,) if asked.returned else ()
         final = asked.has_no_result

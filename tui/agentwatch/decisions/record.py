@@ -27,7 +27,7 @@ from agentwatch.delegation.decision import (
     Receipt,
     Request,
     RequestKind,
-    request_id_of,
+    make_request_id,
 )
 from agentwatch.text import quote_text
 
@@ -137,7 +137,7 @@ class Subject(NamedTuple):
         """The id that follows from the subject: one attempt has one decision; raises RecordError."""
         try:
             if asked := self.request:
-                return request_id_of(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
+                return make_request_id(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
             spelled = compact([*self[: 6 if self.after else 5]])
             return hashlib.sha256(spelled.encode()).hexdigest()[:32]
         except ValueError as error:

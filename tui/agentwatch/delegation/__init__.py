@@ -1,7 +1,6 @@
-"""Events in, a tree of tasks out: no I/O and no clock; `seq` orders the events, whatever the order of arrival.
+"""Folds events to a tree of tasks. No I/O and no clock. `seq` orders the events, even if they arrive in another order.
 
 Two returns that contradict each other count as no result. A decision outranks the return until another return or
-attempt comes or it expires. A turn begins a new attempt if it came after a decision about the end of the one before,
-was handed a packet or another number, or if its parent asked again after a failure: so the same bytes can be two
-attempts.
+attempt comes, or until the decision expires. A later turn of a session begins a new attempt in one of these cases: it
+follows a decision about the attempt before, its prompt has a packet, or its parent asked again after a failure.
 """

@@ -1,4 +1,4 @@
-"""The attempts of one task, folded from all versions of its files and its runs; pure: equal input, equal attempts."""
+"""The attempts of one task, folded from all versions of its files and from its runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
-from agentwatch.delegation.decision import SENDS_ON, Action, Decision
+from agentwatch.delegation.decision import RESUMING, Action, Decision
 from agentwatch.delegation.events import (
     Activity,
     Message,
@@ -16,8 +16,8 @@ from agentwatch.delegation.events import (
     RunState,
     Seen,
     StartedBy,
-    packet_in,
-    todo_moved,
+    find_moved_todo,
+    find_packet,
 )
 from agentwatch.delegation.links import (
     DUPLICATE_HANDOFF,
@@ -25,15 +25,15 @@ from agentwatch.delegation.links import (
     SESSION_MISMATCH,
     TASK_MISMATCH,
     UNASKED,
-    finding_of,
+    make_finding,
 )
 from agentwatch.delegation.standing import answers_another_session, is_final, state_of
-from agentwatch.delegation.task import Attempt, State, has_moved
+from agentwatch.delegation.task import Attempt, State, is_begun
 
 
 class Attempts:
-    """The attempts of one task. A new one begins with a number or session of its own, the same handoff rewritten after
-    the return, an early marker after a final return, or what follows from a decision."""
+    """The attempts of one task. Most begin with a new number, a new session, or a handoff rewritten after its
+    return."""
 
     def __init__(
         self,
@@ -43,140 +43,142 @@ class Attempts:
         rules: Rules,
         is_gone: Callable[[str], bool],
     ):
-        """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
+        """Fold the versions of files, in the order they were observed, and the runs, in the order they began."""
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None
         self.todos_at: float | None = None
-        self._todos_of: Attempt | None = None  # the attempt whose run has the todos
+        self._todos_of: Attempt | None = None  # the attempt whose run gave the todos
         self.checklist: Seen | None = None
-        self.moved: Activity | None = None  # the todo in a file that is in progress, else the last one ticked
+        self.moved_todo: Activity | None = None  # the todo, in a file, that is in progress or was ticked last
         self.problems: list[Finding] = []
-        self.updated_at = 0.0  # the last sign of life in files
+        self.updated_at = 0.0  # when a file last showed a sign of life
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        # Returns in files that do not count, beside another return, by attempt and path.
-        self._rivals: dict[tuple[int, str], Seen] = {}
+        # Returns that do not count, because another file has the return of that attempt. By attempt and path.
+        self._other_returns: dict[tuple[int, str], Seen] = {}
         self._add_files(versions)
         self._add_runs(runs)
-        self._judge()
+        self._judge_attempts()
 
-    def numbered(self, number: int) -> Attempt:
-        """Return the attempt with this number; create it if missing."""
+    def attempt(self, number: int) -> Attempt:
+        """Return the attempt with this number. Create the attempt if it is missing."""
         return self._known.setdefault(number, Attempt(number))
 
     @property
     def last(self) -> int:
-        """The highest number, 0 if there is no attempt."""
+        """The highest number of an attempt, or 0 if there is none."""
         return max(self._known, default=0)
 
-    def report(self, rule: Rule, other: str, path: str) -> None:
-        """Note that a file breaks a rule of linking; `other` is the other task or file."""
-        self.problems.append(finding_of(rule, other, path))
+    def add_problem(self, rule: Rule, other: str, path: str) -> None:
+        """Note that a file breaks a rule about links. `other` is the other task or file."""
+        self.problems.append(make_finding(rule, other, path))
 
     # Files
 
     def _add_files(self, versions: Sequence[Seen]) -> None:
-        """Fold the versions of files, in the order they were observed."""
         returns = [(one.path, one.document) for one in versions if isinstance(one.document, Return)]
         returning = {path for path, one in returns if one.recognised and not one.fenced}
-        unheard: dict[str, Seen] = {}
+        uncounted: dict[str, Seen] = {}
         for version in versions:
             document = version.document
             if isinstance(document, Handoff):
-                self._hand_off(version, document)
+                self._add_handoff(version, document)
             elif isinstance(document, TodoList):
                 self.todos, self.todos_at, self.checklist = document.items, version.at, version
-                if has_moved(document.items):
-                    _begin(self.numbered(self.last or 1), version.at)
+                if is_begun(document.items):
+                    _note_sign_of_work(self.attempt(self.last or 1), version.at)
             elif returning and version.path not in returning:
-                # A return by its name alone, or in a fence like an example, does not compete with a real one.
-                unheard[version.path] = version
-            elif not self._hand_back(version, document):
+                # A real return outranks one in a fence, which may be an example, and one by its name alone.
+                uncounted[version.path] = version
+            elif not self._add_return(version, document):
                 continue
             self.updated_at = max(self.updated_at, version.at)
         if self.todos_at is not None:
-            self.moved = todo_moved(None, self.todos, self.todos_at)
-        for path, version in unheard.items():
+            self.moved_todo = find_moved_todo(None, self.todos, self.todos_at)
+        for path, version in uncounted.items():
             is_told = version.document.contract is not Contract.REPORT_CONTRACT and not version.document.recognised
             if is_told and not self._is_gone(path):
                 self.problems += (replace(finding, path=path) for finding in version.findings)
 
-    def _hand_off(self, version: Seen, document: Handoff) -> None:
-        attempt = self.numbered(document.attempt or self.last or 1)
+    def _add_handoff(self, version: Seen, document: Handoff) -> None:
+        attempt = self.attempt(document.attempt or self.last or 1)
         before = attempt.handoff
         if before and not document.attempt:
-            if self._is_rival(before, version):
+            if self._is_other_file(before, version):
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
                 )
-                # Beside numbered files, the file without a number is attempt 1.
-                attempt = self.numbered(self.last + 1 if is_amended else 1)
+                # If other handoffs have numbers, the handoff without a number is of attempt 1.
+                attempt = self.attempt(self.last + 1 if is_amended else 1)
             elif before.digest == version.digest:
-                # Equal bytes in another place: the file was moved.
+                # The file was moved: equal bytes are now in another place.
                 attempt.handoff = version
                 return
             elif attempt.returned and is_final(attempt.returned) and version.at >= attempt.returned.at:
-                # A handoff written before the return belongs to its attempt, even if it was read later.
-                attempt = self.numbered(self.last + 1)
-        if attempt.handoff and not attempt.again and self._is_rival(attempt.handoff, version):
-            self.report(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
+                # Only a handoff that was written after the return begins a new attempt.
+                attempt = self.attempt(self.last + 1)
+        if attempt.handoff and not attempt.again and self._is_other_file(attempt.handoff, version):
+            self.add_problem(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
             return
-        if not attempt.handoff and not has_moved(document.todos):
-            # Ticking a checklist inside the handoff changes the file's time, so that no longer tells the start.
+        if not attempt.handoff and not is_begun(document.todos):
+            # When a checklist in the handoff is ticked, the time of the file no longer says when the attempt began.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
-        if has_moved(document.todos):
-            _begin(attempt, version.at)
+        if is_begun(document.todos):
+            _note_sign_of_work(attempt, version.at)
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:
             self.todos, self.todos_at = document.todos, version.at
 
-    def _hand_back(self, version: Seen, document: Return) -> bool:
-        """Record a file that returns the task; return whether it says anything new."""
-        attempt = self._returned_in(version, document)
+    def _add_return(self, version: Seen, document: Return) -> bool:
+        """Assign a return in a file to its attempt. Return whether the return says anything new."""
+        attempt = self._attempt_of_return(version, document)
         returned = attempt.returned
         if returned and returned[2:] == version[2:]:
             return False
-        if returned and is_final(returned) and self._is_rival(returned, version):
-            self._rivals[attempt.number, version.path] = version
+        if returned and is_final(returned) and self._is_other_file(returned, version):
+            self._other_returns[attempt.number, version.path] = version
             return True
         if document.outcome is Outcome.WORKING:
-            _begin(attempt, version.at)
+            _note_sign_of_work(attempt, version.at)
             attempt.started_at = version.at if attempt.started_at is None else attempt.started_at
         attempt.returned = version
         attempt.session_id = document.session_id or attempt.session_id
         return True
 
-    def _returned_in(self, version: Seen, document: Return) -> Attempt:
-        attempt, last, session = self.numbered(document.attempt or self.last or 1), self.last, document.session_id
+    def _attempt_of_return(self, version: Seen, document: Return) -> Attempt:
+        attempt, last, session = (self.attempt(document.attempt or self.last or 1), self.last, document.session_id)
         returned = attempt.returned
         if not returned:
             # One session may go through all attempts of a task.
             return attempt
-        is_rival = self._is_rival(returned, version)
+        is_rival = self._is_other_file(returned, version)
         if attempt.number == last and not (is_rival and returned.digest == version.digest):
-            for one in self._decisions_to_go_on(attempt):
-                # A change in the same file before anybody knew of the decision is only a correction.
+            for one in self._continuing_decisions(attempt):
+                # Before any agent knows of the decision, a change in the same file only corrects the return.
                 at = one.at if is_rival else one.read_at
                 if at is not None and at <= version.at:
-                    following = _go_on(attempt, self.numbered(last + 1))
+                    following = _inherit(attempt, self.attempt(last + 1))
                     following.started_at = min(one.at, version.at)
                     return following
         if document.attempt:
             return attempt
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
             known = [number for number, one in self._known.items() if one.session_id == session]
-            return self.numbered(max(known, default=last + (attempt.session_id is not None)))
-        # A session that goes on after its return corrects that return.
+            return self.attempt(max(known, default=last + (attempt.session_id is not None)))
+        # If the same session writes another return, it corrects its return.
         has_restarted = session is None or session != attempt.session_id
         has_restarted &= not is_rival and is_final(returned) and not is_final(version)
-        return self.numbered(last + has_restarted)
+        return self.attempt(last + has_restarted)
 
-    def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
-        about = attempt.number, attempt.returned.digest if attempt.returned else None
-        return [one for one in self._decisions if one.action in SENDS_ON and (one.attempt, one.return_sha256) == about]
+    def _continuing_decisions(self, attempt: Attempt) -> list[Decision]:
+        """Return the decisions about the current return that a child can carry out in its own session."""
+        returned_as = attempt.number, attempt.returned.digest if attempt.returned else None
+        return [
+            one for one in self._decisions if one.action in RESUMING and (one.attempt, one.return_sha256) == returned_as
+        ]
 
-    def _is_rival(self, before: Seen, version: Seen) -> bool:
-        """Tell whether two files claim the same place; a file that is gone was replaced by the other or renamed."""
+    def _is_other_file(self, before: Seen, version: Seen) -> bool:
+        """Tell whether two versions are of two files that both exist. A file that is gone was renamed or replaced."""
         return before.path != version.path and not self._is_gone(before.path)
 
     # Runs
@@ -187,49 +189,50 @@ class Attempts:
             (at, order, number, ran, run)
             for order, ran in enumerate(runs)
             if (run := ran.run)
-            # A session begun by a human is not split into attempts.
+            # All turns of a session that a human began are one attempt.
             for number, at in enumerate((run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session)))
         ]
-        executing: dict[int, tuple[Attempt, int]] = {}  # by run: its attempt, and the attempt's first turn
+        executing: dict[int, tuple[Attempt, int]] = {}  # by run: its attempt and the first turn of that
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             attempt, first = executing.get(order, (None, 0))
             if not attempt:
                 attempt = self._attempt_for(run, 0)
-            elif self._begins_anew(attempt, run, number):
-                attempt, first = _go_on(attempt, self._attempt_for(run, number, attempt.number)), number
+            elif self._begins_new_attempt(attempt, run, number):
+                attempt, first = (_inherit(attempt, self._attempt_for(run, number, attempt.number)), number)
             executing[order] = attempt, first
             end = number + 1 if run.parent_session else len(run.rounds)
-            self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
+            self._assign_run(attempt, ran, run.cut_rounds(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """Return the attempt above `after` that a turn executes: by its number, its session, else the first free."""
-        packet = packet_in(run.rounds[number].prompt) if number else run.packet
+        """Return the attempt that a turn executes, with a number above `after`. The number in the prompt decides, then
+        the session. Otherwise it is the first free attempt."""
+        packet = find_packet(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet else None) or 0
-        if stated > after and not self.numbered(stated).run:
-            return self.numbered(stated)
+        if stated > after and not self.attempt(stated).run:
+            return self.attempt(stated)
         free = [one for one in self._known.values() if not one.run and one.number > after]
-        # If other handoffs are numbered, one without a number counts as attempt 1.
+        # A prompt with a packet takes no attempt whose handoff has a number.
         first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one
-        return self.numbered(next(each for each in count(max(stated, after + 1)) if each not in self._known))
+        return self.attempt(next(each for each in count(max(stated, after + 1)) if each not in self._known))
 
-    def _begins_anew(self, attempt: Attempt, run: Run, number: int) -> bool:
-        """Tell whether a later turn of a run is a new attempt."""
+    def _begins_new_attempt(self, attempt: Attempt, run: Run, number: int) -> bool:
+        """Tell whether a later turn of a run begins a new attempt."""
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
-        if packet_in(turn.prompt):
+        if find_packet(turn.prompt):
             return True
         is_parent = turn.asker is StartedBy.PARENT
-        if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
+        if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._continuing_decisions(attempt)):
             return True
         return is_parent and state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
 
-    def _set_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
-        """Assign a run, or the part of it that some turns form, to an attempt."""
+    def _assign_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
+        """Assign a run to an attempt. The run may be cut to the turns of that attempt."""
         ran = ran._replace(run=run)
-        given, returned, filed = handed_over(ran), handed_back(ran), attempt.returned
+        given, returned, filed = handoff_of_run(ran), return_of_run(ran), attempt.returned
         attempt.run, attempt.session_id = run, run.session_id
         if attempt.started_at is None or (is_later and attempt.again):
             attempt.started_at = run.started_at
@@ -244,25 +247,24 @@ class Attempts:
     # Results of the fold
 
     def _drop_old_todos(self) -> None:
-        """Drop a checklist that belongs to an earlier attempt."""
         *before, latest = self.all
         began = latest.started_at or (latest.handoff.at if latest.handoff else 0.0)
-        is_older = self._todos_of is None and has_moved(self.todos) and (self.todos_at or 0.0) < began
+        is_older = self._todos_of is None and is_begun(self.todos) and (self.todos_at or 0.0) < began
         if is_older or self._todos_of in before:
-            self.todos = self.checklist = self.moved = None
+            self.todos = self.checklist = self.moved_todo = None
 
-    def _judge(self) -> None:
-        """Set the states of all attempts, and assign the decisions to them."""
+    def _judge_attempts(self) -> None:
+        """Set the states of all attempts, and assign the decisions to the attempts."""
         self.all = [self._known[number] for number in sorted(self._known)]
         if len(self.all) > 1:
             self._drop_old_todos()
-        for (number, path), version in self._rivals.items():
-            attempt = self.numbered(number)
+        for (number, path), version in self._other_returns.items():
+            attempt = self.attempt(number)
             if not attempt.returned or self._is_gone(path):
                 continue
-            self.report(DUPLICATE_RETURN, attempt.returned.path, path)
+            self.add_problem(DUPLICATE_RETURN, attempt.returned.path, path)
             said = {one.outcome for one in (attempt.result, version.document) if isinstance(one, Return)}
-            # An early marker says nothing about the end.
+            # A return that says `in_progress` does not contradict another return.
             if len(said - {None, Outcome.WORKING}) > 1 and not attempt.rival:
                 attempt.rival = version
         for attempt in self.all:
@@ -271,64 +273,64 @@ class Attempts:
             if not packet or not result or not returned:
                 continue
             if answers_another_session(attempt):
-                self.report(SESSION_MISMATCH, str(packet.session_id), returned.path)
-            # A file belongs to the task that it names; a session's return, to the task of the session.
+                self.add_problem(SESSION_MISMATCH, str(packet.session_id), returned.path)
+            # A file belongs to the task that it names, but a session may return the work of another task.
             if result.task_id is not None and packet.task_id not in (None, result.task_id):
-                self.report(TASK_MISMATCH, result.task_id, returned.path)
-        if self.all and self.all[-1].state is State.SUBMITTED and has_moved(self.todos):
+                self.add_problem(TASK_MISMATCH, result.task_id, returned.path)
+        if self.all and self.all[-1].state is State.SUBMITTED and is_begun(self.todos):
             self.all[-1].state = State.WORKING
         for decision in self._decisions:
-            self._bind(decision)
+            self._assign_decision(decision)
         for before, attempt in pairwise(self.all):
-            # A failure without a decision stays open, even if a return claims to be of a later attempt.
+            # Nobody asked for another attempt after this failure, even if a return claims to be of a later one.
             is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
             if (is_open or before.unasked) and not attempt.run and not attempt.handoff and attempt.returned:
                 attempt.unasked = True
-                self.report(UNASKED, str(attempt.number), attempt.returned.path)
+                self.add_problem(UNASKED, str(attempt.number), attempt.returned.path)
 
-    def _bind(self, decision: Decision) -> None:
-        """Assign a decision to its attempt, if that still has the same return, or another attempt followed."""
+    def _assign_decision(self, decision: Decision) -> None:
+        """Assign a decision to its attempt if the return is still the same, or if another attempt followed."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return
         returned, about = attempt.returned, decision.return_sha256
         if later:
-            attempt.decisions += (decision.acted(later[0].started_at),)
+            attempt.decisions += (decision.as_carried_out(later[0].started_at),)
         elif about == (returned.digest if returned else None):
             attempt.decisions += (decision,)
         elif returned and (about is not None or decision.action is Action.ABORT):
             attempt.superseded += (decision,)
             if decision.is_read or decision.action is Action.ABORT:
-                attempt.decisions += (decision.acted(returned.at) if decision.is_read else decision,)
+                attempt.decisions += (decision.as_carried_out(returned.at) if decision.is_read else decision,)
 
 
-def handed_over(ran: Ran) -> Seen | None:
-    """Return the handoff packet in a run's prompt; None if there is none or a human asked."""
+def handoff_of_run(ran: Ran) -> Seen | None:
+    """Return the handoff packet in a run's prompt. Return None if there is none, or if a human began the run."""
     run = ran.run
-    return _version(ran, run.prompt, Handoff) if run and run.parent_session else None
+    return _find_document(ran, run.prompt, Handoff) if run and run.parent_session else None
 
 
-def handed_back(ran: Ran) -> Seen | None:
-    """Return the return that a run ended with; None if it has not ended by itself, or follows no contract."""
+def return_of_run(ran: Ran) -> Seen | None:
+    """Return the return at the end of a run. Return None if the run has not ended by itself, or if its last text is no
+    return."""
     run = ran.run
     is_over = run and run.parent_session and run.state is RunState.ENDED
-    return _version(ran, run.said, Return) if run and is_over else None
+    return _find_document(ran, run.said, Return) if run and is_over else None
 
 
-def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Seen | None:
+def _find_document(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Seen | None:
     for one in (message.packet, message.reading) if message else ():
         if message and one and isinstance(one.document, kind):
             return Seen(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
 
 
-def _begin(attempt: Attempt, at: float) -> None:
-    """Note that a file shows an attempt at work."""
+def _note_sign_of_work(attempt: Attempt, at: float) -> None:
     attempt.first_at = at if attempt.first_at is None else attempt.first_at
 
 
-def _go_on(before: Attempt, attempt: Attempt) -> Attempt:
-    """Let an attempt that goes on in the session of the one before inherit its handoff."""
+def _inherit(before: Attempt, attempt: Attempt) -> Attempt:
+    """Give an attempt without a handoff the handoff of the attempt before, in the same session."""
     if not attempt.handoff:
         attempt.handoff, attempt.again = before.handoff, True
     return attempt

@@ -1,4 +1,4 @@
-"""The operator's decisions with their stages, and requests: questions of a program that can be answered here."""
+"""The decisions of the operator with their stages, and the requests of programs that the operator can answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Session = tuple[str, str]  # (source, session id)
 
 
 class Action(StrEnum):
-    """Decisions of an operator about an attempt, or about a request of a program; the values are the ledger's."""
+    """The decisions of an operator about an attempt, or about a request of a program. The ledger stores the values."""
 
     RETRY = "retry"
     ESCALATE = "escalate"
@@ -23,25 +23,25 @@ class Action(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """Everything that depends on an action alone, in words of ours; `policy` says when it applies."""
+    """The words and properties of one action. `policy` says when an action is possible."""
 
     glyph: str
-    word: str  # in forms
-    short: str  # in a row, for the decision after it was made
-    decided: str = ""  # the reason shown for the state of a task
-    state: str = ""  # the attempt's state until the next one is seen; blank: the decision does not change it
-    # The consequence for the task: `{after}` is the number of the next attempt, `{mode}` the mode to escalate to.
+    word: str  # the name in forms
+    short: str  # the name in a row, after the decision was made
+    decided: str = ""  # the reason that is shown for the state of the task
+    state: str = ""  # the state of the attempt until the next one begins; "": the state does not change
+    # The consequence for the task. `{after}` is the number of the next attempt, and `{mode}` its mode.
     next: str = ""
-    do_now: str = ""  # the instruction for the agent that reads it; `reader.do_now` fills it in
-    page: str = ""  # the heading of its page in the workspace, if not `word`: pages are compared as bytes
-    option: tuple[str, str] = ("", "")  # the value of its option of `agentwatch decide`, and the help
-    takes: frozenset[str] = frozenset()  # the parameters of a record that it uses
-    needs: tuple[str, ...] = ()  # the inputs required: some of `mode`, `answers`, `note`
-    document: str = ""  # the document that it hands on: `handoff`, `report`, or none
+    do_now: str = ""  # the instruction for the agent that reads the decision; `reader.do_now` fills it in
+    page: str = ""  # the heading of its page in the workspace, if that is not `word`
+    option: tuple[str, str] = ("", "")  # its option of `agentwatch decide`: the name of the value, and the help
+    takes: frozenset[str] = frozenset()  # the parameters that a record of this action has
+    needs: tuple[str, ...] = ()  # the inputs that the operator must give: some of `mode`, `answers`, `note`
+    document: str = ""  # the document that it hands to the agent: `handoff`, `report`, or none
     note: str = "note"
     placeholder: str = "in your words, for the agent that does it"
-    ends: bool = False  # it asks for no further attempt
-    sends_on: bool = False  # a child can carry it out in its own session
+    ends: bool = False  # the task ends: it gets no further attempt
+    continues_session: bool = False  # the child can carry it out in its own session
 
 
 SPECS = {
@@ -56,7 +56,7 @@ SPECS = {
         option=("", "one more attempt, with an amended handoff"),
         takes=frozenset({"mitigation", "handoff"}),
         document="handoff",
-        sends_on=True,
+        continues_session=True,
     ),
     Action.ESCALATE: ActionSpec(
         "↑",
@@ -100,7 +100,7 @@ SPECS = {
         takes=frozenset({"answers"}),
         needs=("answers",),
         placeholder="anything else that you want to say",
-        sends_on=True,
+        continues_session=True,
     ),
     Action.ACCEPT: ActionSpec(
         "✓",
@@ -122,15 +122,15 @@ SPECS = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
-# Decisions about a program's request: they belong to no attempt and use no retry.
+# Decisions about a request of a program. They belong to no attempt and use up no retry.
 OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
 OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
 ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
-SENDS_ON = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
+RESUMING = frozenset(action for action, spec in SPECS.items() if spec.continues_session)
 
 
 class Stage(StrEnum):
-    """The stages of a decision, in their order."""
+    """The stages of a decision, from the first to the last."""
 
     RECORDED = "recorded"
     DELIVERED = "delivered"
@@ -142,23 +142,24 @@ SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A stage that was reached, when (epoch seconds), by whom; `claimed`: only an agent says so."""
+    """The note that a decision has reached a stage, when (epoch seconds) and by whom. `claimed`: only an agent says
+    it."""
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
-    taken_by: str = ""  # the reader that has asked to carry it out; foreign
+    taken_by: str = ""  # the agent that has asked to carry it out (untrusted)
 
     @property
     def words(self) -> str:
-        """The stage, marked if it is only a claim: every face uses these words."""
+        """The stage in words, marked if only an agent says so."""
         return f"{self.stage}{SAYS_SO if self.claimed else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about an attempt, or about a request that came up in it; the operator's texts are raw."""
+    """One verified decision about an attempt or a request. The texts of the operator are not cleaned."""
 
     decision_id: str
     task_id: str
@@ -167,50 +168,50 @@ class Decision:
     return_sha256: str | None
     action: Action
     at: float
-    receipts: tuple[Receipt, ...]  # of the stages reached, in their order
+    receipts: tuple[Receipt, ...]  # of the stages that were reached, in their order
     expires_at: float | None = None
     operator: str = ""
     note: str = ""
     mode: str | None = None
     mitigation: str | None = None
     answers: tuple[str, ...] = ()
-    rule: str | None = None  # the rule that allows such requests for the rest of the session
-    waits: str = ""  # the reason why it is not delivered yet
-    asked_by: str = ""  # the key id of an operator who decided on another machine than the ledger's
-    by_other: bool = False  # the operator of this machine did not make it
-    over: bool = False  # it called a fitter that has ended, so the attempt can be decided anew
-    restored: bool = False  # that fitter has restored the line
-    expired: bool = False  # it expired before another attempt came: it is told to nobody and binds nobody
+    rule: str | None = None  # the rule that also allows similar requests for the rest of the session
+    waits: str = ""  # the reason why the decision is not delivered yet
+    asked_by: str = ""  # the key id of the operator, if the ledger is on another machine
+    by_other: bool = False  # another operator than that of this machine made it
+    over: bool = False  # the fitter that it called has ended, so the operator can decide again
+    restored: bool = False  # the fitter that it called has restored the line
+    expired: bool = False  # it expired before another attempt began, so agents do not get it any more
 
     @property
     def words(self) -> str:
-        """The decision, with its operator's name (foreign) if that is somebody else."""
+        """The decision in words, with the name (untrusted) of its operator if that is somebody else."""
         spec = SPECS[self.action]
         return f"{spec.word.lower()} by “{self.operator}”" if self.by_other else spec.short
 
     @property
     def request_id(self) -> str | None:
-        """The id of the request that it answers (the same as its own); None for a decision about an attempt."""
+        """The id of the request that the decision answers, or None. The decision has the same id."""
         return self.decision_id if self.action in OF_REQUESTS else None
 
     @property
     def receipt(self) -> Receipt:
-        """The furthest stage reached."""
+        """The receipt of the last stage that was reached."""
         return self.receipts[-1]
 
     @property
     def read_at(self) -> float | None:
-        """The time when an agent first knew of it (whole epoch seconds); None if no agent does."""
+        """The time when an agent first read the decision (epoch seconds), or None if no agent has."""
         return next((one.at for one in self.receipts if one.stage in (Stage.READ, Stage.ACTED)), None)
 
     @property
     def is_read(self) -> bool:
-        """Whether some agent knows it."""
+        """Whether an agent has read the decision."""
         return self.read_at is not None
 
-    def acted(self, at: float | None) -> Decision:
-        """Return it as carried out at this time (None: unknown), because a later event shows that."""
-        # An abort did not ask for the attempt after it, so it may have expired.
+    def as_carried_out(self, at: float | None) -> Decision:
+        """Return the decision as carried out at a time (None: unknown), because a later event shows that."""
+        # A later attempt carries out no abort, so an abort may have expired.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done
@@ -218,18 +219,18 @@ class Decision:
         return replace(done, receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
-        """Tell whether its time is over: an agent that asks for it must ask the operator again."""
+        """Tell whether the decision is too old. An agent that reads it then must ask the operator again."""
         return self.expires_at is not None and now >= self.expires_at
 
 
 # Requests
 
 
-_PROMPT = 600.0  # seconds: a request with a shorter time limit (as of hooks) comes first
+_PROMPT = 600.0  # seconds: requests with a shorter time limit, such as those of hooks, come first
 
 
 class RequestKind(StrEnum):
-    """Leave to make a call, answers to questions, or a server's form."""
+    """The kind of a request: leave to make a call, answers to questions, or a form of a server."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -237,30 +238,30 @@ class RequestKind(StrEnum):
 
 
 class RequestStage(StrEnum):
-    """The stages of a request; in the last three, the program is not known to have accepted an answer of ours."""
+    """The stages of a request. In the last three, the program is not known to have accepted our answer."""
 
-    OFFERED = "offered"  # open: the program waits, and one of our holders (a hook or connection) can answer it
+    OFFERED = "offered"  # open: the program waits, and our hook or connection (the holder) can answer it
     DECIDED = "decided"  # the operator has signed an answer, which the program does not have yet
-    DELIVERED = "delivered"  # the program was given the answer; its effect is not seen yet
-    ACTED = "acted"  # the program's own record says that it followed the answer
-    ELSEWHERE = "answered elsewhere"  # it was answered first in the program or by somebody else
-    UNKNOWN = "unknown"  # it was answered, and its holder broke before the program confirmed the answer
-    GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
+    DELIVERED = "delivered"  # the program was given the answer, and its effect is not seen yet
+    ACTED = "acted"  # the record of the program says that it followed the answer
+    ELSEWHERE = "answered elsewhere"  # somebody answered it in the program, or in another way
+    UNKNOWN = "unknown"  # it was answered, but its holder broke before the program confirmed the answer
+    GONE = "gone"  # nobody can answer it any more: the program does not wait, or the holder has ended
 
 
 # A request in one of these stages waits for nobody.
-ENDED = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
+ENDED_STAGES = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 
 
 class Option(NamedTuple):
-    """One answer that the asker offers; all text of a query is foreign and unsanitised."""
+    """One answer that a program offers for a question. The texts are untrusted."""
 
     label: str
     description: str = ""
 
 
 class Query(NamedTuple):
-    """One question of a request; `several`: more than one option may be chosen; `key` is the program's id of it."""
+    """One question of a request. `several`: more than one option may be chosen. `key`: the id of the question."""
 
     question: str
     header: str = ""
@@ -269,8 +270,8 @@ class Query(NamedTuple):
     key: str = ""
 
 
-class Given(NamedTuple):
-    """A further argument of a call, shown on demand: a name and its JSON value, both on one line and foreign."""
+class CallArgument(NamedTuple):
+    """A further argument of a call, which is shown on demand: its name and its JSON value, both untrusted."""
 
     name: str
     value: str
@@ -281,31 +282,31 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, offered by our hook or connection (its holder); foreign. The decision has its id."""
+    """A question of a program that our hook or connection (its holder) can answer. The texts are untrusted."""
 
     request_id: str
     source: str
     session_id: str
-    nonce: str  # the program's own id of it, or a random one
+    nonce: str  # the id that the program gave it, or a random one
     kind: RequestKind
     tool: str
-    input: str  # as `input_text` spells it
+    input: str  # as `canonical_input` spells it
     input_sha256: str
     shown: str  # the command, patch or path in the input, uncut
     asked_at: float
     said: str = ""
-    beside: tuple[Given, ...] = ()  # other arguments of the call, such as its directory
-    queries: tuple[Query, ...] = ()  # of a question or a form
+    beside: tuple[CallArgument, ...] = ()  # other arguments of the call, such as its directory
+    queries: tuple[Query, ...] = ()  # its questions, if it is a question or a form
     until: float | None = None  # the time at which the holder gives up
     prompt_hidden: bool = False  # the program shows no prompt of its own while we hold the request
-    actions: tuple[Action, ...] = ()  # decisions possible here, in this order
-    why_not: str = ""  # the reason why it cannot be answered here, and where it can
-    words: bool = False  # a denial takes words to the model
-    rules: tuple[str, ...] = ()  # for the rest of the session; the operator reads them in full
-    ends_others: int = 0  # the number of other open requests that a denial of this one ends
+    actions: tuple[Action, ...] = ()  # the decisions that the operator can make here, in this order
+    why_not: str = ""  # the reason why it cannot be answered here, and where it can be answered
+    words: bool = False  # a denial can bring words to the model
+    rules: tuple[str, ...] = ()  # rules that allow similar calls for the rest of the session
+    ends_others: int = 0  # how many other open requests end if this one is denied
     ends_turn: bool = False  # a denial without words ends the turn of the agent that asks
-    call_id: str | None = None  # the program's id of the call, if known
-    covered_by: str = ""  # the program's own rule that would have covered it
+    call_id: str | None = None  # the id that the program gave the call, if known
+    covered_by: str = ""  # the rule of the program that would have covered it
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
     by: str = ""  # the party that allowed or denied it: the operator, or one of `Permitter` if answered elsewhere
@@ -316,8 +317,8 @@ class Request:
         return self.source, self.session_id
 
     @property
-    def rank(self) -> tuple[int, float]:
-        """Its sort key: first those that soon cannot be answered, then the newest, the decided, and the ended ones."""
+    def urgency(self) -> tuple[int, float]:
+        """The sort key: requests that soon cannot be answered, then the newest ones, then decided and ended ones."""
         if not self.waits_for_operator:
             return 2 if self.is_open else 3, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
@@ -326,27 +327,27 @@ class Request:
 
     @property
     def is_open(self) -> bool:
-        """Whether the program still waits and has got no answer."""
-        return self.stage not in ENDED
+        """Whether the program still waits and has no answer yet."""
+        return self.stage not in ENDED_STAGES
 
     @property
     def waits_for_operator(self) -> bool:
-        """Whether it is open and undecided."""
+        """Whether the request is open and the operator has not decided it."""
         return self.stage is RequestStage.OFFERED
 
     @property
-    def can_answer(self) -> bool:
-        """Whether it can be decided here, now."""
+    def is_answerable(self) -> bool:
+        """Whether the operator can answer the request here and now."""
         return self.waits_for_operator and bool(self.actions)
 
     @property
-    def begun(self) -> Request:
-        """The request as it was when it was asked."""
+    def as_first_asked(self) -> Request:
+        """The request without an answer, as when the program asked."""
         return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
 
 
 class Permitter(StrEnum):
-    """The party that allowed or refused a call, by the program's own record."""
+    """The party that allowed or refused a call, as the program recorded it."""
 
     HOOK = "hook"  # a hook of unknown owner
     PERSON = "person"
@@ -355,7 +356,7 @@ class Permitter(StrEnum):
 
 
 class Permit(NamedTuple):
-    """The program's record of a call that may have been asked about; `words`: the text that the model was told."""
+    """The record of a program that a call was allowed or refused. `words` is the text that the model was told."""
 
     call_id: str
     tool: str
@@ -366,9 +367,9 @@ class Permit(NamedTuple):
     words: str = ""
 
 
-def input_text(value: object) -> tuple[str, str]:
-    """Return the canonical JSON of an input and its sha256 (hex); raise ValueError if it cannot be written."""
-    # Imported late: the first frame does not need them.
+def canonical_input(value: object) -> tuple[str, str]:
+    """Return the canonical JSON of an input and its sha256 (hex). Raise ValueError if JSON cannot express the input."""
+    # Imported here, because the first frame does not need them.
     import hashlib
     import json
 
@@ -379,6 +380,6 @@ def input_text(value: object) -> tuple[str, str]:
         raise ValueError(f"the input cannot be written as JSON ({error})") from error
 
 
-def request_id_of(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
-    """Return the id (32 hex digits) of a request and its decision; raise ValueError for a lone surrogate."""
-    return input_text([workspace_id, source, session_id, nonce, input_sha256])[1][:32]
+def make_request_id(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
+    """Return the id (32 hex digits) of a request and of its decision. Raise ValueError for invalid Unicode."""
+    return canonical_input([workspace_id, source, session_id, nonce, input_sha256])[1][:32]

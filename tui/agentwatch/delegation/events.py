@@ -1,4 +1,5 @@
-"""Events (the only input of the delegation tree), runs (executions of tasks that agent programs store), and claims."""
+"""Events, which are the only input of the delegation tree; runs, which are executions of tasks; and claims of
+returns."""
 
 from __future__ import annotations
 
@@ -15,20 +16,20 @@ from agentwatch.delegation.decision import Decision, Permit, Request, Session
 
 
 class RunState(StrEnum):
-    """The state of a run by its store; a killed session stays `working` there, so only silence shows that it ended."""
+    """The state of a run by its store. A killed session stays `working` in its store."""
 
-    SUBMITTED = "submitted"  # asked for, without a sign of life of its own
+    SUBMITTED = "submitted"  # asked for, but without a sign of life
     WORKING = "working"
-    ENDED = "ended"  # it ended by itself; its return may still be wrong
-    FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
-    CANCELED = "canceled"  # a human aborted it, so its words are no return
+    ENDED = "ended"  # it ended by itself, perhaps with a wrong return
+    FAILED = "failed"  # a technical failure ended it, it was refused, or it was left unfinished
+    CANCELED = "canceled"  # a human aborted it, so its last words are no return
 
 
-LONGEST_DOING = 200  # characters of an activity's text that are kept
+LONGEST_DOING = 200  # the most characters of an activity that are kept
 
 
 class ActivityKind(StrEnum):
-    """The kind of an agent's last activity: a call, words, or a step of its checklist."""
+    """The kind of an agent's last activity: a call of a tool, words, or a step of its checklist."""
 
     TOOL = "tool"
     WORDS = "words"
@@ -36,42 +37,42 @@ class ActivityKind(StrEnum):
 
 
 class Activity(NamedTuple):
-    """The last known activity of an agent. Texts are foreign and unsanitised."""
+    """The last known activity of an agent. The texts are untrusted."""
 
-    at: float  # when it began or was said, in epoch seconds
+    at: float  # when it began, in epoch seconds
     kind: ActivityKind
-    what: str = ""  # the tool, as its program calls it
-    about: str = ""  # the main argument, the words or the todo: first line, at most 200 characters
+    what: str = ""  # the name of the tool
+    about: str = ""  # the first line of the main argument, of the words or of the todo
     over: bool = False  # the tool has given its result, or the todo is ticked
     repeats: int = 1  # how often the same call came in a row
 
 
-MOST_PERMITS = 16  # the latest permits of a run that are kept
+MOST_PERMITS = 16  # the most permits of a run that are kept, the latest ones
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
+    """A text that an agent handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
 
     at: float
     digest: str
     opening: str  # the first line that is not empty, at most 200 characters
-    reading: Document | None = None  # None if it follows no contract
-    packet: Document | None = None  # the handoff packet in it, beside a return
-    decision_id: str | None = None  # the decision that it names, if no packet names one
+    reading: Document | None = None  # the document that the text is; None if it follows no contract
+    packet: Document | None = None  # the handoff packet in the text, if the text is a return
+    decision_id: str | None = None  # the id of a decision that the text names
 
 
 class StartedBy(StrEnum):
-    """The party that began a round of a session."""
+    """The party that began a turn of a session."""
 
     PARENT = "parent"  # the parent that asked for the session
-    HOOK = "hook"  # a hook that did not let the child end
-    PROGRAM = "program"  # nobody: the program told the session something, or went on by itself
+    HOOK = "hook"  # a hook that kept the child from ending
+    PROGRAM = "program"  # nobody asked: the program told the session something, or went on by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The work of a session on one prompt; `prompt` is None if unknown."""
+    """The work of a session on one prompt. The prompt is None if it is unknown."""
 
     began_at: float
     prompt: Message | None = None
@@ -84,11 +85,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own, emitted whole after each change; texts are foreign."""
+    """One execution of a task in its own session. Each change emits the whole run again. The texts are untrusted."""
 
     source: str
-    session_id: str  # the program's id of the session, of the agent inside it, or of a refused call
-    parent_session: str | None  # the session that asked; None: a human did
+    session_id: str  # the id that the program gave the session, the agent in it, or the refused call
+    parent_session: str | None  # the session that asked for it; None if a human did
     state: RunState
     place: str
     started_at: float
@@ -101,17 +102,17 @@ class Run:
     model: str | None = None
     prompt: Message | None = None
     prompt_missing: str = ""
-    said: Message | None = None  # the last whole text of a child that has ended
-    rounds: tuple[Turn, ...] = ()  # of a session that got further prompts, oldest first
+    said: Message | None = None  # the last text of a child that has ended
+    rounds: tuple[Turn, ...] = ()  # the turns of a session that got further prompts, oldest first
     todos: Todos | None = None
-    tokens: int | None = None  # used so far
-    doing: Activity | None = None  # its current or last activity; None if its store has none
+    tokens: int | None = None  # the tokens that it has used so far
+    doing: Activity | None = None  # its current or last activity; None if unknown
     background: bool = False
-    process_gone: bool | None = None  # None: unknown
-    one_shot: bool = False  # its program is known to end with its turn, so that nobody sits at it
-    waiting: str = ""  # the human's action that a working run waits for: "an answer: Which one?"
-    asked_at: float | None = None  # orders the runs of one parent
-    permits: tuple[Permit, ...] = ()  # of calls that may have been asked about, oldest first: the latest `MOST_PERMITS`
+    process_gone: bool | None = None  # whether its process is gone; None if unknown
+    one_shot: bool = False  # its program ends after one turn, so no human waits in front of it
+    waiting: str = ""  # the action that it waits for from a human: "an answer: Which one?"
+    asked_at: float | None = None  # when its parent asked for it, which orders the runs of the parent
+    permits: tuple[Permit, ...] = ()  # the latest records of allowed or refused calls, oldest first
 
     @property
     def session(self) -> Session:
@@ -119,22 +120,22 @@ class Run:
 
     @property
     def packet(self) -> Handoff | None:
-        """The handoff packet in its prompt; None if the prompt has none or came from a human."""
-        return packet_in(self.prompt) if self.parent_session else None
+        """The handoff packet in the prompt. None if there is none, or if the prompt came from a human."""
+        return find_packet(self.prompt) if self.parent_session else None
 
     @property
     def task_id(self) -> str:
-        """The task id in its packet, else the session id; `Runs.task_of` distinguishes equal ids of two programs."""
+        """The task id in the packet, or else the session id."""
         packet = self.packet
         return (packet.task_id if packet else None) or self.session_id
 
     @property
     def began_at(self) -> float:
-        """The time that orders it: its parent's asking if known, since a clock may have been set back."""
+        """The time by which runs are sorted. It is the time when the parent asked, if that is known."""
         return self.started_at if self.asked_at is None else self.asked_at
 
-    def part(self, first: int, end: int) -> Run:
-        """Return the rounds `first` to `end` (exclusive) as a run of their own."""
+    def cut_rounds(self, first: int, end: int) -> Run:
+        """Return the rounds from `first` to before `end` as a run of their own."""
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
@@ -148,8 +149,9 @@ class Run:
         return replace(self, **part)
 
 
-def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """Return the last todo that was begun since `before`, else the last that was ticked, as an activity."""
+def find_moved_todo(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
+    """Return the todo that was begun since `before`, as an activity. If none was, return the last todo that was ticked,
+    or None."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
@@ -157,7 +159,7 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
     return Activity(at, ActivityKind.TODO, about=moved[status][:LONGEST_DOING], over=is_over) if status else None
 
 
-def packet_in(message: Message | None) -> Handoff | None:
+def find_packet(message: Message | None) -> Handoff | None:
     """Return the handoff packet in a prompt, or None."""
     reading = None if not message else message.packet or message.reading
     return reading.document if reading and isinstance(reading.document, Handoff) else None
@@ -167,7 +169,7 @@ def packet_in(message: Message | None) -> Handoff | None:
 
 
 class Verdict(StrEnum):
-    """The result of checking a claim; an unverifiable claim is never shown as verified."""
+    """The result of checking a claim. An unverifiable claim is never shown as verified."""
 
     VERIFIED = "verified"
     CONTRADICTED = "contradicted"
@@ -175,7 +177,8 @@ class Verdict(StrEnum):
 
 
 class Call(NamedTuple):
-    """A use of a tool in the transcript of a run: its place, the place of its result, and its time (epoch seconds)."""
+    """A call of a tool in the transcript of a run: the places of the call and of its result, and its time (epoch
+    seconds)."""
 
     source: str
     session_id: str
@@ -185,20 +188,20 @@ class Call(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim and its verdict; `path` (as claimed) and `detail` (the reason in words) are foreign."""
+    """A claim of a return, with its verdict. The path and the reason in `detail` are untrusted."""
 
     kind: str
     path: str
     verdict: Verdict
     detail: str
-    lines: tuple[int, int] | None = None  # 1-based, both included
-    file: str | None = None  # the path in the workspace that it means
-    is_missing: bool = False  # it is false because the file does not exist
+    lines: tuple[int, int] | None = None  # the first and the last line, from 1
+    file: str | None = None  # the path, in the workspace, of the file that the claim means
+    is_missing: bool = False  # the claim is false because the file does not exist
     call: Call | None = None  # the command on which the verdict rests
 
 
-def merged(claims: Iterable[Claim]) -> list[Claim]:
-    """Join claims about the same thing; the joined claim lists all their kinds, such as "created, evidence"."""
+def merge_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """Join claims about the same file and lines. The joined claim lists all kinds, such as "created, evidence"."""
     alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
     for claim in claims:
         lines = None if claim.is_missing else claim.lines
@@ -207,13 +210,13 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
     return [same[0]._replace(kind=kind) for same, kind in zip(alike.values(), kinds, strict=True)]
 
 
-def is_false(claims: tuple[Claim, ...]) -> bool:
+def has_false_claim(claims: tuple[Claim, ...]) -> bool:
     """Tell whether a claim is false."""
-    return overall(claims) is Verdict.CONTRADICTED
+    return overall_verdict(claims) is Verdict.CONTRADICTED
 
 
-def overall(claims: tuple[Claim, ...]) -> Verdict | None:
-    """Return the verdict over all claims of a return: false if one is false, else verified if one is verified."""
+def overall_verdict(claims: tuple[Claim, ...]) -> Verdict | None:
+    """Return the verdict over all claims: false if any is false, or else verified if any is verified, or else None."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -224,18 +227,18 @@ def overall(claims: tuple[Claim, ...]) -> Verdict | None:
 
 
 class Rules(NamedTuple):
-    """The settings by which a tree judges."""
+    """The settings by which a tree judges tasks."""
 
-    strict: bool = True  # a return that breaks its contract counts as failed
-    stale_after: float = 600.0  # seconds
-    max_retries: int = 1  # by a parent
-    low_confidence: float = 0.5  # a completed report with less confidence asks for a review
-    demands: bool = False  # a child session that ends without a contract counts as failed
-    history_before: float = float("-inf")  # a task without a sign of life since then (epoch seconds) is past
+    strict: bool = True  # whether a return that breaks its contract counts as failed
+    stale_after: float = 600.0  # after so many seconds of silence, a working task is stale
+    max_retries: int = 1  # the retries that a parent may start
+    low_confidence: float = 0.5  # a completed report with a lower confidence needs a review
+    demands: bool = False  # whether a child counts as failed if its last words follow no contract
+    history_before: float = float("-inf")  # a task without a sign of life since then is past (epoch seconds)
 
 
 class Seen(NamedTuple):
-    """A file holds this document now; `seq` orders events across files, even if they arrive in another order."""
+    """A file now holds this document. `seq` orders the events of all files, even if they arrive in another order."""
 
     seq: int
     at: float  # the time of this version, in epoch seconds
@@ -243,8 +246,8 @@ class Seen(NamedTuple):
     digest: str  # the sha256 of the bytes, in hex
     document: Fields
     findings: tuple[Finding, ...] = ()
-    incomplete: bool = False  # it broke off in the middle, and may still be written
-    stored: bool = False  # from a session: `path` is the key of its run, and text may surround the document
+    incomplete: bool = False  # the text ends in the middle, and may still be written
+    stored: bool = False  # the document is from a session, and `path` is the key of the run
 
 
 class Gone(NamedTuple):
@@ -256,7 +259,7 @@ class Gone(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file with a contract's name could not be read, or has no content of that contract."""
+    """A file with the name of a contract could not be read, or its content follows no contract."""
 
     seq: int
     at: float
@@ -265,7 +268,7 @@ class Unreadable(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The claims of the return with this digest in this file were checked against the evidence."""
+    """The claims of the return with this digest, in this file, were checked against the evidence."""
 
     seq: int
     at: float
@@ -275,7 +278,7 @@ class Checked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run, with the key `path`, as its session store shows it now; None: the store no longer has it."""
+    """A run as its session store shows it now, or None if the store no longer has it. `path` is the key of the run."""
 
     seq: int
     at: float
@@ -284,7 +287,7 @@ class Ran(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The operator has decided, or a decision has reached a further stage; `path` is the decision's id."""
+    """The operator has decided, or a decision has reached a further stage. `path` is the id of the decision."""
 
     seq: int
     at: float
@@ -293,7 +296,7 @@ class Decided(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """A request of a program as it is now; None: it is forgotten. `path` is its id."""
+    """A request of a program as it is now, or None if it is forgotten. `path` is the id of the request."""
 
     seq: int
     at: float
@@ -302,7 +305,7 @@ class Requested(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A task was put aside in the state `mark`: acknowledged, or snoozed (until a time, or until it changes)."""
+    """The operator put a task aside: acknowledged or snoozed it. `mark` is the mark that the task had then."""
 
     mark: str
     at: float
@@ -311,19 +314,19 @@ class Put(NamedTuple):
 
     @property
     def ends_at(self) -> float:
-        """The latest time at which the task asks again."""
+        """The latest time at which the task needs the operator again."""
         return math.inf if self.until is None else self.until
 
 
 class Aside(NamedTuple):
-    """The last putting aside of a task, and its mark when the operator last looked at it."""
+    """How the operator last put a task aside, and the mark of the task when the operator last looked at it."""
 
     put: Put | None = None
     seen: str | None = None
 
 
 class Noted(NamedTuple):
-    """The operator has looked at a task or put it aside; `path` is the task's id."""
+    """The operator has looked at a task or put it aside. `path` is the id of the task."""
 
     seq: int
     at: float
@@ -332,28 +335,28 @@ class Noted(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The operator knows the state at the time `at`: nothing older is new."""
+    """The operator knows the state at the time `at`, so nothing older is new."""
 
     seq: int
     at: float
 
 
 class Lost(NamedTuple):
-    """The workspace's host is unreachable since then, so its state is unknown."""
+    """The workspace's host has been unreachable since the time `at`."""
 
     seq: int
     at: float
 
 
 class Reached(NamedTuple):
-    """The host is reachable, and the known state of the workspace is current."""
+    """The host is reachable again, so the known state of the workspace is current."""
 
     seq: int
     at: float
 
 
 class Ruled(NamedTuple):
-    """These rules judge the workspace on its host."""
+    """The rules by which the workspace's own host judges."""
 
     seq: int
     at: float
@@ -361,7 +364,7 @@ class Ruled(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed: a task that is silent for too long turns stale."""
+    """Time has passed, so a task may have been silent for too long."""
 
     seq: int
     at: float

@@ -1,4 +1,4 @@
-"""Linking (DESIGN.md): finds the task of a document, session or request, its parent, and the faults of these links."""
+"""Finds the task of each document, session and request, the parent of each task, and the faults of these links."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from agentwatch.delegation.decision import Action, Decision, Permit, Permitter, 
 from agentwatch.delegation.events import Gone, Ran, Requested, Run, Seen, Unreadable
 from agentwatch.delegation.task import Basis, Task
 
-MAX_VERSIONS = 256  # remembered contents of one file; the busiest real file seen had 104
+MAX_VERSIONS = 256  # the most contents of one file that are remembered; the busiest real file had 104
 
 _KINDS = "handoff|return|todos"
 _SUFFIX = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -24,75 +24,76 @@ _EXTENSION = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECAS
 _ANSWER = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
 _FOLDERS = frozenset({"handoffs", "returns", "todos"})
 
-# `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is a teammate's in the same directory.
+# `.return-meta.json` belongs to a task directory, and `.return-meta-b.json` to another agent in that directory.
 _META = (
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
     r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
 )
 _SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
-# (directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`.
+# (directory, stem), such as `("jobs", "api")` for `jobs/handoffs/api.json`. Files with one slot are about one task.
 Slot = tuple[str, str]
 
 
-def slot(path: str) -> Slot:
-    """Return the slot of a file; its stem is "" for general names such as `handoff.json`, `return-2.md`, `todos.md`."""
+def slot_of(path: str) -> Slot:
+    """Return the slot of a file: its task directory and its stem. General names such as `handoff.json` have the stem
+    ""."""
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
     name = _EXTENSION.sub("", name)
     # Interned, because many files lie in one directory.
-    return intern(directory), "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
+    return intern(directory), "" if _name_variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
-def _variant(name: str) -> str | None:
-    """Return the addition in the name of a return-meta file: "" for the plain name, None outside the family."""
+def _name_variant(name: str) -> str | None:
+    """Return what the name of a return-meta file adds to the plain name, or "". Return None for other files."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
         if match:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
     return None
 
 
-def agent_of(document: Return) -> str | None:
-    """Return the agent that wrote a return: the last element of its delegation path, else the agent it states."""
+def author_of(document: Return) -> str | None:
+    """Return the agent that wrote a return: the last of the delegation path, or else the agent that is stated."""
     return document.delegation_path[-1] if document.delegation_path else document.agent
 
 
-def is_under_contract(path: str) -> bool:
-    """Tell whether a file must be readable: its name or folder says that it is a handoff or a return."""
+def must_be_readable(path: str) -> bool:
+    """Tell whether a file is, by its name or folder, a handoff or a return. Such a file must be readable."""
     name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
-    return _ANSWER.search(name) is not None or _variant(name) is not None or folder in _FOLDERS - {"todos"}
+    return _ANSWER.search(name) is not None or _name_variant(name) is not None or folder in _FOLDERS - {"todos"}
 
 
-def own_id(document: Fields) -> str | None:
-    """Return the task id that a document states; a checklist or a fenced return, perhaps an example, states none."""
+def stated_id(document: Fields) -> str | None:
+    """Return the task id that a document states. Checklists, and fenced returns that may be examples, state none."""
     return None if isinstance(document, TodoList) or is_fenced(document) else document.task_id or None
 
 
 def is_fenced(document: Fields) -> bool:
-    """Tell whether it stands in a fence, so that it is a return only beside a handoff."""
+    """Tell whether a document is a return in a fence, which counts only if a handoff lies beside the file."""
     return isinstance(document, Return) and document.fenced
 
 
 def fallback_id(path: str, document: Fields) -> str:
-    """Return the task id of a document that states none and lies beside no handoff."""
-    directory, stem = slot(path)
+    """Return the task id of a document that states none and has no handoff beside it."""
+    directory, stem = slot_of(path)
     if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
-        extra = _variant(_EXTENSION.sub("", basename(path)))
-        place = in_directory(directory, agent_of(document)) or stem or basename(path)
+        extra = _name_variant(_EXTENSION.sub("", basename(path)))
+        place = id_in_directory(directory, author_of(document)) or stem or basename(path)
         return f"{place}#{extra}" if extra else place
-    return in_directory(directory, stem) or _EXTENSION.sub("", basename(path))
+    return id_in_directory(directory, stem) or _EXTENSION.sub("", basename(path))
 
 
-def in_directory(directory: str, name: str | None) -> str:
+def id_in_directory(directory: str, name: str | None) -> str:
     """Return the id of the task called `name` in a task directory."""
     return "/".join(part for part in (directory, name) if part)
 
 
-def place_of(versions: Sequence[Seen]) -> str | None:
-    """Return the task directory: that of the first handoff, else that of the first return."""
+def task_directory_of(versions: Sequence[Seen]) -> str | None:
+    """Return the task directory: that of the first handoff, or else that of the first return."""
     given = (version for kind in (Handoff, Return) for version in versions if isinstance(version.document, kind))
-    return next((slot(version.path)[0] for version in given), None)
+    return next((slot_of(version.path)[0] for version in given), None)
 
 
 RULES = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
@@ -111,44 +112,45 @@ RULES = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Finding | None, int]  # a task's parent, its basis, the link's fault, and its order
+Link = tuple[str | None, Basis, Finding | None, int]  # (parent, basis, fault of the link, order among siblings)
 
 
-def finding_of(rule: Rule, other: str, path: str = "") -> Finding:
-    """Return the finding of a rule in a file; `other` is the other party: a task id, a path or a session id."""
+def make_finding(rule: Rule, other: str, path: str = "") -> Finding:
+    """Return a finding about a file. `other` is the task id, path or session id that the message of the rule names."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other), path=path)
 
 
 def promises_artifacts(result: Return) -> bool:
-    """Tell whether all artifacts that a return names have to exist."""
+    """Tell whether all artifacts that a return names must exist."""
     has_artifacts = result.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META)
     return has_artifacts and result.outcome is Outcome.COMPLETED
 
 
 def missing_artifacts(task: Task) -> list[Finding]:
-    """Return a finding for each checked artifact of the latest return that is missing: subagent-return, rule 6."""
+    """Return a finding for each artifact that the latest return names and that does not exist."""
     result, returned = task.result, task.latest.returned
     if not result or not returned or not promises_artifacts(result):
         return []
     missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     paths = {claim.file or claim.path: claim.path for claim in missing}
-    return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
+    return [make_finding(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
-# The first naming of a task in a path: `seq` and id of the task that names it, and the id before it in the path.
+# How a path first names a task: `seq` and id of the task with the path, and the id before the name in the path.
 Named = tuple[int, str, str | None]
 
 
-def path_of(versions: Sequence[Seen]) -> Texts:
-    """Return the ids above a task by its latest delegation path, outermost first; () if a packet names the parent."""
+def ids_above(versions: Sequence[Seen]) -> Texts:
+    """Return the ids above a task by its latest delegation path, outermost first, or () if a packet names the
+    parent."""
     ids: Texts | None = None
     for version in reversed(versions):
         document = version.document
         if isinstance(document, Handoff) and document.parent_task_id:
             return ()
         if ids is None and isinstance(document, Return) and len(document.delegation_path) > 1:
-            directory = slot(version.path)[0]
-            above = (in_directory(directory, element) for element in document.delegation_path[:-1] if element)
+            directory = slot_of(version.path)[0]
+            above = (id_in_directory(directory, element) for element in document.delegation_path[:-1] if element)
             ids = tuple(dict.fromkeys(above))
     return ids or ()
 
@@ -169,21 +171,21 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
 def find_links(
     tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
 ) -> Iterator[tuple[Task, Link]]:
-    """Yield the link of each task, by its place and by the tasks that sessions execute; links may form a cycle."""
-    only: dict[str, str | None] = {}  # by directory: its task, or None if it has several, so that it encloses no task
+    """Yield each task with its link. Links may form a cycle."""
+    only_tasks: dict[str, str | None] = {}  # by directory: its only task, or None if it has several tasks
     for task_id, task in tasks.items():
         if (directory := task.place.directory) is not None:
-            only[directory] = None if directory in only else task_id
+            only_tasks[directory] = None if directory in only_tasks else task_id
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, file, first_seq = task.place
         first_seq = named[task_id][0] if first_seq is None else first_seq
-        # An id means the task of the same program, if that has such a task.
+        # A stated id means the task of the same program, if the program has such a task.
         program = f"#{asked_by[0][0]}" if asked_by else ""
         stated = f"{stated}{program}" if stated and f"{stated}{program}" in tasks else stated
         if stated == task_id:
-            yield task, (None, Basis.NONE, finding_of(SELF_PARENT, task_id, file), first_seq)
+            yield task, (None, Basis.NONE, make_finding(SELF_PARENT, task_id, file), first_seq)
             continue
-        # The longest dotted prefix of its id that is a task's id.
+        # Find the longest prefix of the id, up to a dot, that is the id of a task.
         prefix = task_id.removesuffix(program).rpartition(".")[0]
         while prefix and prefix not in tasks:
             prefix = prefix.rpartition(".")[0]
@@ -191,7 +193,7 @@ def find_links(
         enclosing = None
         while directory and enclosing is None:
             directory = dirname(directory)
-            enclosing = only.get(directory)
+            enclosing = only_tasks.get(directory)
         asker = next(filter(None, map(executing.get, asked_by)), None)
         parents = {
             Basis.PACKET: stated,
@@ -202,12 +204,12 @@ def find_links(
         }
         basis = next((basis for basis, parent in parents.items() if parent in tasks), Basis.NONE)
         parent = parents.get(basis)
-        problem = None if stated in (None, parent) else finding_of(ORPHAN, str(stated), file)
+        problem = None if stated in (None, parent) else make_finding(ORPHAN, str(stated), file)
         yield task, (parent, basis, problem, first_seq)
 
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
-    """Return the tasks that are their own ancestors."""
+    """Return the ids of the tasks that are their own ancestors."""
     seen: set[str] = set()
     cycles: list[str] = []
     for start in tasks:
@@ -229,39 +231,39 @@ _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
-# By (whether gone, slot or directory) of handoffs: the `seq` of their first version, and their task.
+# For handoffs, by (whether gone, slot or directory): `seq` of the first version, and the task.
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
 
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """The contents of one file, oldest first, and the task of each."""
+    """The contents of one file, oldest first, and the task of each content."""
 
     path: str
     slot: Slot
     directory: str
     versions: tuple[Seen, ...] = ()
     tasks: _Tasks = ()
-    settled: _Tasks = ()  # tasks of the first versions, fixed because the file or its handoff is gone
-    kind: object = None  # None if all versions name their task and none is a handoff
+    fixed_tasks: _Tasks = ()  # tasks of the first versions, which do not change because the file or its handoff is gone
+    kind: object = None  # None if every version states its task and none is a handoff
 
 
 class Files:
-    """Every document ever seen, and its earlier contents, by file and by task."""
+    """Every document that was ever seen, with its earlier contents, by file and by task."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._directories = defaultdict[str, list[_File]](list)  # by the directory of their slots
-        self._paths: dict[str | None, Texts] = {}  # by task
+        self._directories = defaultdict[str, list[_File]](list)  # by the directory of the slot
+        self._paths: dict[str | None, Texts] = {}  # paths of files, by task
         self._gone: dict[str, Gone] = {}
-        self._heirs: dict[str, str] = {}  # by files that are gone: the file that each was renamed to
-        self._unread: dict[str, Unreadable] = {}
-        # Changed since the last assignment
-        self._changed: dict[str, None] = {}  # directories
-        self._concerned: dict[str | None, None] = {}  # tasks
+        self._heirs: dict[str, str] = {}  # the new path of each file that was renamed or moved
+        self._unreadable: dict[str, Unreadable] = {}
+        # Changes since the last assignment of tasks
+        self._changed: dict[str, None] = {}  # directories with changed files
+        self._concerned: dict[str | None, None] = {}  # tasks whose files have changed
 
-    def versions(self, task_id: str) -> tuple[Seen, ...]:
-        """Return the versions of a task's documents, in the order they were observed."""
+    def versions_of(self, task_id: str) -> tuple[Seen, ...]:
+        """Return the versions of the documents of a task, in the order they were observed."""
         files = [self._files[path] for path in self._paths.get(task_id, ())]
         each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
         return tuple(sorted((version for version, task in each if task == task_id), key=attrgetter("seq")))
@@ -271,11 +273,11 @@ class Files:
         return {task for task in self._files[path].tasks if task is not None} if path in self._files else set()
 
     def is_gone(self, path: str) -> bool:
-        """Tell whether a file is gone whose contents are remembered."""
+        """Tell whether a file, which once had a document, is gone."""
         return path in self._gone
 
     def deleted_at(self, versions: Sequence[Seen]) -> float | None:
-        """Return since when all files of these versions are gone (epoch seconds); None if one is there."""
+        """Return since when all files of these versions are gone (epoch seconds). Return None if any file exists."""
         paths = {version.path for version in versions}
         return max(self._gone[path].at for path in paths) if paths and paths <= self._gone.keys() else None
 
@@ -284,104 +286,104 @@ class Files:
     @property
     def notices(self) -> list[Finding]:
         """Findings of files that belong to no task, sorted by path."""
-        taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
-        unread = [one for one in self._unread.values() if slot(one.path) not in taken]
+        used_slots = {file.slot for file in self._files.values() if any(file.tasks)} if self._unreadable else set()
+        unread = [one for one in self._unreadable.values() if slot_of(one.path) not in used_slots]
         placed = [replace(one.finding, path=one.path) for one in unread]
-        of_none = (self._files[path] for path in self._paths.get(None, ()))
-        for last in (file.versions[-1] for file in of_none if file.tasks[-1] is None):
-            # Other programs write reports, too.
+        without_task = (self._files[path] for path in self._paths.get(None, ()))
+        for last in (file.versions[-1] for file in without_task if file.tasks[-1] is None):
+            # Other programs write reports, too, so a report is no fault.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):
                 placed += (replace(finding, path=last.path) for finding in last.findings)
         return sorted(placed, key=attrgetter("path"))
 
-    def refuse(self, path: str, event: Unreadable | None) -> None:
-        """Note that a file cannot be read; None: it can be read, or is gone."""
-        if not self._unread.pop(path, None) and not event:
+    def set_unreadable(self, path: str, event: Unreadable | None) -> None:
+        """Note that a file cannot be read. If `event` is None, the file can be read or is gone."""
+        if not self._unreadable.pop(path, None) and not event:
             return
-        near = slot(path)
+        near = slot_of(path)
         if event:
-            self._unread[path] = event
+            self._unreadable[path] = event
         for file in self._directories.get(near[0], ()):
             if file.slot == near:
                 self._concerned |= dict.fromkeys(file.tasks)
 
-    def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
-        """Return the unreadable files beside these versions of a task."""
-        slots = {slot(version.path) for version in versions} if self._unread else set()
-        return sorted((one for one in self._unread.values() if slot(one.path) in slots), key=attrgetter("path"))
+    def unreadable_beside(self, versions: Sequence[Seen]) -> list[Unreadable]:
+        """Return the unreadable files that have the same slot as one of these versions."""
+        slots = {slot_of(version.path) for version in versions} if self._unreadable else set()
+        return sorted((one for one in self._unreadable.values() if slot_of(one.path) in slots), key=attrgetter("path"))
 
-    # Files that are there, and files that are gone
+    # Files that exist, and files that are gone
 
-    def _touch(self, file: _File) -> None:
+    def _mark_changed(self, file: _File) -> None:
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
 
-    def see(self, seen: Seen) -> None:
+    def store(self, seen: Seen) -> None:
         """Store the current content of a file."""
         path, document = seen.path, seen.document
-        self.refuse(path, None)
+        self.set_unreadable(path, None)
         if not (file := self._files.get(path)):
-            file = self._files[path] = _File(path, slot(path), intern(dirname(path)))
+            file = self._files[path] = _File(path, slot_of(path), intern(dirname(path)))
             self._directories[file.slot[0]].append(file)
-        self._touch(file)
+        self._mark_changed(file)
         self._gone.pop(path, None)
         self._heirs.pop(path, None)
         last = file.versions[-1] if file.versions else None
         now = seen.digest, seen.incomplete, document
         is_same = last and (last.digest, last.incomplete, last.document) == now
-        # A return that was written later may answer a newer handoff.
+        # A return that was written again with the same content may answer a newer handoff.
         if not last or not is_same or (isinstance(document, Return) and seen.at > last.at):
             if last and type(last.document) is not type(document):
-                # The file holds another kind of document now.
-                file.versions, file.settled = (), ()
+                # The file now has another kind of document.
+                file.versions, file.fixed_tasks = (), ()
             elif len(file.versions) >= MAX_VERSIONS:
-                # The first version stays: it says when the task began.
+                # Keep the first version, which says when the task began.
                 file.versions = file.versions[:1] + file.versions[2:]
-                file.settled = file.settled[:1] + file.settled[2:]
+                file.fixed_tasks = file.fixed_tasks[:1] + file.fixed_tasks[2:]
             file.versions += (seen,)
-            is_named = all(own_id(version.document) for version in file.versions)
+            is_named = all(stated_id(version.document) for version in file.versions)
             other = None if is_named else (type(document), document.recognised, is_fenced(document))
             file.kind = Handoff if isinstance(document, Handoff) else other
         if file.kind in (None, Handoff):
-            self._give(file, self._tasks_for(file, {}, is_alone=False))
+            self._set_tasks(file, self._find_tasks(file, {}, is_alone=False))
 
     def forget(self, gone: Gone) -> None:
         """Note that a file is gone."""
         path = gone.path
-        self.refuse(path, None)
+        self.set_unreadable(path, None)
         if not (file := self._files.get(path)):
             return
-        self._touch(file)
+        self._mark_changed(file)
         if path not in self._gone:
             self._assign_changed()
             self._changed[file.slot[0]], self._gone[path] = None, gone
             for one in self._directories[file.slot[0]]:
                 if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
-                    one.settled = one.tasks
+                    one.fixed_tasks = one.tasks
 
     # The tasks of files
 
-    def assign(self) -> list[str]:
-        """Assign all versions to tasks again if something changed; return the ids of the tasks concerned."""
+    def assign_tasks(self) -> list[str]:
+        """Assign the changed versions to tasks again. Return the ids of the tasks whose documents may have changed."""
         lost = {path: gone.seq for path, gone in self._gone.items() if path not in self._heirs} if self._changed else {}
         self._assign_changed()
-        # By the digests of lost files: (since when, until when, path) of each file with that content.
-        held: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
+        # By the digest of each lost file: (since when, until when, path) of each file with the same content.
+        holders: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
         for file in self._files.values() if lost else ():
             gone_at = self._gone[file.path].seq if file.path in self._gone else math.inf
             ends = [*(version.seq for version in file.versions[1:]), gone_at]
             for version, end in zip(file.versions, ends, strict=True):
-                if version.digest in held:
-                    held[version.digest].append((version.seq, end, file.path))
+                if version.digest in holders:
+                    holders[version.digest].append((version.seq, end, file.path))
         for path, at in lost.items():
             last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
-            # It was renamed to the file that held its content then or next, if no other file holds its task.
-            heirs = [(max(since, at), other) for since, end, other in held[last.digest] if end > at]
+            # A lost file was renamed to the file that has its content then or next, if no other file has its task.
+            heirs = [(max(since, at), other) for since, end, other in holders[last.digest] if end > at]
             if heirs and not any(
                 (isinstance(version.document, Handoff) and version.path not in self._gone)
-                or own_id(version.document) == task
-                for version in self.versions(task or "")
+                or stated_id(version.document) == task
+                for version in self.versions_of(task or "")
             ):
                 self._heirs[path] = min(heirs)[1]
         for path in self._heirs:
@@ -390,9 +392,9 @@ class Files:
                 heir = self._heirs[heir]
             tasks = self._files[heir].tasks[-1:] * len(file.versions)
             if file.kind is Handoff and file.tasks != tasks:
-                # Other files may belong to it.
+                # Other files may belong to this handoff.
                 self._changed[file.slot[0]] = None
-            self._give(file, tasks)
+            self._set_tasks(file, tasks)
         self._assign_changed()
         concerned, self._concerned = self._concerned, {}
         return [task for task in concerned if task is not None]
@@ -408,35 +410,35 @@ class Files:
                     for place in (file.slot, file.directory):
                         handoffs[is_gone, place].append((file.versions[0].seq, file.tasks[-1]))
                 elif file.kind is not None and not is_gone:
-                    # A checklist and a return in one directory do not compete.
+                    # A checklist does not compete with a return in the same directory.
                     others[file.kind, file.directory] += 1
             for file in files:
                 if file.kind not in (None, Handoff) and file.path not in self._gone:
                     is_alone = file.slot[1] == "" or others[file.kind, file.directory] == 1
                     if file.kind == _FENCED:
                         is_alone &= not others[_RETURN, file.directory]
-                    self._give(file, self._tasks_for(file, handoffs, is_alone=is_alone))
+                    self._set_tasks(file, self._find_tasks(file, handoffs, is_alone=is_alone))
         self._changed.clear()
 
-    def _tasks_for(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> _Tasks:
-        tasks = [*file.settled]
+    def _find_tasks(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> _Tasks:
+        tasks = [*file.fixed_tasks]
         for version in file.versions[len(tasks) :]:
             document = version.document
-            task = own_id(document)
+            task = stated_id(document)
             if task is None and not isinstance(document, Handoff):
                 may_be = document.recognised or basename(file.path).lower() == "report.json"
-                task = _owner(file, handoffs, is_alone=is_alone and may_be)
+                task = _find_owner(file, handoffs, is_alone=is_alone and may_be)
             is_sure = document.recognised and not is_fenced(document)
             if task is None and not (is_sure or isinstance(document, Handoff)):
-                # The file keeps its task of before; if it had none, it is no task.
+                # The file keeps the task that it had before. Without one, it belongs to no task.
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
-                # A checklist without a handoff may be anybody's.
+                # A checklist without a handoff may be of any kind, so it makes no task.
                 task = fallback_id(file.path, document)
             tasks.append(task)
         return tuple(tasks)
 
-    def _give(self, file: _File, tasks: _Tasks) -> None:
+    def _set_tasks(self, file: _File, tasks: _Tasks) -> None:
         if file.tasks == tasks:
             return
         for task in dict.fromkeys((*file.tasks, *tasks)):
@@ -446,12 +448,12 @@ class Files:
         file.tasks = tasks
 
 
-def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
-    """Return the task of the handoff for a file without an id: the one of the same stem, else the only one nearby."""
+def _find_owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
+    """Return the task of a file without an id, by the handoff with the same stem or by the only handoff nearby."""
     for is_gone in (False, True):
-        around, only = (handoffs.get((is_gone, place), ()) for place in (file.slot, file.directory))
-        if around or (is_alone and len(only) == 1):
-            return min(around or only)[1]
+        same_stem, same_directory = (handoffs.get((is_gone, place), ()) for place in (file.slot, file.directory))
+        if same_stem or (is_alone and len(same_directory) == 1):
+            return min(same_stem or same_directory)[1]
     return None
 
 
@@ -459,100 +461,99 @@ def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
 
 
 class Runs:
-    """All observed runs, by task, by session, and by the session that asked."""
+    """All observed runs, by task, by session, and by the session that asked for them."""
 
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # in the order first observed
         self.executing: dict[Session, str] = {}  # by session: the task that it executes
         self._paths: dict[Texts, Texts] = {}
-        self._decided: dict[str, str] = {}  # by decision: the task that it is about
+        self._decided: dict[str, str] = {}  # by decision: the task that the decision is about
 
-    def _named_by(self, run: Run) -> str:
-        """Return the task of a run: that of the decision which a prompt without a packet names, else the run's own. A
-        program that cannot send a child on begins another run."""
+    def _task_for(self, run: Run) -> str:
+        """Return the task of a run. If the prompt names a decision and has no packet, take the task of the decision."""
         named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
         return self._decided.get(named or "", run.task_id)
 
-    def decide(self, decision_id: str, task_id: str) -> set[str]:
-        """Note the task of a decision; return the other tasks that this concerns."""
+    def store_decision(self, decision_id: str, task_id: str) -> set[str]:
+        """Note the task of a decision. Return the ids of the other tasks that may have changed."""
         if self._decided.get(decision_id) == task_id:
             return set()
         prompts = ((ran, ran.run.prompt) for ran in self.all.values() if ran.run)
         again = [ran for ran, prompt in prompts if prompt and prompt.decision_id == decision_id]
-        concerned = [self.see(ran._replace(run=None)) for ran in again]
+        concerned = [self.store(ran._replace(run=None)) for ran in again]
         self._decided[decision_id] = task_id
-        return set[str]().union(*concerned, *map(self.see, again))
+        return set[str]().union(*concerned, *map(self.store, again))
 
-    def known(self, key: str) -> Run | None:
-        """Return a run as last seen, or None."""
+    def find_run(self, key: str) -> Run | None:
+        """Return the run with a key as last seen, or None."""
         ran = self.all.get(key)
         return ran.run if ran else None
 
-    def _first(self, task_id: str) -> str:
-        """Return the program that used an id first: its task keeps the bare id."""
-        return next((run.source for run, _ in self._of("task", task_id)), "")
+    def _owner(self, task_id: str) -> str:
+        """Return the program that used a task id first. Its task has the id without a suffix."""
+        return next((run.source for run, _ in self._runs("task", task_id)), "")
 
     def task_of(self, run: Run) -> str:
-        """Return the task of a run; programs share no task, so all but the first to use an id get a suffix."""
-        named = self._named_by(run)
-        return named if self._first(named) in ("", run.source) else f"{named}#{run.source}"
+        """Return the task of a run. If several programs use one id, only the first has a task without a suffix."""
+        named = self._task_for(run)
+        return named if self._owner(named) in ("", run.source) else f"{named}#{run.source}"
 
-    def of_task(self, task_id: str) -> list[Ran]:
+    def runs_of_task(self, task_id: str) -> list[Ran]:
         """Return the runs of a task, in the order in which they began."""
         bare, _, program = task_id.rpartition("#")
-        ways = {task_id: self._first(task_id), **({bare: program} if program != self._first(bare) else {})}
-        return [ran for one, source in ways.items() for run, ran in self._of("task", one) if run.source == source]
+        users = {task_id: self._owner(task_id), **({bare: program} if program != self._owner(bare) else {})}
+        return [ran for one, source in users.items() for run, ran in self._runs("task", one) if run.source == source]
 
-    def _of(self, *key: str) -> list[tuple[Run, Ran]]:
+    def _runs(self, *key: str) -> list[tuple[Run, Ran]]:
         known = ((ran.run, ran) for one in self._paths.get(key, ()) if (ran := self.all[one]).run)
         return sorted(known, key=lambda both: (both[0].began_at, both[1].path))
 
-    def of_session(self, session: Session) -> list[Run]:
+    def runs_of_session(self, session: Session) -> list[Run]:
         """Return the runs of a session, mostly one, in the order in which they began."""
-        return [run for run, _ in self._of("session", *session)]
+        return [run for run, _ in self._runs("session", *session)]
 
-    def below(self, session: Session) -> Iterator[Run]:
+    def runs_below(self, session: Session) -> Iterator[Run]:
         """Yield the runs below a session, each after the run that asked for it."""
         pending, seen = [session], {session}
         while pending:
-            for run, _ in self._of("asked by", *pending.pop()):
+            for run, _ in self._runs("asked by", *pending.pop()):
                 if run.session not in seen:
                     seen.add(run.session)
                     pending.append(run.session)
                     yield run
 
-    def see(self, ran: Ran) -> set[str]:
-        """Store a run as it is now; return the tasks that this concerns."""
-        path, before, run = ran.path, self.known(ran.path), ran.run
+    def store(self, ran: Ran) -> set[str]:
+        """Store a run as it is now. Return the ids of the tasks that may have changed."""
+        path, before, run = ran.path, self.find_run(ran.path), ran.run
         if not run:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        for key in self._keys(before):
+        for key in self._index_keys(before):
             self._paths[key] = tuple(one for one in self._paths[key] if one != path)
-        for key in self._keys(run):
+        for key in self._index_keys(run):
             self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            same = [other for other, _ in self._of("task", self._named_by(one))]
-            # If programs use the same id, another one of them may have the bare id now.
+            same = [other for other, _ in self._runs("task", self._task_for(one))]
+            # If several programs use one id, another task may now have the id without a suffix.
             for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
-                # Its requests belong to the task that it executes, if that is known.
-                concerned |= {self._named_by(each), each.session_id, self.executing.pop(each.session, each.session_id)}
-                if runs := self.of_session(each.session):
+                # The requests of a session belong to the task that the session executes, if that is known.
+                concerned |= {self._task_for(each), each.session_id, self.executing.pop(each.session, each.session_id)}
+                if runs := self.runs_of_session(each.session):
                     self.executing[each.session] = self.task_of(runs[-1])
                     concerned.add(self.executing[each.session])
         return concerned
 
-    def _keys(self, run: Run | None) -> list[Texts]:
+    def _index_keys(self, run: Run | None) -> list[Texts]:
         if not run:
             return []
         asked_by = "asked by", run.source, run.parent_session or ""
-        return [("task", self._named_by(run)), ("session", *run.session), asked_by]
+        return [("task", self._task_for(run)), ("session", *run.session), asked_by]
 
 
-def after(before: Requested | None, requested: Requested) -> Requested:
-    """Merge a request with a later report of it; its first end stays."""
+def merge_reports(before: Requested | None, requested: Requested) -> Requested:
+    """Return the later of two reports of a request. If both say that the request has ended, the earlier end stays."""
     known, request = before.request if before else None, requested.request
     if not known or not request or known.is_open or request.is_open:
         return requested
@@ -561,61 +562,63 @@ def after(before: Requested | None, requested: Requested) -> Requested:
 
 
 class Requests:
-    """All observed requests, by the sessions that ask, and the decisions about them."""
+    """All observed requests, by the sessions that ask, and the decisions about these requests."""
 
     def __init__(self, runs: Runs):
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder last reported it
         self.decided: dict[str, Decision] = {}
 
-    def asker(self, session: Session) -> str:
-        """Return the task of a session's requests; if it is not known yet, it will have the session's id."""
+    def asking_task(self, session: Session) -> str:
+        """Return the id of the task of a session that asks. It is the id of the session while no task is known."""
         return self._runs.executing.get(session, session[1])
 
-    def see(self, requested: Requested) -> list[str]:
-        """Store a request as it is now; return the tasks that this concerns."""
+    def store(self, requested: Requested) -> list[str]:
+        """Store a request as it is now. Return the ids of the tasks that may have changed."""
         path, before = requested.path, self.offered.pop(requested.path, None)
-        known, request = before.request if before else None, after(before, requested).request
+        known, request = before.request if before else None, merge_reports(before, requested).request
         if request:
             self.offered[path] = requested._replace(request=request)
-        return [self.asker(one.session) for one in (known, request) if one]
+        return [self.asking_task(one.session) for one in (known, request) if one]
 
-    def decide(self, decision: Decision) -> list[str]:
-        """Store a decision about a request; return the tasks that this concerns."""
+    def store_decision(self, decision: Decision) -> list[str]:
+        """Store a decision about a request. Return the ids of the tasks that may have changed."""
         self.decided[decision.decision_id] = decision
         offered = self.offered.get(decision.decision_id)
-        return [self.asker(offered.request.session)] if offered and offered.request else []
+        return [self.asking_task(offered.request.session)] if offered and offered.request else []
 
-    def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
+    def requests_of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """Return the current requests of a task: the most urgent first, the ended ones last."""
         every = (one.request for one in self.offered.values())
-        asked = [one for one in every if one and self.asker(one.session) == task_id]
-        permits, stand = dict[str, Permit](), list[Request]()
+        asked = [one for one in every if one and self.asking_task(one.session) == task_id]
+        permits, current = dict[str, Permit](), list[Request]()
         for session in {one.session for one in asked}:
-            permits |= self._permits(session, [one for one in asked if one.session == session])
+            permits |= self._match_permits(session, [one for one in asked if one.session == session])
         for one in asked:
             decision = self.decided.get(one.request_id)
             if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
                 decision = None
-            stand.append(_stands(one, decision, permits.get(one.request_id)))
-        return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
+            current.append(_update_request(one, decision, permits.get(one.request_id)))
+        return tuple(sorted(current, key=lambda one: (*one.urgency, one.request_id)))
 
-    def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """Return the program's record of each request; a record belongs to one request, the earlier to the earlier."""
-        # First the requests with a known call; for the same call the latest first, because the record came after it.
-        left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
+    def _match_permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
+        """Return the program's record of each request. Each record belongs to only one request."""
+        # First the requests with a known call, the latest first: the record of a call came after its last request.
+        left = sorted(
+            (one for run in self._runs.runs_of_session(session) for one in run.permits), key=lambda one: one.at
+        )
         found = dict[str, Permit]()
         for request in sorted(
             asked, key=lambda one: (not one.call_id, one.asked_at * (-1 if one.call_id else 1), one.request_id)
         ):
-            permit = next((one for one in left if _is_of(one, request)), None)
+            permit = next((one for one in left if _is_record_of(one, request)), None)
             if permit:
                 left.remove(permit)
                 found[request.request_id] = permit
         return found
 
 
-def _is_of(permit: Permit, request: Request) -> bool:
+def _is_record_of(permit: Permit, request: Request) -> bool:
     if permit.at < request.asked_at:
         return False
     if request.call_id and permit.call_id:
@@ -623,8 +626,8 @@ def _is_of(permit: Permit, request: Request) -> bool:
     return (permit.tool, permit.input_sha256) == (request.tool, request.input_sha256)
 
 
-def _stands(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
-    """Return a request updated from the ledger and the program's records."""
+def _update_request(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
+    """Return a request with the stage that follows from the ledger and from the records of the program."""
     stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
     is_told = stage is RequestStage.DELIVERED
     if decision:
@@ -634,7 +637,7 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
         by = request.by or by
     elif permit and (decision or not is_told):
         ended_at = permit.at if ended_at is None else ended_at
-        is_ours = decision and _came_of(permit, decision)
+        is_ours = decision and _agrees_with(permit, decision)
         if is_ours and is_told:
             stage = RequestStage.ACTED
         elif not is_ours or stage is not RequestStage.UNKNOWN:
@@ -646,12 +649,12 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
         stage, by = RequestStage.DELIVERED, request.by or by
     elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
-    # Otherwise nobody answers it any more, and a decision came too late.
+    # In all other cases nobody can answer any more, and a decision came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
 
 
-def _came_of(permit: Permit, decision: Decision) -> bool:
-    """Tell whether the program's record agrees with the decision, as far as the record says."""
+def _agrees_with(permit: Permit, decision: Decision) -> bool:
+    """Tell whether the program's record of a call may come from our decision."""
     is_denied = decision.action is Action.DENY
     if permit.by in (Permitter.PERSON, Permitter.RULE) or permit.allowed is is_denied:
         return False

@@ -1,6 +1,7 @@
-"""The state of a task by its attempts and those below, its beginning, its question to the operator, and its retries.
+"""The state of a task by its attempts and by the tasks below it, its question to the operator, and its retries.
 
-The retries follow error-propagation: total attempts = 1 + max_retries. Pure; quoted texts are foreign, unsanitised."""
+The retries follow error-propagation: total attempts = 1 + max_retries. No I/O; quoted texts are untrusted.
+"""
 
 import math
 import re
@@ -13,8 +14,8 @@ from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
 from agentwatch.delegation import links
 from agentwatch.delegation.decision import (
     ENDING,
+    RESUMING,
     SAYS_SO,
-    SENDS_ON,
     SPECS,
     Action,
     Request,
@@ -22,11 +23,11 @@ from agentwatch.delegation.decision import (
     RequestStage,
     Stage,
 )
-from agentwatch.delegation.events import Activity, ActivityKind, Aside, Run, RunState, Seen, Verdict, merged
-from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, has_moved
+from agentwatch.delegation.events import Activity, ActivityKind, Aside, Run, RunState, Seen, Verdict, merge_claims
+from agentwatch.delegation.task import Attempt, Retry, Shown, State, Task, is_begun
 from agentwatch.text import clean_call, clean_name, omission_mark
 
-_OF_RUNS = {
+_RUN_REASONS = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
     RunState.WORKING: "its process runs",
     RunState.ENDED: "it ended; its answer follows no contract",
@@ -34,33 +35,33 @@ _OF_RUNS = {
     RunState.CANCELED: "it was aborted",
 }
 
-_ASKS = {
+_REQUEST_WORDS = {
     RequestKind.PERMISSION: "asks for a permission",
     RequestKind.QUESTION: "asks a question",
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims that come from the handoff
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims from the handoff
 
-FITTER = "fitter"  # the mode to which a line fault is escalated
+FITTER = "fitter"  # the mode that repairs the line, not the work
 
-MITIGATED_MAX_RETRIES = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
+MITIGATED_MAX_RETRIES = 2  # after a material mitigation: changed inputs, reduced scope, or corrected constraints
 
 HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
 
 
 def is_final(version: Seen | None) -> bool:
-    """Tell whether a return says something about the end; an early marker (`in_progress`) does not."""
+    """Tell whether a return says how the attempt ended. A return with `in_progress` does not."""
     document = version.document if version else None
     return isinstance(document, Return) and document.outcome is not Outcome.WORKING
 
 
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
-    """Return the state of an attempt by its handoff, return and run; `strict` and `demands` are as in `Rules`."""
+    """Return the state of an attempt by its handoff, return and run. `strict` and `demands` are settings of `Rules`."""
     returned, result, run = attempt.returned, attempt.result, attempt.run
     if strict and (answers_another_session(attempt) or attempt.rival):
         return State.INVALID
-    # The words of a failed run are not the return that it was asked for.
+    # The last words of a failed run are not its return.
     if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
         if run.state is not RunState.ENDED:
             return State.BLOCKED if run.waiting else State(run.state.value)
@@ -75,13 +76,14 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
 
 
 def answers_another_session(attempt: Attempt) -> bool:
-    """Tell whether the session ids of handoff and return differ: subagent-return, validation rule 4."""
+    """Tell whether handoff and return have different session ids (subagent-return, validation rule 4)."""
     sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
     return len(sessions - {None}) > 1
 
 
 def own_state(task: Task) -> State:
-    """Return the state by the latest attempt: a decision outranks its return, and an open request blocks it."""
+    """Return the state of a task by its latest attempt. A decision outranks the return. An open request makes the task
+    blocked."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -95,22 +97,22 @@ def own_state(task: Task) -> State:
 
 
 def agent_of(task: Task) -> str | None:
-    """Return the agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
+    """Return the agent of a task by its session, its return, its mode, or its place in a delegation path."""
     run, packet, result = task.run, task.packet, task.result
     if not run and not result and not packet:
         return None if task.requests else task.task_id.rpartition("/")[2]
-    by_return = (links.agent_of(result) or result.mode) if result else None
+    by_return = (links.author_of(result) or result.mode) if result else None
     return (run.agent if run else None) or by_return or (packet.mode if packet else None)
 
 
 def title(task: Task) -> str:
-    """Return the short name of a task, never blank, foreign and unsanitised; names from ids are unambiguous."""
+    """Return the short name of a task, never blank. The name is untrusted."""
     task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
     name = basename(task_id) or task_id
     if parent and task_id.startswith(parent + "."):
         name = task_id[len(parent) + 1 :]
-    elif task.shared_id in (packet and packet.task_id, result and result.task_id):
-        # A document states this id, so a slash in it separates nothing.
+    elif task.id_in_program in (packet and packet.task_id, result and result.task_id):
+        # A document states this id, so a slash in it does not separate a directory.
         name = task_id
     elif run:
         words = run.prompt.opening if run.prompt and task.is_session else ""
@@ -126,14 +128,14 @@ def title(task: Task) -> str:
     return clean_name(name if name.strip() else task_id)
 
 
-def why(task: Task) -> str:
+def reason_of(task: Task) -> str:
     """Return the reason for the state of a task: the facts that led to it."""
-    words = _why(task)
+    words = _main_reason_of(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what was decided about it has expired"
     if fault := task.handoff_fault:
         words += f"; its handoff breaks the contract: {fault}"
-    # Interned, because a hundred thousand tasks share a few reasons.
+    # Interned, because very many tasks share a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
 
@@ -141,10 +143,10 @@ def process_words(run: Run | None) -> str:
     """Return in words whether the process of a run still runs."""
     if not run or run.process_gone is None:
         return "whether its process still runs is not known"
-    return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
+    return "its process is gone" if run.process_gone else _RUN_REASONS[RunState.WORKING]
 
 
-def dispute(task: Task) -> str | None:
+def dispute_words(task: Task) -> str | None:
     """Return in words that two returns of the latest attempt contradict each other, or None."""
     attempt, result = task.latest, task.result
     if not attempt.rival or not attempt.returned or not result:
@@ -154,7 +156,7 @@ def dispute(task: Task) -> str | None:
     return f"two returns speak of it and disagree: {attempt.returned.path} says {result.reported_state}, {there}"
 
 
-def _why(task: Task) -> str:
+def _main_reason_of(task: Task) -> str:
     attempt, result, run, request = task.latest, task.result, task.run, task.request
     if task.state is State.UNKNOWN:
         return "its host cannot be reached"
@@ -168,20 +170,20 @@ def _why(task: Task) -> str:
         if not request.waits_for_operator:
             return "its program has not got your answer yet"
         where = "" if request.actions else ", which is answered in its own session"
-        return f"its program {_ASKS[request.kind]}{where}"
+        return f"its program {_REQUEST_WORDS[request.kind]}{where}"
     if decision := task.binding:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
         decided = f"decided: {decision.words}" if decision.by_other else SPECS[decision.action].decided
         return f"{decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if run and (not result or run.reason or run.waiting):
-        return _why_of_run(task, run)
+        return _reason_of_run(task, run)
     if not result:
         if task.state is State.WORKING:
-            return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
+            return "its checklist has moved" if is_begun(task.todos) else "it has handed work on"
         return "handed off; no sign of life yet"
     word = result.reported_state
-    if task.state is State.INVALID and (words := dispute(task)):
+    if task.state is State.INVALID and (words := dispute_words(task)):
         return words
     if attempt.ended_without_result:
         return f"it ended without a result: its return still says {word}"
@@ -192,8 +194,8 @@ def _why(task: Task) -> str:
     return f"the return says {word}" if word else "the return states no status"
 
 
-def _why_of_run(task: Task, run: Run) -> str:
-    if task.waits_for_work:
+def _reason_of_run(task: Task, run: Run) -> str:
+    if task.waits_for_background:
         return "the session waits for its background work"
     if run.waiting and task.own_state is State.BLOCKED:
         return "it waits for an answer in its own session"
@@ -204,43 +206,44 @@ def _why_of_run(task: Task, run: Run) -> str:
         return run.reason
     if run.state is RunState.ENDED and task.is_session:
         return "the session is idle"
-    return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]
+    return "it ended without a word" if run.state is RunState.ENDED and not run.said else _RUN_REASONS[run.state]
 
 
 # The state with the tasks below, and its beginning
 
 
-# Seconds for which it is the operator's turn after a session has ended its own, if its process is unknown.
+# For so many seconds after the end of a session's turn it is the operator's turn, if the process is unknown.
 IDLE = 3_600.0
 
-# Tools (in lower case) by which an agent hands work on, and which return when that work is done.
+# Tools, in lower case, with which an agent hands work on. A call of such a tool ends when the work is done.
 _HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 
 
 def state_with_below(task: Task) -> State:
-    """Return the state with the tasks below: a task that handed work on is working, a mere name as the most urgent."""
+    """Return the state of a task with the tasks below it: a task that has handed work on is working."""
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     if task.deleted and task.own_state in (State.SUBMITTED, State.WORKING) and not task.open_below:
-        # The party that handed it out has taken it back.
+        # The agent that handed it out has deleted it before anybody began.
         return State.CANCELED
-    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
+    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_background):
         return State.WORKING
     return task.own_state
 
 
 def is_process_gone(task: Task) -> bool:
-    """Tell whether a task is working, but its process is gone."""
+    """Tell whether a task is working although its process is gone."""
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    # A sign of the task a minute after the last one of its session shows that somebody works on it.
+    # If its files changed a minute after the last sign of its session, somebody still works on it.
     return task.updated_at <= run.updated_at + 60.0
 
 
-def silent_from(task: Task, seconds: float) -> float:
-    """Return when a working task and those below will have been silent for `seconds`; infinity if it waits or rests."""
+def silence_begins_at(task: Task, seconds: float) -> float:
+    """Return when a working task will have been silent for so many seconds. Return infinity if it waits or does not
+    work."""
     if task.state is not State.WORKING:
         return math.inf
     if task.run and task.run.process_gone:
@@ -249,13 +252,13 @@ def silent_from(task: Task, seconds: float) -> float:
     return math.inf if waits or task.alive_at is None else task.alive_at + seconds
 
 
-def is_handing_on(doing: Activity | None) -> bool:
-    """Tell whether an agent only waits for those to whom it has handed work."""
+def only_waits_for_others(doing: Activity | None) -> bool:
+    """Tell whether an agent does nothing but wait for agents to which it has handed work."""
     return not doing or (doing.kind is ActivityKind.TOOL and not doing.over and doing.what.casefold() in _HAND_ON)
 
 
-def shown_of(task: Task, now: float, stale_after: float) -> Shown:
-    """Return the shown state of a task: by decision, return, requests, process, and the tasks at work."""
+def shown_state_of(task: Task, now: float, stale_after: float) -> Shown:
+    """Return the state of a task that people see, by its decision, return, requests, process, and the tasks below."""
     state, counts = task.state, task.below.counts if task.below else ()
     if task.inferred and state is not State.UNKNOWN:
         return max((one.shown for one in counts), key=lambda one: one.urgency, default=Shown(state))
@@ -276,38 +279,38 @@ def shown_of(task: Task, now: float, stale_after: float) -> Shown:
     return Shown.SUBMITTED if state is State.SUBMITTED else Shown.SILENT if task.stale else Shown.WORKING
 
 
-def _works_itself(task: Task, line: float) -> bool:
-    """Tell whether a task with others below has worked itself since `line`, and after their last sign."""
-    if task.own_state is not State.WORKING or task.updated_at < line:
+def _works_itself(task: Task, since: float) -> bool:
+    """Tell whether a task has worked itself since a time, and later than the tasks below it."""
+    if task.own_state is not State.WORKING or task.updated_at < since:
         return False
     if task.run:
-        return not is_handing_on(task.did)
+        return not only_waits_for_others(task.last_doing)
     return task.updated_at > (task.below.active_at if task.below else 0.0)
 
 
 def idle_until(task: Task) -> float:
-    """Return until when it is the operator's turn, after a session has ended its own turn."""
+    """Return until when a session that has ended its turn is the operator's turn."""
     run = task.run
     if not run or run.process_gone or run.one_shot:
         return -math.inf
     return math.inf if run.process_gone is False else (run.ended_at or run.updated_at) + IDLE
 
 
-# Beginnings of states
+# Since when a task is in its state
 
 
 def since_of(task: Task, children: Sequence[Task]) -> float | None:
-    """Return when a task reached its shown state (epoch seconds); None if unknown."""
-    since = task.lost_since if task.shown is Shown.UNKNOWN else _since(task, children)
+    """Return when a task reached its shown state (epoch seconds). Return None if unknown."""
+    since = task.lost_since if task.shown is Shown.UNKNOWN else _find_since(task, children)
     return task.alive_at if since is None else since
 
 
-def _since(task: Task, children: Sequence[Task]) -> float | None:
+def _find_since(task: Task, children: Sequence[Task]) -> float | None:
     shown, latest, run = task.shown, task.latest, task.run
     if task.inferred:
-        # The first child at work or gone wrong determines the state; otherwise the last child to end does.
+        # Take the first of the children at work or in trouble, and the last of those that have ended.
         pick = min if shown.urgency > Shown.FALSE.urgency else max
-        return pick(_known(one.since for one in children if one.shown is shown), default=None)
+        return pick(_drop_unknown(one.since for one in children if one.shown is shown), default=None)
     if (decided := decided_at(task)) is not None:
         return decided
     match shown:
@@ -318,13 +321,13 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
         case Shown.WORKING:
             return _works_since(task, children)
         case Shown.WAITING:
-            # It waits since the last one has stopped, but not before there was a child to wait for.
-            own = task.updated_at if not run else task.did.at if task.did else None
+            # It waits since the last agent has stopped, but at the earliest since its first child was handed out.
+            own = task.updated_at if not run else task.last_doing.at if task.last_doing else None
             given = (one.attempts[0].started_at for one in children if one.shown.is_open and one.attempts)
-            first = min(_known(given), default=None)
-            return max(_known([first, own, task.ended_at, *map(_stopped_at, children)]), default=None)
+            first = min(_drop_unknown(given), default=None)
+            return max(_drop_unknown([first, own, task.ended_at, *map(_stopped_at, children)]), default=None)
         case Shown.GONE:
-            return max([task.updated_at, *_known(one.since for one in children if one.shown is shown)])
+            return max([task.updated_at, *_drop_unknown(one.since for one in children if one.shown is shown)])
         case Shown.SILENT:
             return None
         case Shown.BLOCKED if task.request:
@@ -334,12 +337,12 @@ def _since(task: Task, children: Sequence[Task]) -> float | None:
     ended = task.ended_at if task.ended_at is not None or not run else run.updated_at
     if shown in (Shown.FALSE, Shown.COMPLETED, Shown.PARTIAL):
         # A claim may turn false, or true again, long after the return.
-        return max(_known([ended, task.verdict_at]), default=None)
+        return max(_drop_unknown([ended, task.verdict_at]), default=None)
     return ended
 
 
 def ended_at(attempt: Attempt) -> float | None:
-    """Return when an attempt ended (epoch seconds): with its return, its run or a decision; None if unknown."""
+    """Return when an attempt ended (epoch seconds): with its return, its run or a decision. Return None if unknown."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
         if returned:
@@ -350,78 +353,77 @@ def ended_at(attempt: Attempt) -> float | None:
 
 
 def _stopped_at(task: Task) -> float | None:
-    """Return when a task stopped working; None if it never began."""
     if task.shown is not Shown.SUBMITTED:
         return task.ended_at or task.since
     return ended_at(task.attempts[-2]) if len(task.attempts) > 1 else None
 
 
 def _works_since(task: Task, children: Sequence[Task]) -> float | None:
-    """Return when the current work began, or went on after an answer."""
+    """Return when the current work began, or when it went on after an answer."""
     run, latest = task.run, task.latest
     began = latest.began_at
     if run and task.is_session and run.rounds:
         began = run.rounds[-1].began_at
-    own = max(_known([began, *(one.ended_at for one in task.requests)]), default=None)
+    own = max(_drop_unknown([began, *(one.ended_at for one in task.requests)]), default=None)
     working = (one for one in children if one.shown is Shown.WORKING and one.since)
     first = min(working, key=lambda one: one.since or 0.0, default=None)
-    # A child that began while its parent worked is part of that work; a child that was answered resumes work only then.
+    # A child that has worked since it began, in its first attempt, is part of the work of its parent.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
-    if not first or (task.own_state is State.WORKING and (is_part or not is_handing_on(task.did))):
+    if not first or (task.own_state is State.WORKING and (is_part or not only_waits_for_others(task.last_doing))):
         return own
     return first.since
 
 
-def _known(times: Iterable[float | None]) -> list[float]:
+def _drop_unknown(times: Iterable[float | None]) -> list[float]:
     return [one for one in times if one is not None]
 
 
 def decided_at(task: Task) -> float | None:
-    """Return when the operator decided that a task has its state (epoch seconds); None if its files determine it."""
+    """Return when the operator decided that a task has its state. Return None if its files determine the state."""
     decision = task.binding
     state = SPECS[decision.action].state if decision else None
-    # An acceptance leaves the state of the return, and an open request outranks it.
+    # An acceptance leaves the state of the return. An open request outranks the acceptance.
     return decision.at if decision and (state == task.own_state or not (state or task.request)) else None
 
 
 # Questions to the operator
 
 
-_BLOCKING = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # states that ask, by rank
+_ASKING_STATES = (Shown.BLOCKED, Shown.GONE, Shown.FALSE, Shown.FAILED, Shown.INVALID)  # by urgency
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """Return the sort key: open requests, then blocked, gone, false, failed, invalid, the rest; unreachable hosts last.
-    Equal ones: first the task that holds up most others, then the one that asked last."""
-    request, is_lost, kinds = task.request, task.lost_since is not None, (*_BLOCKING, task.shown)
+    """Return the sort key of a task that needs the operator. Open requests come first, then tasks by their state. Tasks
+    of unreachable hosts come last."""
+    request, is_lost, kinds = task.request, task.lost_since is not None, (*_ASKING_STATES, task.shown)
     if request and request.waits_for_operator and not is_lost:
-        return 0, *request.rank
+        return 0, *request.urgency
     asked_at = task.ended_at or task.alive_at or 0.0
     return 1 + is_lost, kinds.index(task.shown), -task.open_below, -asked_at, task.first_seq
 
 
-def ask(task: Task, low_confidence: float) -> str | None:
-    """Return the one question that the operator has to answer for this task, None if there is none."""
+def question_of(task: Task, low_confidence: float) -> str | None:
+    """Return the one question that the operator has to answer for a task, or None."""
     result, latest, state = task.result, task.latest, task.own_state
     if (request := task.request) and state is State.BLOCKED:
         waiting = sum(one.waits_for_operator for one in task.requests)
         more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
         return f"{request_words(request)}{more}" if waiting else None
-    if task.asked_there:
-        return f"it waits in its own session: {task.asked_there}"
+    if task.need_in_program:
+        return f"it waits in its own session: {task.need_in_program}"
     if task.inferred or task.is_session or task.binding or task.ended_with:
         return None
     if result and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         if not blocker:
             return "blocked, and does not say by what: answer or abort"
-        return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
+        return f"answer: {blocker}{_more_questions(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
         return "the return changed since it was accepted: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
-        if words := dispute(task):
+        if words := dispute_words(task):
             return f"{words}; look at both, then retry, or accept the first as it is"
         if not latest.returned or latest.ended_without_result:
             return f"{child} ended without a {'return' if not result else 'result'}; retry, or accept it as it is"
@@ -430,9 +432,9 @@ def ask(task: Task, low_confidence: float) -> str | None:
         more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
         return f"its return breaks the contract{faults}{more}: retry, or accept it as it is"
     if state is State.FAILED:
-        return _ask_after_failure(task)
+        return _question_after_failure(task)
     if task.contradicted:
-        return _ask_about_lies(task)
+        return _question_about_claims(task)
     if latest.unasked and state is not State.CANCELED:
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
@@ -446,73 +448,74 @@ def ask(task: Task, low_confidence: float) -> str | None:
 
 
 def request_words(request: Request) -> str:
-    """Return the question of a request in one line: the exact command, patch or path, visibly cut."""
+    """Return the question of a request in one line, with the exact command, patch or path. Cuts are marked."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or not query:
-        # Before the command, which may be long: the cut must not hide that there are further arguments.
-        beside = f" + {_cut(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
+        # Further arguments come before the command, so that a cut of a long command does not hide them.
+        beside = f" + {_shorten(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
-        words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
+        words = f"{lead} {_shorten(request.tool)}{beside}  {_shorten(request.shown)}".rstrip()
     else:
-        words = f"answer: {_cut(query.question)}{_more(len(request.queries) - 1)}"
+        words = f"answer: {_shorten(query.question)}{_more_questions(len(request.queries) - 1)}"
     return words if request.actions else f"it waits in its own session: {words}"
 
 
-def _more(questions: int) -> str:
+def _more_questions(questions: int) -> str:
     return f" (+{questions:,} more question{'s' if questions > 1 else ''})" if questions > 0 else ""
 
 
-def _cut(text: str, longest: int = 300) -> str:
+def _shorten(text: str, longest: int = 300) -> str:
     more = len(text) - longest
     return clean_call(text[:longest]) + (omission_mark(more, "character") if more > 0 else "")
 
 
-def is_past(task: Task, line: float) -> bool:
-    """Tell whether there was no sign of life since `line`, and no decision that still has to be carried out."""
+def is_past(task: Task, history_before: float) -> bool:
+    """Tell whether a task had no sign of life since `history_before`, and no decision that still has to be carried
+    out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
-    if not alive_at or alive_at >= line or (task.run and task.run.process_gone is False):
+    if not alive_at or alive_at >= history_before or (task.run and task.run.process_gone is False):
         return False
     if any(one.is_open for one in task.requests):
         return False
     decided = (one for attempt in task.attempts for one in attempt.decisions)
-    return all(one.at < line for one in decided if one.action not in ENDING)
+    return all(one.at < history_before for one in decided if one.action not in ENDING)
 
 
-def _ask_about_lies(task: Task) -> str:
-    false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
-    # Claims of the child come first: it may have said nothing about the demands of the handoff.
+def _question_about_claims(task: Task) -> str:
+    false = [claim for claim in merge_claims(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+    # Name a claim of the child first: it may have said nothing about the demands of the handoff.
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
     is_broken = bool(links.missing_artifacts(task))
-    do = (
+    advice = (
         "so its return breaks the contract: retry, or accept it as it is"
         if is_broken
         else "look at it, then accept, retry or answer"
     )
-    return f"{lead}: {first.path} ({first.detail}){more}; {do}"
+    return f"{lead}: {first.path} ({first.detail}){more}; {advice}"
 
 
-def _ask_after_failure(task: Task) -> str:
+def _question_after_failure(task: Task) -> str:
     retry = task.retry
     if not retry.remaining:
-        more = "; a material mitigation earns one more" if mitigated(task).remaining else ""
+        more = "; a material mitigation earns one more" if retries_if_mitigated(task).remaining else ""
         return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort{more}"
     if is_restored(task):
         question = f"retry? the {FITTER} has restored the line;"
     elif is_line_fault(task) and not retry.restored:
         return f"a line fault: escalate to the {FITTER}?"
-    elif failed_alike(task):
+    elif has_failed_alike(task):
         return "escalate? it failed twice in the same way"
     elif retry.recommended is False:
         return "escalate or abort? the child advises against a retry"
     else:
         question = "retry? the child recommends it;" if retry.recommended else "retry, escalate or abort?"
-    return f"{question} {budget_words(retry)}"
+    return f"{question} {retries_left_words(retry)}"
 
 
-def gone_words(task: Task, when: str = "") -> str:
-    """Return the question of a task whose process is gone; `when` is in words ("12m ago")."""
+def gone_question(task: Task, when: str = "") -> str:
+    """Return the question of a task whose process is gone. `when` is in words, such as "12m ago"."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
@@ -521,37 +524,37 @@ def gone_words(task: Task, when: str = "") -> str:
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
 
 
-def asks_for_process(task: Task, parent: Task | None) -> bool:
-    """Tell whether a task without its process asks; a process may run many tasks, and only the topmost asks."""
+def asks_about_process(task: Task, parent: Task | None) -> bool:
+    """Tell whether a task asks because its process is gone. Of the tasks of one process, only the topmost asks."""
     return task.gone and not task.past and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:
-    """Return a short mark of a task: its attempt, state, and a digest of its question and of that question's facts."""
-    # The list of false claims changes with every written file, and numbers change with every look.
+    """Return a short mark of a task, which changes when its attempt, its state or its question changes."""
+    # The mark must not change with each file that is written, or with each number in the question.
     question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
     latest, run = task.latest, task.run
     files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
     if run:
-        # It may wait or lose its process twice in the same way; only the time distinguishes the two.
+        # A run may wait, or lose its process, twice in the same way. Only the time distinguishes the two.
         is_at_rest = run.waiting or task.gone
         facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
     for decision in latest.decisions[-1:]:
         facts += [decision.decision_id, decision.at, decision.expired, decision.over]
-    # After one answer the remaining requests ask again: too often is better than never.
+    # After one answer, the remaining requests ask again. That is better than a question that is never seen.
     facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{task.attempt} {task.own_state} {digest}"
 
 
 def changed_at(task: Task) -> float:
-    """Return when a task last changed, as far as it says so, in epoch seconds."""
+    """Return when a task last changed, as far as its files say (epoch seconds)."""
     return max(task.updated_at, task.ended_at or 0.0, task.verdict_at or 0.0)
 
 
-def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
-    """Set whether a task is acknowledged, snoozed and seen, as long as it still has its former mark."""
+def update_attention(task: Task, aside: Aside, looked_at: float, now: float) -> None:
+    """Set whether a task is acknowledged, snoozed and seen. Each ends when the mark of the task changes."""
     put, seen = aside
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
@@ -570,24 +573,25 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
 # Retries
 
 
-def budget(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
-    """Return the retries that the policy leaves a task."""
-    allowed = 1 + _begun(task, max(restored)) if restored else max_retries
+def retries_of(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
+    """Return the retries that the policy leaves a task. `restored` are the times when a fitter restored the line."""
+    allowed = 1 + _count_begun_retries(task, max(restored)) if restored else max_retries
     recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
-    return Retry(allowed, max(allowed - _used(task), 0), recommended, hint, bool(restored))
+    return Retry(allowed, max(allowed - _count_used_retries(task), 0), recommended, hint, bool(restored))
 
 
-def budget_words(retry: Retry) -> str:
-    """Return `1 retry left` or `1 of 2 retries left`."""
+def retries_left_words(retry: Retry) -> str:
+    """Return the remaining retries in words: `1 retry left` or `1 of 2 retries left`."""
     if retry.remaining == retry.max_retries:
         return f"{retry.remaining} {'retry' if retry.remaining == 1 else 'retries'} left"
     return f"{retry.remaining} of {retry.max_retries} retries left"
 
 
 def is_retry(action: Action, attempt: Attempt) -> bool:
-    """Tell whether the next attempt is a retry: not after an answer to a blocked child, nor when a part is resumed."""
+    """Tell whether the next attempt counts as a retry. An answer to a blocked child is no retry. To resume a partial
+    result is no retry, either."""
     is_answer = action is Action.RESPOND and attempt.state is State.BLOCKED
-    return action in SENDS_ON and not (is_answer or _is_to_be_resumed(attempt))
+    return action in RESUMING and not (is_answer or _is_to_be_resumed(attempt))
 
 
 def _is_to_be_resumed(attempt: Attempt) -> bool:
@@ -595,7 +599,7 @@ def _is_to_be_resumed(attempt: Attempt) -> bool:
 
 
 def calls_fitter(action: Action, mode: str | None) -> bool:
-    """Tell whether a decision hands a task to the fitter; when the fitter ends, the decision is over."""
+    """Tell whether a decision hands a task to the fitter, the mode that repairs the line."""
     return action is Action.ESCALATE and mode == FITTER
 
 
@@ -604,42 +608,41 @@ def is_restored(task: Task) -> bool:
     return task.decision is not None and task.decision.restored
 
 
-def mitigated(task: Task) -> Retry:
-    """Return the retries that the policy leaves a task with a material mitigation."""
+def retries_if_mitigated(task: Task) -> Retry:
+    """Return the retries that the policy would leave a task after a material mitigation."""
     allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
-    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
+    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _count_used_retries(task), 0))
 
 
 def is_line_fault(task: Task) -> bool:
-    """Tell whether the line is at fault, not the work: a fitter restores it, then the station gets one more retry."""
+    """Tell whether the line failed, not the work. A fitter restores the line, and then one more retry is allowed."""
     code = task.result.error_code if task.result else None
     return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 
 
-def failed_alike(task: Task) -> bool:
+def has_failed_alike(task: Task) -> bool:
     """Tell whether the last two attempts failed in the same way, so that a retry would probably fail, too."""
     failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in HAVE_FAILED and attempt.result]
     reasons = {one.error_code or one.error_message or one.summary for one in failed}
     return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
 
 
-def _used(task: Task) -> int:
-    """Count the retries that were begun or decided."""
-    # A retry decided about a return that was rewritten since counts, too: the ledger keeps it.
+def _count_used_retries(task: Task) -> int:
+    # A retry of which the return was rewritten counts, too, because the ledger has it.
     rewritten = sum(one.action is Action.RETRY and not one.expired for one in task.latest.superseded)
     decided = task.binding is not None and is_retry(task.binding.action, task.latest)
-    return _begun(task) + decided + rewritten
+    return _count_begun_retries(task) + decided + rewritten
 
 
-def _begun(task: Task, until: float = math.inf) -> int:
+def _count_begun_retries(task: Task, until: float = math.inf) -> int:
     """Count the retries that were begun until a time."""
-    # Attempts whose files were rewritten before anybody looked are known by their number only.
+    # Earlier attempts, whose files were rewritten before anybody looked, show only in the first number.
     last = task.attempts[0].number - 1 if task.attempts else 0
     for one in task.attempts:
         seen_at = one.returned.at if one.returned else 0.0
         if (seen_at if one.started_at is None else one.started_at) <= until:
             last = one.number
-    # An attempt after a question counts as no retry, unless the operator decided to retry.
+    # An attempt after a question is no retry, unless the operator decided to retry.
     others = sum(
         _is_to_be_resumed(one)
         or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))
@@ -649,7 +652,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
     return max(last - 1 - others, 0)
 
 
-def overrun_of(task: Task) -> list[Finding]:
+def find_overrun(task: Task) -> list[Finding]:
     """Return a finding if a task was retried more often than the policy allows."""
     attempts, allowed = task.attempts, task.retry.max_retries
     retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
@@ -659,5 +662,5 @@ def overrun_of(task: Task) -> list[Finding]:
     if retries <= allowed:
         return []
     paths = (one.path for attempt in reversed(attempts) for one in (attempt.returned, attempt.handoff) if one)
-    words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return [links.finding_of(links.OVERRUN, words, next(paths, ""))]
+    subject = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
+    return [links.make_finding(links.OVERRUN, subject, next(paths, ""))]

@@ -1,4 +1,4 @@
-"""Tasks: the nodes of the delegation tree, as the faces (screen, commands, reports) read them."""
+"""Tasks: the nodes of the delegation tree, as the screen, the commands and the reports read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, V
 
 
 class Shown(StrEnum):
-    """The state of a task that faces show, least urgent first; `is_open`: somebody works on it, or waits for it."""
+    """The state of a task that people see, least urgent first. `is_open`: somebody works on the task, or waits for
+    it."""
 
     glyph: str
     word: str
@@ -24,16 +25,16 @@ class Shown(StrEnum):
 
     CANCELED = "canceled", "–"
     COMPLETED = "completed", "✓"
-    IDLE = "idle", "◉", False, "your turn"  # a session begun by a human that has ended its turn
+    IDLE = "idle", "◉", False, "your turn"  # a session that a human began, and that has ended its turn
     PARTIAL = "partial", "◑"
-    FALSE = "false", "⚑"  # it says that it is done, but a claim is false
+    FALSE = "false", "⚑"  # its return says that it is done, but a claim is false
     UNKNOWN = "unknown", "?", True
     SUBMITTED = "submitted", "○", True
-    WAITING = "waiting", "◇", True  # it waits for tasks below it, none of which is at work
+    WAITING = "waiting", "◇", True  # it waits for tasks below it, and none of these is at work
     WORKING = "working", "◐", True
     RETRYING = "retrying", "↻", True
     ESCALATED = "escalated", "↑", True
-    SILENT = "silent", "◌", True  # it is working, but was silent for too long
+    SILENT = "silent", "◌", True  # it is working, but has been silent for too long
     GONE = "gone", "⊘", True  # it was working, and its process is known to be gone
     BLOCKED = "blocked", "■", True
     FAILED = "failed", "✗"
@@ -65,18 +66,18 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
-# States of current activity: they are unknown while the host cannot be reached.
+# The states of tasks at work. Such a state is unknown while the host cannot be reached.
 AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 
 _GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
 
 T = TypeVar("T")
 
-BETWEEN = " › "  # stands between the names of a workspace and its task in one row
+BETWEEN = " › "  # the mark between the names of a workspace and its task in one row
 
 
 class Basis(StrEnum):
-    """The reason why a task hangs below its parent."""
+    """The reason why a task is below its parent."""
 
     PACKET = "packet"
     SESSION = "session"
@@ -87,7 +88,7 @@ class Basis(StrEnum):
 
 
 class Retry(NamedTuple):
-    """The retries that error-propagation allows; `restored`: one was added because a fitter restored the line."""
+    """The retries that the policy allows. `restored`: one more is allowed, because a fitter has repaired the line."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -96,26 +97,26 @@ class Retry(NamedTuple):
     restored: bool = False
 
 
-class Counted(NamedTuple):
-    """The properties by which the sums above count a task."""
+class TaskKind(NamedTuple):
+    """The properties by which sums count a task."""
 
     state: State
     shown: Shown
     asks: bool = False
-    verdict: Verdict | None = None  # of a completed or a contradicted task
+    verdict: Verdict | None = None  # the verdict, if the task is completed or contradicted
     stale: bool = False
     past: bool = False
 
 
 @dataclass(slots=True)
-class Below:
-    """Sums over some tasks, mostly those below one task."""
+class Sums:
+    """Sums over several tasks, mostly over those below one task."""
 
-    counts: Counter[Counted] = field(default_factory=Counter)
-    tokens: int = 0  # used by all attempts
+    counts: Counter[TaskKind] = field(default_factory=Counter)
+    tokens: int = 0  # the tokens that all attempts used
     active_at: float = 0.0  # the last sign of life
 
-    def count(self, key: Callable[[Counted], T]) -> Counter[T]:
+    def count(self, key: Callable[[TaskKind], T]) -> Counter[T]:
         """Count the tasks for each value of `key`."""
         found = Counter[T]()
         for kind, count in self.counts.items():
@@ -136,7 +137,7 @@ class Below:
 
     @property
     def verdicts(self) -> Counter[Verdict | None]:
-        """Counts of verified completed tasks and of contradicted tasks; None counts all others."""
+        """Counts of verified completed tasks and of contradicted tasks. None counts all other tasks."""
         return self.count(lambda one: one.verdict)
 
     @property
@@ -146,7 +147,7 @@ class Below:
 
     @property
     def stale(self) -> int:
-        """The number of tasks that are working and silent, without past ones."""
+        """The number of tasks that are working but silent, without past tasks."""
         return self.count(lambda one: one.stale and not one.past)[True]
 
     @property
@@ -154,37 +155,37 @@ class Below:
         return self.count(lambda one: one.asks)[True]
 
     @property
-    def worst(self) -> Counted | None:
-        """The most urgent of the tasks that wait for the operator, or None."""
+    def worst(self) -> TaskKind | None:
+        """The most urgent of the tasks that need the operator, or None."""
         return max((one for one in self.counts if one.asks), key=lambda one: one.shown.urgency, default=None)
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One execution of a task: the handoff that asked for it and the return that ended it, as far as seen."""
+    """One execution of a task, with its handoff and its return."""
 
     number: int
     state: State = State.SUBMITTED
     session_id: str | None = None
     handoff: Seen | None = None
     returned: Seen | None = None
-    rival: Seen | None = None  # a return in another file that contradicts `returned`
+    rival: Seen | None = None  # a return, in another file, that contradicts `returned`
     started_at: float | None = None
     first_at: float | None = None  # the first sign of work in files
-    run: Run | None = None  # the execution as a session store shows it, None if only files show it
-    again: bool = False  # it goes on in the session of the attempt before, with the same handoff
-    superseded: tuple[Decision, ...] = ()  # about a return that was replaced or lost before any agent read the decision
-    unasked: bool = False  # only its return gives it a number, after a failure without a decision
-    decisions: tuple[Decision, ...] = ()  # also about earlier answers in the same session
+    run: Run | None = None  # the execution as a session store shows it; None if only files show it
+    again: bool = False  # its session is that of the attempt before, and so is its handoff
+    superseded: tuple[Decision, ...] = ()  # decisions about a return that has changed since
+    unasked: bool = False  # nobody asked for it: only a return names it, after a failure without a decision
+    decisions: tuple[Decision, ...] = ()  # the decisions about it, also about its earlier returns
 
     @property
     def decision(self) -> Decision | None:
-        """The last decision that has not expired."""
+        """The last decision that has not expired, or None."""
         return next((one for one in reversed(self.decisions) if not one.expired), None)
 
     @property
     def binding(self) -> Decision | None:
-        """The decision, while it is about the current return and handoff."""
+        """The last decision, if it is about the current return and handoff. Otherwise None."""
         decision = self.decision
         if not decision or decision.over:
             return None
@@ -194,33 +195,33 @@ class Attempt:
 
     @property
     def packet_digest(self) -> str | None:
-        """The digest of the handoff; None without one, or if its checklist was ticked, which amends nothing."""
+        """The digest of the handoff. None without a handoff, or if its checklist was ticked."""
         packet = self.packet
-        if not self.handoff or not packet or has_moved(packet.todos):
+        if not self.handoff or not packet or is_begun(packet.todos):
             return None
         return self.handoff.digest
 
     @property
     def has_no_result(self) -> bool:
-        """Whether it failed or is blocked; after an abort, such a return is the expected error report."""
+        """Whether the attempt failed or is blocked."""
         return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
 
     @property
     def handed_off_at(self) -> float | None:
-        """The time from which files count as its own; if the session went on, that of the attempt before."""
+        """The time since which files count as work of the attempt. None without a handoff."""
         if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
 
     @property
     def began_at(self) -> float | None:
-        """The time when its work began, else when it was handed off."""
+        """The time when work on the attempt began, or the time of its handoff."""
         signs = [self.first_at, self.run.started_at if self.run else None]
         return min((one for one in signs if one is not None), default=self.started_at)
 
     @property
     def ended_without_result(self) -> bool:
-        """Whether its session has ended while its last return is an early marker."""
+        """Whether the session has ended although its last return says that work goes on."""
         run, result, returned = self.run, self.result, self.returned
         has_ended = run and run.parent_session and run.state is RunState.ENDED
         is_last = run and returned and returned.at <= (run.ended_at or run.updated_at)
@@ -237,28 +238,28 @@ class Attempt:
         return document if isinstance(document, Return) else None
 
 
-def has_moved(todos: Todos | None) -> bool:
-    """Tell whether a checklist was begun, which is a sign of life."""
+def is_begun(todos: Todos | None) -> bool:
+    """Tell whether an item of a checklist is done or in progress."""
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-NO_ATTEMPT = Attempt(1)  # of a task that was neither handed out nor returned
+NO_ATTEMPT = Attempt(1)  # for a task that was neither handed out nor returned
 
 
 class Place(NamedTuple):
-    """The place of a task in the tree, as its documents, runs and requests give it."""
+    """The place of a task in the tree, by its documents, runs and requests."""
 
     parent_task_id: str | None = None
     asked_by: tuple[Session, ...] = ()  # the sessions that asked for it, the latest first
-    path: tuple[str, ...] = ()  # ids of the tasks above it by its delegation path, outermost first
+    path: tuple[str, ...] = ()  # ids of the tasks above it, outermost first, by its delegation path
     directory: str | None = None  # the directory of its files
     file: str = ""  # its first file
-    first_seq: int | None = None  # orders it among its siblings, by its first document; None if it is only named
+    first_seq: int | None = None  # the `seq` of its first document, which orders siblings; None if it has no document
 
 
 @dataclass(slots=True)
 class Task:
-    """One node of the tree, read-only for faces; times are epoch seconds, texts foreign and unsanitised."""
+    """One node of the tree. Only the tree changes it. Times are in epoch seconds, and texts are untrusted."""
 
     task_id: str
     title: str
@@ -266,53 +267,54 @@ class Task:
     parent_id: str | None = None
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
-    inferred: bool = False  # only named in a delegation path; it has no file
-    deleted_at: float | None = None  # since when all its files are gone
+    inferred: bool = False  # only a delegation path names it, and it has no file
+    deleted_at: float | None = None  # since when all files of the task are gone; None if any exists
     state: State = State.SUBMITTED
-    own_state: State = State.SUBMITTED  # from the task's own files; `state` also depends on the tasks below
-    shown: Shown = Shown.SUBMITTED  # the state that every face shows
-    since: float | None = None  # the beginning of that state; None if unknown
-    late: bool = False  # it was not begun for too long
-    stale: bool = False  # it is working, but silent for too long or without a process
-    claims: tuple[Claim, ...] = ()  # of the latest attempt's return, as far as checked
-    is_checked: bool = False  # the claims of that return were checked against the evidence
-    verdict: Verdict | None = None  # over all claims, for a task that reports to be done or partly done
-    past: bool = False  # its last sign of life was long before the workspace was first watched
-    question: str | None = None  # its open question, even if the task no longer asks
-    ask: str | None = None  # the question, unless it is past or put aside
-    tokens: int | None = None  # used by all attempts together; None if no store knows
-    own_question: str | None = None  # the question, apart from one about a process that is gone
+    own_state: State = State.SUBMITTED  # the state by its own files; `state` also depends on the tasks below
+    shown: Shown = Shown.SUBMITTED  # the state that the screen and all commands show
+    since: float | None = None  # since when it is in that state; None if unknown
+    late: bool = False  # it should have begun long ago
+    stale: bool = False  # it is working, but it has been silent for too long or has no process
+    claims: tuple[Claim, ...] = ()  # the claims of the latest return that were checked
+    is_checked: bool = False  # whether the claims of the latest return were checked
+    verdict: Verdict | None = None  # the verdict over all claims, if the task reports to be done or partly done
+    past: bool = False  # it is history: its last sign of life was long before the first watch
+    question: str | None = None  # its open question, even if the task is past or put aside
+    ask: str | None = None  # its open question, unless the task is past or put aside
+    tokens: int | None = None  # the tokens that all attempts used; None if no store knows
+    own_question: str | None = None  # its open question, except one about a process that is gone
     gone: bool = False  # it is working, but its process is gone
-    acknowledged: bool = False  # the operator has put its question aside, until that changes
-    snoozed_until: float | None = None  # the latest time when it asks again: infinity if only a change ends it
-    verdict_at: float | None = None  # since when its claims are false, or none of them is
-    seen: bool = True  # whether the operator has looked at it since it ended, failed or changed its question
+    acknowledged: bool = False  # the operator has put its question aside, until the question changes
+    snoozed_until: float | None = None  # the time when it needs the operator again; infinity: when it changes
+    verdict_at: float | None = None  # since when a claim is false, or since when no claim is
+    seen: bool = True  # whether the operator has looked at it since its last news
     why: str = ""  # the reason for its state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[Finding] = ()
-    requests: tuple[Request, ...] = ()  # first those that wait for the operator, in order of urgency
+    requests: tuple[Request, ...] = ()  # the requests of its program, the most urgent first
     todos: Todos | None = None
-    todo_moved: Activity | None = None  # the last todo that was ticked or begun, by its files
+    todo_moved: Activity | None = None  # the todo, in its files, that was ticked or begun last
     first_seq: int = 0
-    updated_at: float = 0.0  # the last sign of life of the task itself
+    updated_at: float = 0.0  # the last sign of life of the task, without the tasks below it
     ended_at: float | None = None
     ended_with: str | None = None  # the id of a task above it that the operator aborted
-    below: Below | None = None  # None for a leaf
-    scope: str = ""  # prefix of the id, if tasks of several workspaces are shown as one tree
-    workspace: str = ""  # the path of the workspace, if this is its top row; "" for every task
-    host: str = ""  # the operator's name for its machine; "" for this one
-    lost_since: float | None = None  # since when its state is unknown; None also if it neither is open nor asks
+    below: Sums | None = None  # None for a leaf
+    scope: str = ""  # the prefix of the id, if one tree shows several workspaces
+    workspace: str = ""  # the path of the workspace, if this is the top row of one; "" for tasks
+    host: str = ""  # the operator's name for the machine of the task; "" for this machine
+    lost_since: float | None = None  # since when its state is unknown; None if that does not matter
     # For the tree only
     place: Place = Place()  # noqa: RUF009  it is immutable
-    kind: Counted | None = None  # as counted in sums; None for a name that shares the row of the task below it
+    kind: TaskKind | None = None  # how sums count it; None if it shares the row of the task below it
     own_findings: tuple[Finding, ...] = ()  # rules that its own documents and attempts break
-    problem: Finding | None = None  # the fault of its link
-    due: float = math.inf  # the time at which it may change without an event
+    problem: Finding | None = None  # the fault of the link to its parent
+    due: float = math.inf  # the next time when it may change without an event
 
     @property
-    def asked_there(self) -> str:
-        """The need of its program by its own records, foreign, if no request shows it; else ""."""
+    def need_in_program(self) -> str:
+        """The need for a human that the records of its program show (untrusted). It is "" if a request shows the
+        need."""
         run = self.run
         return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
@@ -322,28 +324,29 @@ class Task:
         return self.task_id[len(self.scope) :]
 
     @property
-    def shared_id(self) -> str:
-        """Its id without the suffix that separates it from another program's task of the same id."""
+    def id_in_program(self) -> str:
+        """The id without the suffix that distinguishes it from another program's task."""
         return self.own_id.removesuffix(f"#{self.run.source}" if self.run else "")
 
     @property
-    def called(self) -> str:
-        """Its name in a row, without our mark between a workspace and its task."""
+    def row_title(self) -> str:
+        """The title for a row, without the mark that separates a workspace from its task there."""
         return self.title.replace("›", ">")
 
     @property
     def alive_at(self) -> float | None:
-        """The last sign of life of the task or of one below it; None if unknown."""
+        """The last sign of life of the task or of a task below it. None if unknown."""
         return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
 
     @property
     def open_below(self) -> int:
-        """The number of unfinished tasks below, which wait for this one's answer."""
+        """The number of unfinished tasks below, which wait until this task is answered."""
         return self.below.open if self.below else 0
 
     @property
     def shares_row(self) -> bool:
-        """Whether it is only named and has one task below it: both share one row and count as one."""
+        """Whether only a delegation path names the task, and it has one child. Both share a row and count as one
+        task."""
         return self.inferred and not self.workspace and len(self.children) == 1
 
     @property
@@ -365,7 +368,7 @@ class Task:
 
     @property
     def known_state(self) -> State:
-        """Its state when it was last heard of."""
+        """The state of the task. If the state is unknown now, the last known state."""
         if self.state is not State.UNKNOWN:
             return self.state
         has_handed_on = self.below is not None and self.own_state not in (State.RETRYING, State.ESCALATED)
@@ -382,17 +385,17 @@ class Task:
 
     @property
     def run(self) -> Run | None:
-        """The execution of the latest attempt as a session store shows it."""
+        """The run of the latest attempt, or None."""
         return self.latest.run
 
     @property
     def doing(self) -> Activity | None:
-        """Its activity while it is working, from its session, else its checklist; None if neither has any."""
-        return self.did if self.state is State.WORKING else None
+        """The activity of a working task, by its session or else by its checklist. None if neither has any."""
+        return self.last_doing if self.state is State.WORKING else None
 
     @property
-    def did(self) -> Activity | None:
-        """Its activity as in `doing`; for a task of unknown state, the last known activity."""
+    def last_doing(self) -> Activity | None:
+        """The same as `doing`, but also for a task of unknown state: its last known activity."""
         if self.known_state is not State.WORKING:
             return None
         run = self.run
@@ -411,32 +414,32 @@ class Task:
 
     @property
     def binding(self) -> Decision | None:
-        """The decision about the current return."""
+        """The decision about the current return, or None."""
         return self.latest.binding
 
     @property
     def is_session(self) -> bool:
-        """Whether it is a session begun by a human, not handed over."""
+        """Whether the task is a session that a human began, not handed over by an agent."""
         run = self.run
         return run is not None and run.parent_session is None
 
     @property
     def answers_in_prose(self) -> bool:
-        """Whether it was handed a packet, which asks for a return, but ended with words that follow no contract."""
+        """Whether the task was given a packet, which asks for a return, but ended with other words."""
         latest, run = self.latest, self.run
         was_handed = latest.packet and not latest.returned and run and run.parent_session
         return bool(was_handed and run and run.state is RunState.ENDED and run.said)
 
     @property
     def handoff_fault(self) -> str | None:
-        """The first error of a handoff on which nobody has begun work."""
+        """The first error in a handoff on which nobody has begun to work, or None."""
         given = self.latest.handoff if self.own_state is State.SUBMITTED and not self.run else None
         errors = (one.message for one in (given.findings if given else ()) if one.severity is Severity.ERROR)
         return next((one.partition("; ")[0].rstrip(".") for one in errors), None)
 
     @property
-    def waits_for_work(self) -> bool:
-        """Whether it is an idle session while a task below it works in the background."""
+    def waits_for_background(self) -> bool:
+        """Whether the task is an idle session for which a task below still works."""
         is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred
         return is_idle and self.below is not None and any(one.state in _GOES_ON for one in self.below.counts)
 
@@ -446,7 +449,7 @@ class Task:
 
     @property
     def packet(self) -> Handoff | None:
-        """The handoff of the latest attempt that has one."""
+        """The latest handoff of the task."""
         return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet)), None)
 
     @property
@@ -465,17 +468,17 @@ class Task:
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """(done, total) of the todos, else of the phases that the return counts; None if neither is known."""
+        """(done, all) of the todos, or else of the phases in the return. None if neither is known."""
         if self.todos:
             return sum(todo.status is TodoStatus.DONE for todo in self.todos), len(self.todos)
         return self.result.progress if self.result else None
 
 
-def sums_of(tasks: Iterable[Task], *, deep: bool = False) -> Below:
-    """Return the sums over some tasks, or `deep` also over those below them."""
+def sum_tasks(tasks: Iterable[Task], *, deep: bool = False) -> Sums:
+    """Return the sums over some tasks. With `deep`, add the tasks below them."""
     tasks = [*tasks]
     tokens, active_at = sum(task.tokens or 0 for task in tasks), max([task.updated_at for task in tasks], default=0.0)
-    sums = Below(Counter(task.kind for task in tasks if task.kind), tokens, active_at)
+    sums = Sums(Counter(task.kind for task in tasks if task.kind), tokens, active_at)
     for below in [task.below for task in tasks if task.below] if deep else ():
         sums.counts.update(below.counts)
         sums.tokens += below.tokens

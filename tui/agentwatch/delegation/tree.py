@@ -1,4 +1,4 @@
-"""The delegation tree: depends only on the events and their `seq`, if the events of each file are in order."""
+"""The delegation tree. It depends only on the events and their `seq`, if the events of each file are in order."""
 
 import math
 from collections import defaultdict
@@ -12,101 +12,101 @@ from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import events, links, standing
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision, Request
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Run, Seen, is_false, overall
-from agentwatch.delegation.links import Files, Requests, Runs, is_under_contract, place_of
-from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, Shown, State, Task, sums_of
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Run, Seen
+from agentwatch.delegation.links import Files, Requests, Runs, must_be_readable, task_directory_of
+from agentwatch.delegation.task import AT_WORK, Basis, Place, Shown, State, Sums, Task, TaskKind, sum_tasks
 
-# States of a fitter after which its station can go on without a decision about it.
+# States in which a fitter has ended, so that its station can go on.
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 
-_counted = cache(Counted)  # a hundred thousand tasks share few values
+_make_kind = cache(TaskKind)  # very many tasks share a few kinds
 
 
 class _Fitter(NamedTuple):
-    """A task that restores another task."""
+    """A task that restores another task, after a fault of the line."""
 
     restores: str | None
     decision_id: str | None  # the decision that its handoff names
-    at: float  # the beginning of the restoring, in epoch seconds
-    state: State | None  # None if its claims are false
+    at: float  # when its handoff was written, in epoch seconds
+    state: State | None  # None if a claim is false
     ended_at: float | None
 
 
 class Tree:
-    """All tasks of a workspace and their links, judged by `rules`; tasks whose files are gone stay."""
+    """All tasks of a workspace with their links, judged by `rules`. Tasks whose files are gone stay."""
 
     def __init__(self, rules: Rules = Rules(), *, host: str = ""):  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
-        self.totals = Below()  # sums over all tasks
-        self.queue: list[str] = []  # ids of the tasks that need the operator, by `queue_rank`
-        self.unseen: list[str] = []  # ids of the tasks that changed since the operator looked at them, newest first
-        self.asides: dict[str, Aside] = {}  # by task: the last putting aside and the last look
-        self.looked_at = math.inf  # older changes (epoch seconds) are not new; infinity while nobody looks
+        self.totals = Sums()  # sums over all tasks
+        self.queue: list[str] = []  # ids of the tasks that need the operator, sorted by `queue_rank`
+        self.unseen: list[str] = []  # ids of the tasks with news that the operator has not seen, the newest first
+        self.asides: dict[str, Aside] = {}  # by task: how it was last put aside, and the last look at it
+        self.looked_at = math.inf  # changes before this time (epoch seconds) are not new; infinity while nobody looks
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when the state is unknown (epoch seconds); None while it is known
         # Observations
         self._files = Files()
         self.runs = Runs()
         self._requests = Requests(self.runs)
-        self._checks = defaultdict[str, dict[str, Checked]](dict)  # results of checking returns, by path and digest
+        self._checks = defaultdict[str, dict[str, Checked]](dict)  # results of checks, by path and digest of the return
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # Effects of one task on others
         self._named: dict[str, links.Named] = {}
         self._fitters: dict[str, _Fitter] = {}
-        self._ended: dict[str, tuple[str, float]] = {}  # by task below an abort: the aborted task, and when
-        # Pending work
+        self._ended: dict[str, tuple[str, float]] = {}  # by task: the aborted task above it, and the time of the abort
+        # Work that is still to be done
         self._dirty: dict[str, None] = {}  # tasks to fold again
-        self._touched: set[str] = set()  # tasks that came, went or changed
-        self._moved = False  # whether a task came, went, or changed its place
+        self._touched: set[str] = set()  # tasks that were added, removed or changed
+        self._moved = False  # whether a task was added, was removed, or has another place
         self._order: list[Task] = []  # all tasks, parents before children
 
     # Events
 
     def apply(self, *batch: Event) -> set[str]:
-        """Apply a batch; return the ids of the tasks that came, went or may be different."""
-        self.add(batch)
-        return self.settle()
+        """Apply a batch of events. Return the ids of the tasks that were added, removed, or may have changed."""
+        self.add_events(batch)
+        return self.finish_batch()
 
-    def add(self, batch: Iterable[Event]) -> None:
-        """Apply a part of a batch: values that depend on several tasks are out of date until `settle` is called."""
+    def add_events(self, batch: Iterable[Event]) -> None:
+        """Apply a part of a batch. Values that depend on several tasks are out of date until `finish_batch`."""
         for event in batch:
-            self._dirty |= dict.fromkeys(self._store(event))
-        self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
+            self._dirty |= dict.fromkeys(self._store_event(event))
+        self._dirty = dict.fromkeys(self._files.assign_tasks()) | self._dirty
         self._fold_all()
 
-    def _store(self, event: Event) -> Iterable[str]:
-        """Store the content of an event; return the ids of the tasks to fold again."""
+    def _store_event(self, event: Event) -> Iterable[str]:
+        """Store the content of an event. Return the ids of the tasks to fold again."""
         match event:
             case Seen():
-                self._files.see(event)
+                self._files.store(event)
             case events.Gone(path=path):
                 self._files.forget(event)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
             case events.Unreadable():
-                self._files.refuse(event.path, event)
+                self._files.set_unreadable(event.path, event)
             case events.Ran(run=run):
-                sessions = [one.session for one in (self.runs.known(event.path), run) if one]
+                sessions = [one.session for one in (self.runs.find_run(event.path), run) if one]
                 before = [*map(self.runs.executing.get, sessions)]
-                concerned = self.runs.see(event)
+                concerned = self.runs.store(event)
                 self._moved |= before != [*map(self.runs.executing.get, sessions)]
                 return concerned
             case Requested():
-                return self._requests.see(event)
+                return self._requests.store(event)
             case Decided(decision=decision) if decision.request_id:
-                return self._requests.decide(decision)
+                return self._requests.store_decision(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                again = self.runs.decide(decision.decision_id, decision.task_id)
+                again = self.runs.store_decision(decision.decision_id, decision.task_id)
                 self._moved |= bool(again)
                 return {decision.task_id, *again}
             case Checked(path=path):
-                run, self._checks[path][event.digest] = self.runs.known(path), event
+                run, self._checks[path][event.digest] = self.runs.find_run(path), event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
-                # A replay or the clock went back: undo expiry and staleness that came later.
+                # If a replay or the clock went back, nothing has expired or gone stale after `at`.
                 is_back, self.now = at < self.now, at
                 return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
             case events.Ruled(rules=rules) if rules != self.rules:
@@ -123,7 +123,7 @@ class Tree:
                 self._touched |= self.tasks.keys()
         return ()
 
-    def _due(self, task: Task, *times: float) -> float:
+    def _next_due(self, task: Task, *times: float) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
         decided += self._decisions.get(task.task_id, {}).values()
         ends = (one.expires_at for one in decided if one and one.expires_at is not None)
@@ -135,13 +135,13 @@ class Tree:
         while self._dirty:
             dirty, self._dirty = self._dirty, {}
             for task_id in dirty:
-                self._fold(task_id)
+                self._fold_task(task_id)
 
-    def _fold(self, task_id: str) -> None:
-        """Make a task anew from everything known about it."""
-        versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
+    def _fold_task(self, task_id: str) -> None:
+        """Build a task again from everything that is known about it."""
+        versions, rans = self._files.versions_of(task_id), self.runs.runs_of_task(task_id)
         runs = [ran.run for ran in rans if ran.run]
-        requests = self._requests.of_task(task_id, self.now)
+        requests = self._requests.requests_of_task(task_id, self.now)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
             if self.tasks.pop(task_id, None):
                 self._moved = True
@@ -156,18 +156,18 @@ class Tree:
         task.deleted_at = None if runs else self._files.deleted_at(versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
-        self._fill(task, versions, attempts, runs)
+        self._fill_task(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
-            # Order it by its time, not by when it was observed: sources look at the newest session first. A session
-            # with only a request is ordered like one begun by a human, since it may turn out to be one.
+            # Sort it by its time, because sources look at the newest session first. A session that has only a request
+            # may be one that a human began, and is sorted like one.
             began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
             tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session),
-            links.path_of(versions),
-            place_of(versions),
+            links.ids_above(versions),
+            task_directory_of(versions),
             versions[0].path if versions else "",
             first_seq,
         )
@@ -175,14 +175,14 @@ class Tree:
         task.place = place
         self._set_fitter(task_id)
         if task.gone is not was_gone:
-            # The task above determines which of its process's tasks asks.
+            # Of the tasks of a process that is gone, only the topmost asks.
             self._touched.update(task.children)
 
-    def _fill(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
-        """Set the fields that follow from the task's own documents, runs, checks and decisions, and its question."""
-        task.due = self._due(task)
+    def _fill_task(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
+        """Set the fields of a task that follow from its own documents, runs, checks and decisions."""
+        task.due = self._next_due(task)
         task.attempts = tuple(attempts.all)
-        task.todos, task.todo_moved = attempts.todos, attempts.moved
+        task.todos, task.todo_moved = attempts.todos, attempts.moved_todo
         task.agent = standing.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
@@ -193,37 +193,39 @@ class Tree:
             task.own_state, task.ended_at = State.CANCELED, ended_at
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
-        task.retry = standing.budget(task, max_retries=self.rules.max_retries, restored=restored)
+        task.retry = standing.retries_of(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
         task.claims, task.is_checked = checked.claims if checked else (), checked is not None
         task.verdict_at = checked.at if checked else None
-        task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        unread = self._files.unread(versions)
+        task.verdict = (
+            events.overall_verdict(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
+        )
+        unread = self._files.unreadable_beside(versions)
         current = (given, returned, attempts.checklist)
         placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
-        prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
+        prose = [links.make_finding(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        more = *standing.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        more = *standing.find_overrun(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
-        hidden = [one for one in unread if one.finding.rule.startswith("SRC") and is_under_contract(one.path)]
+        hidden = [one for one in unread if one.finding.rule.startswith("SRC") and must_be_readable(one.path)]
         task.gone = standing.is_process_gone(task)
-        task.own_question = standing.ask(task, self.rules.low_confidence)
+        task.own_question = standing.question_of(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.own_question = f"{hidden[0].path} is not read, so its content is not known: correct or remove it"
         if not task.inferred:
-            line = self.rules.history_before
-            task.past = standing.is_past(task, line) and all(one.at < line for one in hidden)
+            history_before = self.rules.history_before
+            task.past = standing.is_past(task, history_before) and all(one.at < history_before for one in hidden)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
-        """Return the decisions about a task in order; a handoff to a fitter that names a decision carries it out."""
+        """Return the decisions about a task in order. A handoff to a fitter that names a decision carries it out."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
             decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
             if called and standing.calls_fitter(one.action, one.mode):
-                decision = one.acted(min(fitter.at for fitter in called))
+                decision = one.as_carried_out(min(fitter.at for fitter in called))
                 decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
             decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
         return decisions
@@ -232,35 +234,35 @@ class Tree:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
     def _set_fitter(self, task_id: str) -> None:
-        """Register a task as fitter, or not; fold the tasks again that it restores now or restored before."""
+        """Note whether a task is a fitter. Fold the tasks again that it restores now or restored before."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
         given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
         if task and packet and handoff and packet.restores not in (None, task_id):
-            # A success with a false claim restores nothing, unless the operator accepted it as it is.
-            restores_nothing = task.binding is None and is_false(task.claims)
+            # A success with a false claim restores nothing, unless the operator decided about it.
+            restores_nothing = task.binding is None and events.has_false_claim(task.claims)
             state = None if restores_nothing else task.own_state
             fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
             self._fitters[task_id] = fitter
-        stations = [one.restores for one in (before, fitter) if one and fitter != before]
-        self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
+        restored_ids = [one.restores for one in (before, fitter) if one and fitter != before]
+        self._dirty |= dict.fromkeys(one for one in restored_ids if one in self.tasks)
 
     # All tasks together
 
-    def settle(self) -> set[str]:
-        """Update values that depend on several tasks and on the time; return the same ids as `apply`."""
+    def finish_batch(self) -> set[str]:
+        """Update the values that depend on several tasks and on the time. Return the same ids as `apply`."""
         is_open = True
         while is_open:
             self._fold_all()
             if self._moved:
-                self._link()
-            self._end_aborted()
+                self._link_tasks()
+            self._end_below_aborts()
             is_open = bool(self._dirty) or self._moved
         touched, self._touched = self._touched, set()
-        return self._sum_up(touched) | (touched - self.tasks.keys()) if touched else set()
+        return self._update_sums(touched) | (touched - self.tasks.keys()) if touched else set()
 
-    def _link(self) -> None:
-        """Hang all tasks below their parents."""
+    def _link_tasks(self) -> None:
+        """Find the parents and children of all tasks."""
         tasks = self.tasks
         self._named = links.find_named(tasks.values())
         unnamed = (task.task_id for task in tasks.values() if task.inferred and task.task_id not in self._named)
@@ -272,9 +274,9 @@ class Tree:
             if link != (task.parent_id, task.parent_basis, task.problem, task.first_seq):
                 task.parent_id, task.parent_basis, task.problem, task.first_seq = link
                 self._touched.add(task.task_id)
-        # The members of a cycle become roots.
+        # If tasks form a cycle, all of them become roots.
         for task in map(tasks.__getitem__, links.find_cycles(tasks)):
-            task.problem = links.finding_of(links.CYCLE, task.parent_id or task.task_id, task.place.file)
+            task.problem = links.make_finding(links.CYCLE, task.parent_id or task.task_id, task.place.file)
             task.parent_id, task.parent_basis = None, Basis.NONE
             self._touched.add(task.task_id)
         children = defaultdict[str | None, list[str]](list)
@@ -288,14 +290,14 @@ class Tree:
                 self._touched.add(task_id)
         self._order = [task for task, _ in self.preorder()]
 
-    def _end_aborted(self) -> None:
-        """Find the tasks below aborted tasks; fold a task again if its result changed."""
-        deciding = filter(None, map(self.tasks.get, self._decisions))
-        bound = ((task.task_id, task.binding) for task in deciding)
-        aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}
+    def _end_below_aborts(self) -> None:
+        """Find the tasks below aborted tasks. Fold a task again if an abort now ends it, or no longer does."""
+        decided_tasks = filter(None, map(self.tasks.get, self._decisions))
+        bindings = ((task.task_id, task.binding) for task in decided_tasks)
+        aborted = {task_id: one.at for task_id, one in bindings if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            # A task below two aborts ends with the nearer one.
+            # Below two aborted tasks, a task ends with the nearer one.
             above = task.parent_id or ""
             if abort := (above, aborted[above]) if above in aborted else ended.get(above):
                 ended[task.task_id] = abort
@@ -303,81 +305,81 @@ class Tree:
         self._dirty |= dict.fromkeys(task_id for task_id, _ in different if task_id in self.tasks)
         self._ended = ended
 
-    def _sum_up(self, touched: set[str]) -> set[str]:
-        """Sum up from the bottom, and update the tasks that are touched or have other sums; return their ids."""
+    def _update_sums(self, touched: set[str]) -> set[str]:
+        """Update the sums from the bottom up, and the tasks that are touched or have other sums. Return their ids."""
         changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
             if task.task_id not in stale:
                 continue
-            below = sums_of(map(tasks.__getitem__, task.children), deep=True) if task.children else None
+            below = sum_tasks(map(tasks.__getitem__, task.children), deep=True) if task.children else None
             if task.task_id in touched or below != task.below:
                 task.below, before = below, (task.shown, task.since)
-                self._update(task)
+                self._update_task(task)
                 changed.add(task.task_id)
                 stale.add(task.parent_id)
                 above = tasks.get(task.parent_id or "")
                 if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
-                    # A task that waits depends on those below: the reason, and since when.
+                    # The reason why a task waits, and since when, depend on the tasks below.
                     touched.add(above.task_id)
-        self.totals = sums_of(map(tasks.__getitem__, self.roots), deep=True)
-        self._line_up()
+        self.totals = sum_tasks(map(tasks.__getitem__, self.roots), deep=True)
+        self._update_queue()
         return changed
 
-    def _line_up(self) -> None:
-        """Find the tasks that ask, and the unseen ones."""
+    def _update_queue(self) -> None:
+        """Find the tasks that need the operator, and the tasks that the operator has not seen."""
         asking = [(standing.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
         unseen = [(-standing.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
-    def _update(self, task: Task) -> None:
-        """Set the fields that depend on the tasks around this one, and on the time."""
+    def _update_task(self, task: Task) -> None:
+        """Set the fields of a task that depend on the tasks around it, and on the time."""
         rules = self.rules
         task.state = standing.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
         if task.inferred:
             task.past = standing.is_past(task, rules.history_before)
-        silent_from = standing.silent_from(task, rules.stale_after)
-        task.stale = self.now >= silent_from
-        ends = silent_from, task.updated_at + rules.stale_after, standing.idle_until(task)
-        task.due = self._due(task, *ends)
+        silence_begins = standing.silence_begins_at(task, rules.stale_after)
+        task.stale = self.now >= silence_begins
+        ends = silence_begins, task.updated_at + rules.stale_after, standing.idle_until(task)
+        task.due = self._next_due(task, *ends)
         task.title = standing.title(task)
         task.findings = (*task.own_findings, task.problem) if task.problem else task.own_findings
-        task.why = standing.why(task)
-        asks_for_process = standing.asks_for_process(task, self.tasks.get(task.parent_id or ""))
-        task.question = task.own_question or (standing.gone_words(task) if asks_for_process else None)
-        standing.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
+        task.why = standing.reason_of(task)
+        asks_for_process = standing.asks_about_process(task, self.tasks.get(task.parent_id or ""))
+        task.question = task.own_question or (standing.gone_question(task) if asks_for_process else None)
+        standing.update_attention(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
-        task.shown = standing.shown_of(task, self.now, rules.stale_after)
+        task.shown = standing.shown_state_of(task, self.now, rules.stale_after)
         task.since = standing.since_of(task, [self.tasks[one] for one in task.children])
         begins = task.since if task.shown is Shown.SUBMITTED else None
         late_from = math.inf if begins is None else begins + rules.stale_after
-        task.late, task.due = not task.past and self.now >= late_from, self._due(task, task.due, late_from)
+        task.late, task.due = not task.past and self.now >= late_from, self._next_due(task, task.due, late_from)
         verdict = task.verdict if task.contradicted or task.shown is Shown.COMPLETED else None
-        counted = _counted(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
+        counted = _make_kind(task.state, task.shown, task.ask is not None, verdict, task.stale, task.past)
         task.kind = None if task.shares_row else counted
 
-    # Questions to a tree
+    # Answers about a tree
 
     @property
-    def holds_until(self) -> float:
+    def next_change_at(self) -> float:
         """The time (epoch seconds) until which nothing changes without an event."""
         return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
-    def asking(self) -> list[Task]:
-        """Return the tasks that need the operator: first those that hold up most, then the latest to ask."""
+    def asking_tasks(self) -> list[Task]:
+        """Return the tasks that need the operator, the most urgent first."""
         return [self.tasks[task_id] for task_id in self.queue]
 
-    def put_aside(self) -> list[Task]:
-        """Return the tasks that do not ask because they are put aside, the latest first."""
+    def tasks_aside(self) -> list[Task]:
+        """Return the tasks that the operator has put aside, the latest first."""
         known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put]
         aside = [(at, task) for at, task in known if task and (task.acknowledged or task.snoozed)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """Return past tasks with an open question, not acknowledged; copies in other worktrees count once."""
+        """Return the past tasks with an open question. A copy in another worktree does not count again."""
         found: dict[tuple[str, str], Task] = {}
         for task in self.tasks.values():
             if task.past and task.question and not task.acknowledged:
@@ -386,19 +388,19 @@ class Tree:
         return [*found.values()]
 
     def failed_below(self, task: Task) -> list[Task]:
-        """Return the tasks below that have failed or break their contract, in preorder."""
+        """Return the tasks below a task that have failed or break their contract, parents first."""
         below = self.preorder(task.children)
         return [one for one, _ in below if one.own_state in standing.HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
-        """Return the ids of the tasks above, nearest first."""
+        """Return the ids of the tasks above a task, the nearest first."""
         above: list[str] = []
         while parent_id := self.tasks[task_id].parent_id:
             above.append(task_id := parent_id)
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Yield every task, or those from `roots` on, with its depth: parents first, siblings as first seen."""
+        """Yield all tasks, or those from `roots` on, each with its depth. Parents come before their children."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -414,21 +416,21 @@ class Tree:
 
     @property
     def requests(self) -> list[Requested]:
-        """Every request as its holder last reported it."""
+        """Every request, as the hook or connection that holds it last reported it."""
         return [*self._requests.offered.values()]
 
-    def request(self, request_id: str) -> tuple[Task, Request] | None:
-        """Return (the task that asks, the current request); None if it is unknown, or its task has gone."""
+    def find_request(self, request_id: str) -> tuple[Task, Request] | None:
+        """Return the task that asks, and the current request. Return None if the request or its task is unknown."""
         known = ((task, one) for task in self.tasks.values() for one in task.requests)
         return next((both for both in known if both[1].request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
-        """Return the current requests of a task, even if the task went with its last open one."""
+        """Return the current requests of a task, even if the task has gone."""
         task = self.tasks.get(task_id)
-        return self._requests.of_task(task_id, self.now) if not task else task.requests
+        return self._requests.requests_of_task(task_id, self.now) if not task else task.requests
 
-    def over(self, task_id: str) -> frozenset[str]:
-        """Return the ids of decisions about a task whose fitter has ended: the task can be decided anew."""
+    def ended_escalations(self, task_id: str) -> frozenset[str]:
+        """Return the ids of the decisions about a task whose fitter has ended. The operator can decide again."""
         fitters = self._fitters_of(task_id)
         return frozenset(one.decision_id for one in fitters if one.decision_id and one.state in _HAVE_ENDED)
 
@@ -437,49 +439,50 @@ class Tree:
         """Findings of files that belong to no task."""
         return self._files.notices
 
-    def checked_at(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
-        """Return since when a return has this verdict: `now` if the claims have turned, its own time if unchecked."""
+    def verdict_since(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
+        """Return since when a return has its verdict. It is `now` if a claim has turned since the last check. A return
+        that was never checked has its verdict since it was written."""
         last = self._checks.get(returned.path, {}).get(returned.digest)
         if not last:
             return returned.at
-        return last.at if is_false(last.claims) is is_false(claims) else now
+        return last.at if events.has_false_claim(last.claims) is events.has_false_claim(claims) else now
 
-    def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
+    def former_paths(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Return the former paths of a return that was moved."""
-        same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
+        same = (one.path for one in self._files.versions_of(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
 
 
 class JoinedTree(Tree):
-    """Several trees as one, mostly each below its own top row; a key is the tree's scope (may be "") and a task id."""
+    """Several trees as one. A key is the scope of a tree, which may be "", and the id of a task in that tree."""
 
     def __init__(self, mark: str):
         super().__init__()
         self._mark = mark
-        self._trees: dict[str, Tree] = {}  # by scope, in their order
+        self._trees: dict[str, Tree] = {}  # by scope, in the order in which they were added
         self._scopes = 0
 
-    def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
-        """Add a tree, below a top row called `name` if given; return its scope and the keys that came."""
+    def add_tree(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
+        """Add a tree, with a top row called `name` if given. Return the scope of the tree and the keys of its tasks."""
         self._scopes += 1
         scope = ""
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
             self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            # After all tasks without a top row.
+            # A top row comes after all tasks without a top row.
             self.tasks[scope].first_seq = (1 << 80) + self._scopes
-        return scope, self.update(scope, tree, tree.tasks, why)
+        return scope, self.update_tree(scope, tree, tree.tasks, why)
 
-    def drop(self, scope: str) -> set[str]:
-        """Remove a tree; return the keys that went."""
+    def remove_tree(self, scope: str) -> set[str]:
+        """Remove a tree. Return the keys of its tasks."""
         gone = {scope + task_id for task_id in self._trees.pop(scope).tasks} | ({scope} if scope else set())
         for key in gone:
             self.tasks.pop(key, None)
-        self._join()
+        self._join_values()
         return gone
 
-    def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """Update these tasks of a tree; return their keys. `why` (foreign) is the reason if its state is unknown."""
+    def update_tree(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
+        """Update some tasks of a tree, and return their keys. `why` (untrusted) says why its state is unknown."""
         self._trees[scope] = tree
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
@@ -494,41 +497,41 @@ class JoinedTree(Tree):
         if scope:
             keys.add(scope)
             top = self.tasks[scope]
-            # The top row stands for the tasks that are not past, or for all of them if all are past.
+            # The top row sums up the tasks that are not past, or all tasks if all are past.
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
-            top.below = sums_of(tasks) if tasks else None
+            top.below = sum_tasks(tasks) if tasks else None
             top.own_state = standing.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
             top.past = standing.is_past(top, tree.rules.history_before)
-            top.shown = standing.shown_of(top, tree.now, tree.rules.stale_after)
+            top.shown = standing.shown_state_of(top, tree.now, tree.rules.stale_after)
             top.since = standing.since_of(top, [tree.tasks[one] for one in tree.roots])
-        self._join()
+        self._join_values()
         return keys
 
-    def place(self, key: str) -> tuple[Tree, str] | None:
-        """Return (the tree of a task, its id there); None for a top row or an unknown key."""
+    def locate(self, key: str) -> tuple[Tree, str] | None:
+        """Return the tree of a task and the id of the task there. Return None for a top row or an unknown key."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
         tree = self._trees.get(scope)
         return None if tree is None or key == scope else (tree, key[len(scope) :])
 
-    def _join(self) -> None:
-        """Update the values of all trees together."""
+    def _join_values(self) -> None:
+        """Update the values that depend on all trees."""
         trees = self._trees.values()
         self.now = max([tree.now for tree in trees], default=self.now)
-        lines = [tree.rules.history_before for tree in trees]
-        self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
+        history_starts = [tree.rules.history_before for tree in trees]
+        self.rules = self.rules._replace(history_before=max(history_starts, default=-math.inf))
         if [*self._trees] == [""]:
-            # The usual case: a single tree, whose values are ready.
+            # The usual case is a single tree, so its values are right.
             tree = self._trees[""]
             self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:
             self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
-            self.totals = sums_of(self.tasks.values())
-            self._line_up()
+            self.totals = sum_tasks(self.tasks.values())
+            self._update_queue()
 
-    # Questions to all trees
+    # Answers about all trees
 
     @property
     def notices(self) -> list[Finding]:

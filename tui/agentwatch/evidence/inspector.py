@@ -78,8 +78,8 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
             if (run := attempt.run) is not None:
                 # The runs below it that began while it lasted.
                 end = math.inf if run.ended_at is None else run.ended_at
-                runs = run, *(one for one in tree.runs.below(run.session) if run.started_at <= one.began_at <= end)
-            former = tree.former_places(task_id, attempt.returned)
+                runs = run, *(one for one in tree.runs.runs_below(run.session) if run.started_at <= one.began_at <= end)
+            former = tree.former_paths(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
             key = (target.returned.path, target.returned.digest, target.handoff and target.handoff.digest, former)
             if self._given.get(task_id) != key:
@@ -164,7 +164,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
             self._known[target.task_id] = request, result
             if before is None or known is None or before.target != target or known.claims != result.claims:
                 now = time.time()
-                at = self._tree.checked_at(returned, result.claims, now) if self._tree else now
+                at = self._tree.verdict_since(returned, result.claims, now) if self._tree else now
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 

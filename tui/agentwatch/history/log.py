@@ -70,7 +70,7 @@ def _split_event(event: Event, now: float) -> Iterator[Event]:
         case Ran(run=Run() as run):
             yield from _split_run(event, run)
         case Requested(request=Request() as request):
-            yield event._replace(at=request.asked_at, request=request.begun)
+            yield event._replace(at=request.asked_at, request=request.as_first_asked)
             if not request.is_open:
                 yield event._replace(at=request.ended_at or event.at)
         case Decided(decision=decision):
@@ -92,9 +92,10 @@ def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
     for number, one in enumerate(run.rounds[:-1], 1):
         following = run.rounds[number].began_at
         yield moment(
-            following if one.ended_at is None else one.ended_at, replace(run.part(0, number), updated_at=run.updated_at)
+            following if one.ended_at is None else one.ended_at,
+            replace(run.cut_rounds(0, number), updated_at=run.updated_at),
         )
-        yield moment(following, _run_at_start(run, run.part(0, number + 1)))
+        yield moment(following, _run_at_start(run, run.cut_rounds(0, number + 1)))
     yield moment(run.ended_at, run)
 
 

@@ -29,8 +29,8 @@ from urllib.parse import quote
 
 from agentwatch.background import Pollable
 from agentwatch.contracts.shapes import Return, Severity
-from agentwatch.delegation.events import Checked, Claim, Event, Gone, Seen, is_false
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_VERSIONS, agent_of, slot
+from agentwatch.delegation.events import Checked, Claim, Event, Gone, Seen, has_false_claim
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_VERSIONS, author_of, slot_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.recording import outline_of, pack_text, read_version, unpack_text
@@ -336,7 +336,7 @@ def _write_versions(
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
     """Record whether a return has a false claim, if that changed."""
     # For a session, the path is a key made of foreign text.
-    path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if is_false((one,))]
+    path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if has_false_claim((one,))]
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
     if not before or before[0] != bool(false):
@@ -377,13 +377,13 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Histo
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
     # The directories with files that belong, or may belong, to the task: files are assigned within a directory.
     directories = {
-        slot(path)[0]
+        slot_of(path)[0]
         for _, _, path, digest, outline in (rows if about is not None and "complete" in times else ())
         if (about or "") in path or (digest and (outline is None or quoted in outline))
     }
     if directories:
         limited_to = directories, times["complete"] - _LATEST_SECONDS
-        rows = [row for row in rows if slot(row[2])[0] in directories]
+        rows = [row for row in rows if slot_of(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)
         for path, digest, at, is_there in last
@@ -480,7 +480,7 @@ def fault_entries(task: Task) -> list[Entry]:
             broken = own or [one for one in placed if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
         if not broken:
             continue
-        agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
+        agent = (author_of(attempt.result) if attempt.result else None) or task.agent
         # A file's time can be set to any year.
         at = returned.at if is_time(returned.at) else 0
         entries.append(

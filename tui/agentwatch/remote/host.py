@@ -47,7 +47,7 @@ from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quote_text
-from agentwatch.view.words import duration, plural
+from agentwatch.view.words import plural, short_span
 from agentwatch.workspaces import Place, Places
 
 UNREACHED = "cannot be reached: "
@@ -196,7 +196,7 @@ class RemoteHost:
     def facts(self) -> list[tuple[str, str]]:
         """Facts about the connection for people, by labels."""
         hello, ahead = self.hello, self.offset
-        clocks = f"{duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
+        clocks = f"{short_span(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
         trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
         version = "agentwatch", f"{hello.agentwatch[:40]} on {hello.host[:60]}" if hello else ""
         if self.lost_since is not None or self.heard_at is None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
-from agentwatch.delegation.links import MAX_VERSIONS, after
+from agentwatch.delegation.links import MAX_VERSIONS, merge_reports
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.reader import messages_of
 
@@ -78,7 +78,7 @@ class Log:
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
-                event = after(before, event)
+                event = merge_reports(before, event)
         size = _ENTRY + memory_size(event)
         for one in [*void]:
             self._remove(one)

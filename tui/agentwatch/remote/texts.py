@@ -99,7 +99,7 @@ class Answers:
         """Return a function that finds the answer and may block; the tree is read here, on the event loop."""
         if ask.what == "text":
             return partial(self._monitor.content, Message(0.0, ask.key, ""))
-        return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.known(ask.key))
+        return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.find_run(ask.key))
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
         """Return the part of a run's transcript that a screen asked for, None without a transcript; blocks."""

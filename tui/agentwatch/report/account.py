@@ -23,7 +23,7 @@ from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.standing import request_words
-from agentwatch.delegation.task import Attempt, Below, Shown, Task, sums_of
+from agentwatch.delegation.task import Attempt, Shown, Sums, Task, sum_tasks
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.sources import Problem
@@ -35,14 +35,14 @@ from agentwatch.view.words import (
     TODOS,
     VERDICTS,
     Look,
-    Took,
+    Span,
     claims_of,
-    in_units,
-    look,
+    long_span,
+    look_of,
     look_of_attempt,
     plural,
-    standing_words,
-    took,
+    span_of,
+    stage_words,
     utc,
 )
 
@@ -57,10 +57,10 @@ class TaskLine(NamedTuple):
     now: float
 
     @property
-    def attempts(self) -> list[tuple[Attempt, Look, Took | None]]:
+    def attempts(self) -> list[tuple[Attempt, Look, Span | None]]:
         """The attempts, each with its look and how long it took."""
         task = self.task
-        return [(one, look_of_attempt(task, one), took(task, one, self.now)) for one in task.attempts]
+        return [(one, look_of_attempt(task, one), span_of(task, one, self.now)) for one in task.attempts]
 
     @property
     def decisions(self) -> list[Decision]:
@@ -80,7 +80,7 @@ class Account:
     changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
     notices: Sequence[Finding]  # findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Below]  # by path, the sums over the tasks of each other worktree
+    worktrees: Mapping[str, Sums]  # by path, the sums over the tasks of each other worktree
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ def make_account(
     workspace: str,
     now: float,
     problems: Sequence[Problem] = (),
-    worktrees: Mapping[str, Below] = MappingProxyType({}),
+    worktrees: Mapping[str, Sums] = MappingProxyType({}),
 ) -> Account:
     """Return the account of a session. `workspace` is an absolute path, and `now` is in epoch seconds.
 
@@ -126,12 +126,12 @@ def make_account(
     )
 
 
-def sum_present(tasks: Iterable[Task]) -> Below:
+def sum_present(tasks: Iterable[Task]) -> Sums:
     """Return the sums over the tasks that are not past."""
-    return sums_of(task for task in tasks if not task.past)
+    return sum_tasks(task for task in tasks if not task.past)
 
 
-def count_unchecked(sums: Below) -> int:
+def count_unchecked(sums: Sums) -> int:
     """Count the completed tasks that claim nothing that could be checked."""
     return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
 
@@ -142,7 +142,7 @@ def _pressing_tasks(tree: Tree) -> Iterator[tuple[Task, str]]:
         for one in tree.tasks.values()
         if one.shown in (Shown.SILENT, Shown.GONE) and not (one.past or one.shares_row or one.needs_operator)
     ]
-    for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
+    for task in (*tree.asking_tasks(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
         yield task, task.ask or "it works and gives no sign of life: check whether it still runs"
 
 
@@ -153,7 +153,7 @@ def _task_lines(tree: Tree, now: float) -> Iterator[TaskLine]:
         depths[task.task_id] = depth + (not task.shares_row)
         chain = chain_name(tree.tasks, task)
         title = f"{chain} · {task.title}" if chain else task.title
-        yield TaskLine(task, depth, title, words.why_at(task, tree.tasks, tree.now), now)
+        yield TaskLine(task, depth, title, words.reason_at(task, tree.tasks, tree.now), now)
 
 
 def verdict_of(tree: Tree, unseen: int, asking_elsewhere: int = 0, found: Collection[Task] | None = None) -> str:
@@ -164,7 +164,7 @@ def verdict_of(tree: Tree, unseen: int, asking_elsewhere: int = 0, found: Collec
 
 def _verdict_sentences(tree: Tree, unseen: int, asking_elsewhere: int, found: Collection[Task] | None) -> Iterator[str]:
     tasks = tree.tasks.values() if found is None else found
-    now, total, history = sum_present(tasks), sums_of(tasks).tasks, words.history_words(tree) if found is None else ""
+    now, total, history = sum_present(tasks), sum_tasks(tasks).tasks, words.history_words(tree) if found is None else ""
     checked = {"verified": now.verdicts[Verdict.VERIFIED], "unchecked": count_unchecked(now)}
     checked["contradicted"] = now.shown[Shown.COMPLETED] - sum(checked.values())
     inside = ", ".join(f"{number:,} {word}" for word, number in checked.items() if number)
@@ -193,9 +193,9 @@ def _verdict_sentences(tree: Tree, unseen: int, asking_elsewhere: int, found: Co
 # Facts of a task
 
 
-def duration_words(took: Took | None) -> str:
+def duration_words(took: Span | None) -> str:
     """Return a duration in its two largest units, or `-` if it is unknown."""
-    return in_units(took and took.seconds) + (" so far" if took and took.so_far else "")
+    return long_span(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
@@ -234,13 +234,13 @@ def attempt_facts(attempt: Attempt) -> list[Fact]:
     """Return the facts of an attempt: its handoff, return and session."""
     packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
     digest = f"sha256 {returned.digest[:12]}" if returned else ""
-    asked = (packet.objective or "the handoff states no objective") if packet else words.prompt(attempt)
+    asked = (packet.objective or "the handoff states no objective") if packet else words.prompt_line(attempt)
     return [
         *_facts("asked", "prose", asked),
         *(
             _return_facts(result, runtime_difference(attempt))
             if result
-            else _facts("answered", "prose", words.answer(attempt))
+            else _facts("answered", "prose", words.answer_line(attempt))
         ),
         *_facts("session", "code", attempt.session_id),
         *_facts("handoff", "code", handoff and handoff.path),
@@ -312,7 +312,7 @@ def task_tables(line: TaskLine) -> list[Table]:
         (one.at, str(one.attempt), one.action, one.note, one.operator, receipt_words(one)) for one in line.decisions
     ]
     asked = [
-        (one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by)
+        (one.asked_at, request_words(one), stage_words(one, one.asked_at), one.by)
         for one in sorted(task.requests, key=lambda one: one.asked_at)
     ]
     claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
@@ -331,7 +331,7 @@ def session_tables(account: Account) -> tuple[Table, Table, Table, Table]:
     asks = []
     for task, ask in account.attention:
         held = f" (holds up {plural(task.open_below, 'task')})" if task.open_below else ""
-        waiting = in_units(task.since and account.generated_at - task.since)
+        waiting = long_span(task.since and account.generated_at - task.since)
         asks.append((lines[task.task_id], task.task_id, ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
@@ -418,7 +418,7 @@ def _tree_entry(line: TaskLine) -> str:
 
 
 def _state_words(line: TaskLine) -> str:
-    shown = look(line.task)
+    shown = look_of(line.task)
     return f"{shown.glyph} {shown.word}"
 
 

@@ -25,7 +25,7 @@ from agentwatch.report.account import (
     task_tables,
 )
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.words import LOOKS, Look, iso, look, took, utc
+from agentwatch.view.words import LOOKS, Look, iso, look_of, span_of, utc
 
 _DEEPEST = 16  # the most levels that are indented: nobody reads deeper
 
@@ -116,7 +116,7 @@ def _color_name(look: Look) -> str:
 
 
 def _state_badge(line: TaskLine) -> Html:
-    return fill('<span class="state">$look</span>', look=badge(look(line.task)))
+    return fill('<span class="state">$look</span>', look=badge(look_of(line.task)))
 
 
 # The page
@@ -155,7 +155,7 @@ def _task_rows(account: Account, numbers: Mapping[str, str]) -> Html:
             agent=task.agent and fill('<span class="faint agent">$agent</span>', agent=text(task.agent, 40)),
             flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
             state=_state_badge(line),
-            took=duration_words(took(task, task.latest, line.now)),
+            took=duration_words(span_of(task, task.latest, line.now)),
             number=numbers[task.task_id],
             body=_task_details(line, numbers),
         )

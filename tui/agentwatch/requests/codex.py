@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from agentwatch import __version__
 from agentwatch.background import BackgroundThread
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, input_text
+from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, canonical_input
 from agentwatch.delegation.events import Event
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer, RequestError, in_line, queries_in, read, request_about
@@ -314,7 +314,7 @@ def _request_of(
     if not (is_known and values["actions"] and values["call_id"]):
         values |= {"actions": (), "why_not": _ONLY_THERE}
     # Without an item's id the request may be confused with another, so it is shown but never answered.
-    nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{input_text(given)[1][:16]}'}"
+    nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{canonical_input(given)[1][:16]}'}"
     values = {
         "tool": _TOOLS.get(method, ""),
         "kind": RequestKind.PERMISSION,

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Self
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import (
     OF_REQUESTS,
-    Given,
+    CallArgument,
     Option,
     Query,
     Request,
     RequestStage,
-    input_text,
-    request_id_of,
+    canonical_input,
+    make_request_id,
 )
 from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, fingerprint, fingerprint_at, is_open_to_others
 from agentwatch.errors import AgentwatchError
@@ -67,7 +67,7 @@ class RequestStore:
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed; join an offer of the same request. Raises RequestError."""
-        data = to_bytes(request.begun, self.workspace_id)
+        data = to_bytes(request.as_first_asked, self.workspace_id)
         with self.opened(make=True) as directory, directory.locked():
             directory.sweep(0)
             if len(directory.names()) >= 2 * MOST_ENDED:
@@ -218,7 +218,7 @@ def refuse_inside(workspace: Path, place: Path) -> None:
 
 def as_asked(request: Request) -> Request:
     """Return a request without the fields that may differ between holders: the tree's additions, times, call id."""
-    return replace(request.begun, asked_at=0.0, until=None, call_id=None)
+    return replace(request.as_first_asked, asked_at=0.0, until=None, call_id=None)
 
 
 def to_bytes(request: Request, workspace_id: str) -> bytes:
@@ -246,8 +246,8 @@ def parse(data: bytes, workspace_id: str) -> Request:
 def _is_sound(request: Request, workspace_id: str) -> bool:
     identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
     return (
-        input_text(json.loads(request.input)) == (request.input, request.input_sha256)
-        and request.request_id == request_id_of(*identity)
+        canonical_input(json.loads(request.input)) == (request.input, request.input_sha256)
+        and request.request_id == make_request_id(*identity)
         and set(request.actions) <= set(OF_REQUESTS)
         and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
     )
@@ -278,9 +278,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
     """Return the request about an input, with the id and digest that follow from it; `values` are its other fields.
     Raises ValueError if the input has no canonical spelling."""
-    spelled, digest = input_text(given)
+    spelled, digest = canonical_input(given)
     return Request(
-        request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
+        request_id=make_request_id(workspace_id, source, session_id, nonce, digest),
         source=source,
         session_id=session_id,
         nonce=nonce,
@@ -290,7 +290,7 @@ def request_about(given: object, workspace_id: str, source: str, session_id: str
     )
 
 
-def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
+def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[CallArgument, ...]]:
     """Return the `parts` of a call that say what it would do, one below the other, and its other arguments but those in
     `known`, which are shown elsewhere. All parts but the last are short, such as paths. Without parts, or if a part is
     no text, return the whole call as JSON."""
@@ -318,8 +318,8 @@ def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Quer
     return tuple(found) if len({(one.question, one.key) for one in found}) == len(found) else ()
 
 
-def given_as(name: str, value: object) -> Given:
-    return Given(name if _NAME.fullmatch(name) else _json(name), _json(value))
+def given_as(name: str, value: object) -> CallArgument:
+    return CallArgument(name if _NAME.fullmatch(name) else _json(name), _json(value))
 
 
 def in_line(text: str) -> str:

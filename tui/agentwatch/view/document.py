@@ -1,7 +1,7 @@
 """The JSON that other programs read, as models: `agentwatch tree --json`, schema version 1, and its parts.
 
-The JSON schemas beside the manual are generated from these models. Keys may be added, but never removed. Texts are as
-in the documents: foreign and unsanitised.
+The JSON schemas of the manual are generated from these models. Keys may be added, but never removed. Texts are
+untrusted, as agents wrote them.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, Stage
 from agentwatch.delegation.events import Activity, ActivityKind, Verdict
-from agentwatch.delegation.task import Attempt, Basis, Below, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, Basis, Shown, State, Sums, Task, sum_tasks
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.rows import Found, Group, group_of
+from agentwatch.view.rows import Group, Matches, group_of
 from agentwatch.view.words import (
     A2AState,
     Agreement,
     a2a_state,
-    answer,
+    answer_line,
     cost_of,
     ended_at,
     iso,
-    prompt,
+    prompt_line,
+    reason_at,
     runtime_of,
-    why_at,
-    why_not,
+    why_unanswerable,
 )
 
 SCHEMA_VERSION: Final = 1
 _NO_RETURN = Return(Contract.RETURN_FORMAT, None, None)
 
-# A time, given in epoch seconds and written as ISO 8601 in UTC; null if unknown.
+# A time. It is given in epoch seconds and written as ISO 8601 in UTC, or null if unknown.
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
 
 
 class Document(BaseModel):
-    """An object of the JSON; a field with a default is included only if it was given."""
+    """An object of the JSON. A field with a default is included only if it was given."""
 
     model_config = ConfigDict(from_attributes=True)
     required: ClassVar[Sequence[str]] = ()
@@ -49,11 +49,11 @@ class Document(BaseModel):
         cls.required = [name for name, field in cls.model_fields.items() if field.is_required()]
 
     @classmethod
-    def of(cls, source: object, **given: Any) -> Self:
-        """Fill the required fields with the attributes of the same names of `source`, except those `given`."""
+    def fill(cls, source: object, **given: Any) -> Self:
+        """Return an object. Its required fields are taken from `given`, or else from the attributes of `source`."""
         return cls(**{name: getattr(source, name) for name in cls.required if name not in given}, **given)
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the object as plain JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
@@ -67,7 +67,7 @@ class ProblemDoc(Document):
 
 
 class FindingDoc(Document):
-    """A broken rule, and where."""
+    """A broken rule, and the place where it is broken."""
 
     rule: str
     severity: Severity
@@ -77,7 +77,7 @@ class FindingDoc(Document):
 
 
 class ClaimDoc(Document):
-    """A claim of a return, and the evidence about it."""
+    """A claim of a return, with its verdict and the evidence."""
 
     kind: str
     path: str
@@ -91,7 +91,7 @@ class OptionDoc(Document):
 
 
 class QueryDoc(Document):
-    """A question of a request."""
+    """A question of a request, with the answers to choose from."""
 
     question: str
     header: str
@@ -100,14 +100,14 @@ class QueryDoc(Document):
 
 
 class GivenDoc(Document):
-    """A further argument of a call; the value is JSON."""
+    """A further argument of a call. The value is JSON."""
 
     name: str
     value: str
 
 
 class RequestDoc(Document):
-    """A question or a call of a program that waits, or has waited, for a person."""
+    """A question or a call of a program that waits, or waited, for a person."""
 
     request_id: str
     kind: RequestKind
@@ -146,7 +146,7 @@ class ActivityDoc(Document):
 
 
 class RunDoc(Document):
-    """An attempt as a session store shows it."""
+    """The run of an attempt, as a session store shows it."""
 
     source: str
     place: str
@@ -184,7 +184,7 @@ class ProgressDoc(Document):
 
 
 class RuntimeDoc(Document):
-    """Model and mode: as the return reports them, as others say, and whether these agree."""
+    """The model and the mode: as the return reports them, as others record them, and whether both agree."""
 
     model_reported: str | None
     model_recorded: str | None
@@ -195,7 +195,7 @@ class RuntimeDoc(Document):
 
 
 class DecidedDoc(Document):
-    """The decision about an attempt, and how far it has got."""
+    """The decision about an attempt, and the stage that it has reached."""
 
     decision_id: str
     action: Action
@@ -205,7 +205,7 @@ class DecidedDoc(Document):
 
 
 class A2AStatusDoc(Document):
-    """`TaskStatus` of A2A 1.0, as it stands in its JSON."""
+    """The `TaskStatus` of A2A 1.0, as in the JSON of A2A."""
 
     state: str
     timestamp: str = ""
@@ -271,7 +271,7 @@ class TaskDoc(Document):
 
 
 class NowDoc(Document):
-    """Counts without what is past."""
+    """Counts of tasks, without past tasks."""
 
     tasks: int
     by_state: dict[str, int]
@@ -296,7 +296,7 @@ class SummaryDoc(Document):
 
 
 class TreeDoc(Document):
-    """`agentwatch tree --json` of one workspace."""
+    """The output of `agentwatch tree --json` for one workspace."""
 
     schema_version: Literal[1]
     workspace: str
@@ -311,7 +311,7 @@ class TreeDoc(Document):
 
 
 class TreesDoc(Document):
-    """`agentwatch tree A B --json`, and of one workspace on another machine."""
+    """The output of `agentwatch tree --json` for several workspaces, or for a workspace on another machine."""
 
     schema_version: Literal[1]
     complete: bool
@@ -322,22 +322,22 @@ def tree_document(
     tree: Tree,
     workspace: str,
     problems: Iterable[tuple[str, str, str]] = (),
-    found: Found | None = None,
+    found: Matches | None = None,
     prices: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the whole tree as a plain `TreeDoc`: tasks in preorder, siblings in the order first seen.
+    """Return the whole tree as a `TreeDoc` in plain JSON values. Parents come before their children.
 
-    `problems` of reading are (source, place, message). With `found`, only the tasks that it shows are included.
+    A problem of reading is (source, place, message). With `found`, only the tasks that a query shows are included.
     `prices` are for a million tokens, by model.
     """
     unseen = problem_documents(problems)
     tasks = tree.tasks.values()
-    now = sums_of(task for task in tasks if not task.past)
-    summary = SummaryDoc.of(
+    now = sum_tasks(task for task in tasks if not task.past)
+    summary = SummaryDoc.fill(
         tree.totals,
-        **_counts(tree.totals),
+        **_count_tasks(tree.totals),
         by_shown_state={shown.value: count for shown, count in sorted(tree.totals.shown.items())},
-        now=NowDoc.of(now, **_counts(now)),
+        now=NowDoc.fill(now, **_count_tasks(now)),
         past=tree.totals.tasks - now.tasks,
         acknowledged=sum(task.acknowledged for task in tasks),
         snoozed=sum(task.snoozed for task in tasks),
@@ -357,13 +357,13 @@ def tree_document(
             for task, depth in tree.preorder()
             if found is None or task.task_id in found.shown
         ],
-        notices=[FindingDoc.of(placed) for placed in tree.notices],
+        notices=[FindingDoc.fill(placed) for placed in tree.notices],
         **more,
     )
-    return document.plain()
+    return document.to_json()
 
 
-def _counts(sums: Below) -> dict[str, Any]:
+def _count_tasks(sums: Sums) -> dict[str, Any]:
     return {
         "by_state": {state.value: count for state, count in sorted(sums.states.items())},
         "verified": sums.verdicts.get(Verdict.VERIFIED, 0),
@@ -376,30 +376,30 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
 
 
 def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] | None = None) -> TaskDoc:
-    """Return one task; `depth` is the number of tasks above it."""
+    """Return the JSON of one task. `depth` is the number of tasks above it."""
     result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst, task.since
     a2a = a2a_state(task)
-    in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
+    a2a_word = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
     model, mode = runtime_of(result, task.run, task.packet)
     decision = task.decision
-    return TaskDoc.of(
+    return TaskDoc.fill(
         task,
         depth=depth,
         group=None if task.parent_id is not None else group_of(task, tree.now, tree.rules.history_before),
         host=task.host or None,
         shown_state=task.shown,
         a2a_state=a2a,
-        a2a_status={"state": f"TASK_STATE_{in_1_0}", **({"timestamp": stamp} if (stamp := iso(since)) else {})},
+        a2a_status={"state": f"TASK_STATE_{a2a_word}", **({"timestamp": stamp} if (stamp := iso(since)) else {})},
         objective=task.packet.objective if task.packet else None,
         progress=task.progress and dict(zip(("done", "total"), task.progress, strict=True)),
-        why=why_at(task, tree.tasks, tree.now),
+        why=reason_at(task, tree.tasks, tree.now),
         requests=[request_document(one) for one in task.requests],
         updated_at=task.updated_at or task.alive_at,
         activity=activity_document(task.doing, tree.now),
         tokens_below=task.below.tokens if task.below else None,
         cost=cost_of(task, prices or {}),
         worst_below=worst and ("contradicted" if worst.shown is Shown.FALSE else worst.state),
-        attempts=[_attempt(task, attempt) for attempt in task.attempts],
+        attempts=[_attempt_document(task, attempt) for attempt in task.attempts],
         runtime=RuntimeDoc(
             model_reported=model.reported,
             model_recorded=model.known,
@@ -409,7 +409,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
             mode=mode.agreement,
         ),
         decision=decision
-        and DecidedDoc.of(
+        and DecidedDoc.fill(
             decision,
             receipt=decision.receipt.stage,
             claimed=decision.receipt.claimed,
@@ -423,35 +423,35 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
 _OF_RETURN = ("summary", "error_code", "error_message", "errors", "blockers", "limitations")
 
 
-def _attempt(task: Task, attempt: Attempt) -> AttemptDoc:
+def _attempt_document(task: Task, attempt: Attempt) -> AttemptDoc:
     run, handoff, returned = attempt.run, attempt.handoff, attempt.returned
-    return AttemptDoc.of(
+    return AttemptDoc.fill(
         attempt,
         handoff_path=handoff and handoff.path,
         handoff_sha256=handoff and handoff.digest,
         return_path=returned and returned.path,
         return_sha256=returned and returned.digest,
         ended_at=ended_at(task, attempt),
-        run=run and RunDoc.of(run, prompt=prompt(attempt), answer=answer(attempt)),
+        run=run and RunDoc.fill(run, prompt=prompt_line(attempt), answer=answer_line(attempt)),
     )
 
 
 def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
-    """Return the activity of a task at `now` (epoch seconds)."""
+    """Return the JSON of an activity at the time `now` (epoch seconds)."""
     if doing is None:
         return None
     passed = round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None
-    return ActivityDoc.of(doing, seconds=passed)
+    return ActivityDoc.fill(doing, seconds=passed)
 
 
 def request_document(request: Request) -> RequestDoc:
-    """Return one request of a program."""
+    """Return the JSON of one request of a program."""
     labels = [option.label for query in request.queries for option in query.options]
-    return RequestDoc.of(
+    return RequestDoc.fill(
         request,
         session=request.session_id,
         options=list(request.actions) if request.kind is RequestKind.PERMISSION else labels,
-        answerable=request.can_answer,
-        why_not=why_not(request),
+        answerable=request.is_answerable,
+        why_not=why_unanswerable(request),
         by=request.by or None,
     )

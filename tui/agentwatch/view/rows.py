@@ -1,14 +1,14 @@
-"""The rows of a tree: the groups of runs, the order of tasks, the words of headings, and the query that filters. Pure.
+"""The rows of a tree: groups of runs, the order of tasks, headings, and the query that filters tasks. No I/O.
 
-A run is a task without a parent, or right below a workspace's row, with its whole subtree. Runs are sorted by group and
-last activity, other tasks by when they were first seen. A sign of life alone moves no run: its place follows from its
-activity when its group, its state or whether it asks last changed. A host that becomes unreachable or reachable moves
-nothing. A held run, such as the one under the cursor, keeps its place unless it begins to ask.
+Here, a run is a task without a parent, or right below the row of a workspace, with all tasks below it. Runs are sorted
+by group and last activity, other tasks by when they were first seen. A sign of life alone moves no run. A run moves
+when its group, its state, or whether it asks has changed. A host that becomes unreachable or reachable moves nothing. A
+held run, such as the one under the cursor, moves only when it begins to ask.
 
 A query filters tasks after `/`, in a saved view and after `--where`. A task must match all of its terms. A term is a
-word, which is searched in id, title, agent and objective, or `key:value`, in which commas separate alternatives and the
-beginning of a known value is enough. A minus before a term negates it; in quotation marks blanks, colons and a minus
-are literal. Letter case does not matter.
+word, which is searched in id, title, agent and objective, or `key:value`. Commas separate alternative values, and the
+beginning of a known value is enough. A minus before a term negates the term. Within quotation marks, blanks, colons and
+a minus are literal. Letter case does not matter.
 """
 
 import re
@@ -21,17 +21,17 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.delegation.task import Below, Shown, State, Task, sums_of
+from agentwatch.delegation.task import Shown, State, Sums, Task, sum_tasks
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quote_text
-from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, plural, seconds_of, wall
+from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, local_time, parse_span, plural
 
-_JUST = 600.0  # a run that does not work counts as now for so many seconds after its last sign of life
-_LIVE_SILENCE = 3_600.0  # the same for a run in which a task works or is to carry out a decision
-# States in which an agent has to carry out the operator's decision.
+_RECENT = 600.0  # an idle run stays in the group NOW for so many seconds after its last sign of life
+_LIVE_SILENCE = 3_600.0  # the same for a run in which a task works, or has to carry out a decision
+# States in which an agent has still to carry out a decision.
 _DECIDED = frozenset({State.RETRYING, State.ESCALATED})
 _WORK = _DECIDED | {State.WORKING}
-_REFRESH = 15.0  # seconds between two checks of the runs that time alone may move
+_REFRESH = 15.0  # seconds between two checks of the runs that may move with time
 
 
 class Group(Enum):  # not a StrEnum, so that no task id equals a group
@@ -43,46 +43,48 @@ class Group(Enum):  # not a StrEnum, so that no task id equals a group
     HISTORY = "history"
 
 
-def _has(task: Task, states: Set[State]) -> bool:
-    """Whether any task of a run is in one of these states."""
+def _has_task_in(task: Task, states: Set[State]) -> bool:
+    """Tell whether any task of a run is in one of these states."""
     return task.state in states or (task.below is not None and not states.isdisjoint(task.below.states))
 
 
-def asks(task: Task) -> bool:
-    """Whether any task of a run needs the operator."""
+def run_needs_operator(task: Task) -> bool:
+    """Tell whether any task of a run needs the operator."""
     return task.needs_operator or (task.below is not None and task.below.needs_operator > 0)
 
 
 def has_finished(task: Task) -> bool:
-    """Whether a task and all tasks below it have ended and none needs the operator; False without tasks below."""
+    """Tell whether a task and all tasks below it have ended and none needs the operator. It is false for a leaf."""
     below = task.below
-    # The row of a workspace has no state of its own.
+    # The row of a workspace has no state of its own, so only the tasks below count.
     has_ended = bool(task.workspace) or not task.state.is_open
-    return below is not None and not below.open and has_ended and not asks(task)
+    return below is not None and not below.open and has_ended and not run_needs_operator(task)
 
 
 def _is_lively(task: Task, now: float) -> bool:
-    """Whether a run was alive in the last ten minutes, or in the last hour if it works."""
-    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has(task, _WORK) else _JUST)
+    """Tell whether a run was alive in the last ten minutes, or, if it works, in the last hour."""
+    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has_task_in(task, _WORK) else _RECENT)
 
 
-def group_of(task: Task, now: float, line: float = -inf) -> Group:
-    """Return the group of a run at `now`. A run last alive before `line` may be history. Both are epoch seconds."""
+def group_of(task: Task, now: float, history_before: float = -inf) -> Group:
+    """Return the group of a run at `now`. A run last alive before `history_before` may be history. Times are in epoch
+    seconds."""
     below = task.below
-    if asks(task):
+    if run_needs_operator(task):
         return Group.NOW
-    if task.past and (below is None or below.active_at < line):
+    if task.past and (below is None or below.active_at < history_before):
         return Group.HISTORY
-    # An unreachable host, or one not read yet, is news.
+    # A host that is unreachable, or not read yet, is news.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
-    if is_news or task.shown is Shown.IDLE or _has(task, _DECIDED) or _is_lively(task, now):
+    if is_news or task.shown is Shown.IDLE or _has_task_in(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
-    return Group.TODAY if day(task.alive_at or 0.0, now) == "today" else Group.EARLIER
+    return Group.TODAY if day_name(task.alive_at or 0.0, now) == "today" else Group.EARLIER
 
 
-def day(moment: float, now: float) -> str:
-    """Return the name of a day: `today`, `yesterday`, `Friday` (in a week), `3 May` (this year), else `Mar 2024`."""
-    then, here = wall(moment), wall(now)
+def day_name(moment: float, now: float) -> str:
+    """Return the name of a day: `today`, `yesterday`, `Friday` (less than a week ago), `3 May` (this year), `Mar
+    2024`."""
+    then, here = local_time(moment), local_time(now)
     if then is None or here is None:
         return "?"
     days = (here.date() - then.date()).days
@@ -91,25 +93,25 @@ def day(moment: float, now: float) -> str:
     return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"
 
 
-# Chains: a task that is only named, and has a single child, shares the row of that child
+# Chains: a task that only a delegation path names shares the row of its child, if it has only one
 
 
-def _continued(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
-    """Return the only child of a task that shares the child's row, else None."""
+def _child_in_row(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
+    """Return the only child of a task if both share one row. Otherwise return None."""
     return tasks.get(task.children[0]) if task and task.shares_row else None
 
 
-def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:
-    """Return the id of the task at the end of a chain, which owns the row; outside of chains, the task's own id."""
+def row_owner(tasks: Mapping[str, Task], task_id: str) -> str:
+    """Return the id of the last task in the row of a task. Mostly that is the id of the task itself."""
     task = tasks.get(task_id)
-    while (task := _continued(tasks, task)) is not None:
+    while (task := _child_in_row(tasks, task)) is not None:
         task_id = task.task_id
     return task_id
 
 
 def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
-    """Return the title of the outermost task of a chain, to put before the title of the task; "" if the task's title
-    says enough. A title that is only a type of agent does not say which work it is."""
+    """Return the title of the first task in the row of a task, to put before the title of the task. Return "" if the
+    title of the task already says which work it is. The type of an agent does not say that."""
     name, above = "", tasks.get(task.parent_id or "")
     while above and above.shares_row:
         name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
@@ -118,20 +120,20 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 
 class Tally(NamedTuple):
-    """The content of a group: how many runs, the sums over their tasks, and how many open questions of the history were
-    never reviewed. `since` is when the oldest run was last alive (epoch seconds), 0 for recent groups."""
+    """The content of a group: its runs, sums over their tasks, and the open questions of the history that nobody
+    reviewed. `since` is when the oldest run was last alive (epoch seconds), or 0 for recent groups."""
 
     group: Group
     runs: int
-    sums: Below
+    sums: Sums
     unreviewed: int
     since: float
 
-    def words(self, now: float) -> tuple[str, ...]:
-        """Return the words of the group's heading in several lengths, the longest first."""
+    def titles(self, now: float) -> tuple[str, ...]:
+        """Return the group's heading in several lengths, the longest first."""
         runs, count = plural(self.runs, "run"), self.sums.tasks
         tasks = f"{runs}, {plural(count, 'task')}" if count > self.runs else runs
-        dated = f"{tasks} since {day(self.since, now)}" if self.since > 0 else tasks
+        dated = f"{tasks} since {day_name(self.since, now)}" if self.since > 0 else tasks
         each = [(number, one.word) for one in reversed(Shown) if (number := self.sums.shown[one])]
         more = "".join(f" · {number:,} {word}" for number, word in each)
         if self.group is Group.HISTORY:
@@ -144,12 +146,12 @@ class Tally(NamedTuple):
 # The order
 
 RowId = str | Group
-_Rank = tuple[float, ...]  # the sort key of a run, which begins with the number of its group
+_Rank = tuple[float, ...]  # the sort key of a run, which begins with the index of its group
 
 
 class Row(NamedTuple):
-    """One task or the heading of a group, below the row `above`. `depth` is 0 for a run and -1 for a heading; `folded`
-    is None if nothing is below. `chain` has the ids of the tasks above that share this row, the outermost first."""
+    """One task, or the heading of a group. `depth` is 0 for a run and -1 for a heading. `folded` is None if nothing is
+    below. `chain` has the ids of the tasks above that share this row."""
 
     row_id: RowId
     above: RowId | None
@@ -159,91 +161,91 @@ class Row(NamedTuple):
 
     @property
     def task_id(self) -> str | None:
-        """The id of the row's task, None for a heading."""
+        """The id of the row's task, or None for a heading."""
         return None if isinstance(self.row_id, Group) else self.row_id
 
 
 class Order:
     """The order of a tree's tasks on one screen or in one command. `apply` must be called for every change.
 
-    Until `is_settled` is set, each activity moves a run, because the first look at a workspace comes in pieces.
+    Until `is_settled` is set, each activity moves a run, because a workspace is first read in pieces.
     """
 
     def __init__(self, tree: Tree):
         self._tree = tree
-        # For each run, the reasons for its place (group, tier, state) and its rank.
+        # By run: the reasons for its place (group, tier, state), and its rank.
         self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
-        # The tree's list of roots from which the groups were made; a tree that moves tasks makes a new list.
+        # The roots from which the groups were made. A tree whose tasks move makes a new list of roots.
         self._roots: Sequence[str] = ()
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
-        self.is_settled = False  # whether the first look is over: from then on a sign of life moves nothing
+        self.is_settled = False  # whether the first look is over, so that a sign of life moves nothing any more
 
     def apply(self, changed: Iterable[str], now: float) -> None:
-        """Take in the tasks that were added, changed or removed."""
+        """Update the places of the tasks that were added, changed or removed."""
         tasks = self._tree.tasks
         paths = ([task_id, *self._tree.ancestors(task_id)] for task_id in changed if task_id in tasks)
         for one in {one for path in paths for one in path}:
             above = tasks[one].parent_id
             if above is None or tasks[above].workspace:
-                self._place(one, now)
+                self._place_run(one, now)
         self._tallies = {}
 
     def tick(self, now: float) -> None:
-        """Move the runs whose group changes because time has passed or, in a replay, has gone back."""
+        """Move the runs whose group changes with the time."""
         if not 0 <= now - self._now < _REFRESH:
-            # A run in the group TODAY can move only when the day changes.
-            is_same_day = self._now <= now and day(self._now, now) == "today"
-            for one, ((group, _, _), _) in list(self._places.items()):
+            # A run of the group TODAY moves only when the day changes.
+            is_same_day = self._now <= now and day_name(self._now, now) == "today"
+            for run_id, ((group, _, _), _) in list(self._places.items()):
                 if group is Group.NOW or (group is Group.TODAY and not is_same_day):
-                    self._place(one, now)
+                    self._place_run(run_id, now)
             self._now = now
 
-    def hold(self, path: Collection[str], now: float) -> None:
-        """Hold the runs among these tasks, and no others, in their places."""
+    def hold_runs(self, path: Collection[str], now: float) -> None:
+        """Hold the runs among these tasks in their places, and release all others."""
         released, self._held = self._places.keys() & {*self._held}.difference(path), path
         for one in released:
-            self._place(one, now)
+            self._place_run(one, now)
 
-    def _place(self, one: str, now: float) -> None:
-        run, before = self._tree.tasks.get(one), self._places.get(one)
+    def _place_run(self, run_id: str, now: float) -> None:
+        run, before = self._tree.tasks.get(run_id), self._places.get(run_id)
         if run is None:
             return
-        group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
+        group, is_working = group_of(run, now, self._tree.rules.history_before), _has_task_in(run, _WORK)
         # Tiers: 0 asks and works, 1 asks and was alive lately, 2 asks and is long silent, 3 works or is unreachable,
-        # 4 is idle and so waits for you, 5 all others.
-        if asks(run):
+        # 4 has ended its turn and waits for you, 5 all others.
+        if run_needs_operator(run):
             tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
             tier = 4 if run.shown is Shown.IDLE else 5
             tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
-        # A held run moves only when it begins to ask: otherwise it would stay below runs that do not ask.
-        if before is not None and one in self._held and (tier > 2 or before[0][1] <= 2):
+        # A held run moves only when it begins to ask, because it must not stay below runs that do not ask.
+        if before is not None and run_id in self._held and (tier > 2 or before[0][1] <= 2):
             return
-        why = group, tier, run.state
-        if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
-            self._places[one] = why, ([*Group].index(group), tier, -(run.alive_at or 0.0), run.first_seq)
+        reasons = group, tier, run.state
+        if before is None or (run.lost_since is None and not (self.is_settled and reasons == before[0])):
+            self._places[run_id] = reasons, ([*Group].index(group), tier, -(run.alive_at or 0.0), run.first_seq)
             self._groups = None
 
-    def _sorted(self, runs: Iterable[str]) -> list[str]:
+    def _sort_runs(self, runs: Iterable[str]) -> list[str]:
         return sorted((one for one in runs if one in self._places), key=lambda one: self._places[one][1])
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The sorted ids of the runs of each group; a new object whenever rows came, went or moved."""
+        """The sorted ids of the runs of each group. This is a new object whenever rows came, went or moved."""
         if self._groups is None or self._roots is not self._tree.roots:
             self._roots = self._tree.roots
-            by_group = groupby(self._sorted(self._tree.roots), lambda one: self._places[one][0][0])
+            by_group = groupby(self._sort_runs(self._tree.roots), lambda one: self._places[one][0][0])
             self._groups = {group: list[str]() for group in Group} | {group: [*runs] for group, runs in by_group}
             self._tallies = {}
         return self._groups
 
     def rows(self, folds: Collection[RowId] = (), shown: Collection[str] | None = None) -> list[Row]:
-        """Return the rows in order, without those below the ids in `folds` and, if given, only for the tasks `shown`.
-        Groups have headings if there are several or one is the history."""
+        """Return the rows in order, without those below the ids in `folds`. With `shown`, only these tasks have rows.
+        Groups have headings unless there is only one and it is not the history."""
         tasks, rows = self._tree.tasks, list[Row]()
 
         def visible(ids: Iterable[str]) -> list[str]:
@@ -260,9 +262,9 @@ class Order:
             if isinstance(row_id, Group):
                 children = groups[row_id]
             elif (task := tasks[row_id]).children:
-                while (below := _continued(tasks, task)) is not None:
+                while (below := _child_in_row(tasks, task)) is not None:
                     chain, row_id, task = (*chain, row_id), below.task_id, below
-                children = visible(self._sorted(task.children) if task.workspace else task.children)
+                children = visible(self._sort_runs(task.children) if task.workspace else task.children)
             folded = row_id in folds if children else None
             rows.append(Row(row_id, above, depth, folded, chain))
             if folded is False:
@@ -270,37 +272,37 @@ class Order:
         return rows
 
     def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
-        """Return the content of a group, of all its tasks or only of those `found`."""
+        """Return the content of a group, of all its tasks or only of those in `found`."""
         if found is not None and found is not self._found:
             self._found, self._tallies = found, {}
         key = group, found is None
         if key not in self._tallies:
             tree, ids = self._tree, self.groups[group]
             runs = [task for one in ids if (task := tree.tasks.get(one)) is not None]
-            open_ = tree.past_questions() if group is Group.HISTORY else []
-            sums = tree.totals if len(runs) == len(tree.roots) else sums_of(runs, deep=True)
+            questions = tree.past_questions() if group is Group.HISTORY else []
+            sums = tree.totals if len(runs) == len(tree.roots) else sum_tasks(runs, deep=True)
             if found is not None:
-                each = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
-                runs = [run for run, those in zip(runs, each, strict=True) if those]
-                sums = sums_of(one for those in each for one in those)
-                open_ = [task for task in open_ if task.task_id in found]
+                per_run = [[one for one, _ in tree.preorder([run.task_id]) if one.task_id in found] for run in runs]
+                runs = [run for run, those in zip(runs, per_run, strict=True) if those]
+                sums = sum_tasks(one for those in per_run for one in those)
+                questions = [task for task in questions if task.task_id in found]
             is_old = group in (Group.EARLIER, Group.HISTORY)
             since = min((run.alive_at or 0.0 for run in runs), default=0.0) if is_old else 0.0
-            self._tallies[key] = Tally(group, len(runs), sums, len(open_), since)
+            self._tallies[key] = Tally(group, len(runs), sums, len(questions), since)
         return self._tallies[key]
 
 
 # Queries
 
-_Holds = Callable[[Task, float], Any]  # whether a task matches at a time (epoch seconds)
+_Check = Callable[[Task, float], Any]  # tells whether a task matches at a time (epoch seconds)
 
 _NEEDS_YOU = "is:needs-you"
 _TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
 _KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
 # The last key or value of a query, as far as it has been typed.
-_LAST = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
-_LEAST = 2  # letters from which on a word may be the beginning of a key
-_NEAR = 0.81  # how similar a misspelt key must be to a known one: `stat` is to `state`, `code` is not to `mode`
+_UNFINISHED = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
+_SHORTEST_BEGINNING = 2  # a word with at least so many letters may be the beginning of a key
+_SIMILARITY = 0.81  # how similar a misspelt key must be: `stat` is similar to `state`, but `code` not to `mode`
 _LONGEST = 40  # the most characters of a wrong value in a message
 _EXAMPLES = {
     "state": "failed",
@@ -315,25 +317,24 @@ _EXAMPLES = {
 
 
 class WrongTermError(Exception):
-    """A term is wrong; the message says why, and may suggest a right one."""
+    """A term of a query is wrong. The message says why, and may suggest a right one."""
 
 
 class Term(NamedTuple):
-    """One word or `key:value` of a query; `written` is its text in the query."""
+    """One word or `key:value` of a query. `written` is the text of the term in the query."""
 
     written: str
     key: str
-    holds: _Holds
+    holds: _Check
 
     @property
-    def is_step(self) -> bool:
-        """Whether `stepped` replaces this term: a state, or `is:needs-you`."""
+    def is_state(self) -> bool:
+        """Whether the term is a state or `is:needs-you`."""
         return self.key == "state" or self.written == _NEEDS_YOU
 
 
 class Query(NamedTuple):
-    """A parsed query. `text` is the query without its wrong terms; `fault` describes the first wrong term, "" if there
-    is none."""
+    """A parsed query. `text` is the query without wrong terms. `fault` describes the first wrong term, or is ""."""
 
     text: str = ""
     terms: tuple[Term, ...] = ()
@@ -343,70 +344,70 @@ class Query(NamedTuple):
         return bool(self.terms)
 
     @property
-    def step(self) -> Term | None:
-        """The first term that `stepped` replaces, None without one."""
-        return next((term for term in self.terms if term.is_step), None)
+    def state_term(self) -> Term | None:
+        """The first term that is a state or `is:needs-you`, or None."""
+        return next((term for term in self.terms if term.is_state), None)
 
     def matches(self, task: Task, now: float) -> bool:
-        """Whether the task itself matches the query at `now` (epoch seconds)."""
+        """Tell whether the task itself matches the query at `now` (epoch seconds)."""
         return all(term.holds(task, now) for term in self.terms)
 
-    def stepped(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
-        """Return the query with its state term replaced by the one `by` steps on in this cycle: none, `is:needs-you` if
-        somebody `asks`, each of the `states`, the most urgent first."""
+    def with_next_state(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
+        """Return the query with another state, `by` steps further in this cycle: no state, `is:needs-you` if a task
+        `asks`, and then the `states`, the most urgent first."""
         steps = ["", *([_NEEDS_YOU] if asks else [])]
         steps += [f"state:{state}" for state in sorted(states, key=lambda state: -state.urgency)]
-        now = self.step.written if self.step else ""
-        following = steps[((steps.index(now) if now in steps else 0) + by) % len(steps)]
-        return " ".join([*(term.written for term in self.terms if not term.is_step), *filter(None, [following])])
+        current = self.state_term.written if self.state_term else ""
+        following = steps[((steps.index(current) if current in steps else 0) + by) % len(steps)]
+        return " ".join([*(term.written for term in self.terms if not term.is_state), *filter(None, [following])])
 
 
-class Found(NamedTuple):
-    """The tasks that match a query, in preorder; the tasks that own their rows; and `shown`, the ids of all matching
-    tasks and of all tasks above them."""
+class Matches(NamedTuple):
+    """The tasks that match a query, and the tasks whose rows show them. `shown` has the ids of all matching tasks and
+    of all tasks above these."""
 
     matches: Mapping[str, Task]
     rows: Mapping[str, Task]
     shown: Set[str]
 
 
-def found_in(tree: Tree, query: Query, now: float) -> Found:
+def find_matches(tree: Tree, query: Query, now: float) -> Matches:
     """Return the tasks that match a query at `now` (epoch seconds)."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, now)}
-    rows = {end: tree.tasks[end] for end in (end_of_chain(tree.tasks, task_id) for task_id in matches)}
-    return Found(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
+    rows = {end: tree.tasks[end] for end in (row_owner(tree.tasks, task_id) for task_id in matches)}
+    return Matches(matches, rows, {one for task_id in matches for one in (task_id, *tree.ancestors(task_id))})
 
 
 def parse(text: str) -> Query:
-    """Parse a query. Never fails: `fault` describes a wrong term, and the other terms apply."""
+    """Parse a query, and never fail. `fault` describes a wrong term, and the other terms apply."""
     terms: list[Term] = []
     fault = ""
     for written in _TERM.findall(text):
         try:
-            terms += _terms(written)
+            terms += _parse_term(written)
         except WrongTermError as error:
             fault = fault or str(error)
     return Query(" ".join(term.written for term in terms) if fault else text, tuple(terms), fault)
 
 
 def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the faults of saved views by the views' names. They quote text of the settings."""
+    """Return the faults of saved views by the names of the views. The faults quote text of the settings."""
     queries = ((name, parse(text)) for name, text in views)
     return {name: f"the view {quote_text(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
 
 
-def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
-    """Return the text with its last key or value completed, None if there is nothing to complete.
+def complete_query(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
+    """Return the query with its last key or value completed. Return None if there is nothing to complete.
 
     `values` returns the values that tasks have for a key, as safe text.
     """
-    match = _LAST.search(text)
+    match = _UNFINISHED.search(text)
     if match is None:
         return None
     key, is_quoted = (match["key"] or "").casefold(), match["bare"] is None
     begun = match["quoted" if is_quoted else "bare"]
     if not key:
-        names = [] if is_quoted or len(begun) < _LEAST else [f"{one}:" for one in _EXAMPLES]
+        names = [] if is_quoted or len(begun) < _SHORTEST_BEGINNING else [f"{one}:" for one in _EXAMPLES]
     elif key in ("since", "state", "is"):
         names = [*(_SPANS if key == "since" else _WORDS)]
     else:
@@ -416,33 +417,34 @@ def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
     return None if name is None else text + name[size:]
 
 
-def offered_terms() -> Iterator[str]:
-    """Yield the terms that do not depend on the present tasks."""
+def constant_terms() -> Iterator[str]:
+    """Yield the terms of queries that do not depend on the present tasks."""
     yield from (f"state:{word}" for word in (*reversed(Shown), _NEEDS_YOU.partition(":")[2]))
     yield from (f"is:{word}" for word in _WORDS)
     yield from (f"since:{word}" for word in _SPANS)
 
 
-def _terms(written: str) -> Iterator[Term]:
-    """Yield the term in a text, or nothing if it is empty. Raises WrongTermError."""
+def _parse_term(written: str) -> Iterator[Term]:
+    """Yield the term that a text stands for, or nothing if it is empty. Raise WrongTermError for a wrong term."""
     match = _KEYED.fullmatch(written)
     key = match["key"].casefold() if match else ""
     is_negated = written[0] == "-" and len(written) > 1
     if match and key in _EXAMPLES:
         values = match["value"].replace('"', "").casefold().split(",")
-    elif near := get_close_matches(key, _EXAMPLES, 1, cutoff=_NEAR):
+    elif near := get_close_matches(key, _EXAMPLES, 1, cutoff=_SIMILARITY):
         raise WrongTermError(f"no key {quote_text(key)}: did you mean {near[0]}?")
     else:
         key, values = "", [written[is_negated:].replace('"', "").casefold()]
-    checks = [_check(key, value) for value in values if value]
+    checks = [_make_check(key, value) for value in values if value]
     if key and not checks:
         raise WrongTermError(f"{key}: needs a value, such as {key}:{_EXAMPLES[key]}")
     if checks:
         yield Term(written, key, lambda task, now: any(one(task, now) for one in checks) is not is_negated)
 
 
-def _check(key: str, value: str) -> _Holds:
-    """Return the check for one value, in lower case, of a key. Raises WrongTermError."""
+def _make_check(key: str, value: str) -> _Check:
+    """Return the check whether a task has this value (in lower case) for a key. Raise WrongTermError for a wrong
+    value."""
     if key in ("state", "is"):
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
@@ -450,7 +452,7 @@ def _check(key: str, value: str) -> _Holds:
             raise WrongTermError(f"no {quote_text(f'{key}:{value}', _LONGEST)}: try {', '.join([*_WORDS][:3])}")
         return lambda task, _now: any(holds(task) for holds in begun)
     if key == "since":
-        seconds = seconds_of(value)
+        seconds = parse_span(value)
         if seconds is None:
             raise WrongTermError("since: needs a time, such as 10m, 2h or 3d")
         return lambda task, now: task.alive_at is not None and task.alive_at >= now - seconds
@@ -466,12 +468,12 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
 
 
 # Other words for states: those of the screen, of other programs and of protocols such as A2A.
-_ALIKE = (
+_OTHER_STATE_WORDS = (
     "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
     " your-turn=idle"
 )
 # Words for attributes of a task.
-_SAID = (
+_ATTRIBUTE_WORDS = (
     "needs-you=needs_operator contradicted=contradicted stale=stale open=shown.is_open inferred=inferred"
     " deleted=deleted session=is_session past=past acknowledged=acknowledged snoozed=snoozed asks=needs_operator"
     " history=past"
@@ -482,11 +484,11 @@ _WORDS: Mapping[str, Callable[[Task], Any]] = {
     "verified": lambda task: task.shown is Shown.COMPLETED and task.verdict is Verdict.VERIFIED,
     "decided": decision_of,
     "retried": lambda task: task.attempt > 1,
-    **{word: attrgetter(name) for word, name in (pair.split("=") for pair in _SAID.split())},
+    **{word: attrgetter(name) for word, name in (pair.split("=") for pair in _ATTRIBUTE_WORDS.split())},
     "ended": lambda task: not task.shown.is_open,
     "unseen": lambda task: not task.seen,
     "new": lambda task: not task.seen,
-    **{word: _is_shown(Shown(state)) for word, state in (pair.split("=") for pair in _ALIKE.split())},
+    **{word: _is_shown(Shown(state)) for word, state in (pair.split("=") for pair in _OTHER_STATE_WORDS.split())},
     A2A_AUTH: lambda task: a2a_state(task) == A2A_AUTH,
     A2A_INPUT: lambda task: a2a_state(task) == A2A_INPUT,
 }
@@ -494,7 +496,7 @@ _SPANS = ("10m", "1h", "3h", "1d", "7d")
 
 
 def _sources_of(task: Task) -> Iterator[str | None]:
-    """Yield the programs whose sessions show a task, and `files` if it has files in the workspace."""
+    """Yield the sources whose sessions show a task, and `files` if the task has files in the workspace."""
     for attempt in task.attempts:
         yield attempt.run.source if attempt.run else None
         if any(version is not None and not version.stored for version in (attempt.handoff, attempt.returned)):
@@ -502,7 +504,7 @@ def _sources_of(task: Task) -> Iterator[str | None]:
 
 
 def _paths_of(task: Task) -> Iterator[str | None]:
-    """Yield the paths of a task's handoffs, returns and transcripts, and of the files in its claims."""
+    """Yield the paths of the handoffs, returns and transcripts of a task, and of the files in its claims."""
     for attempt in task.attempts:
         yield from (version.path for version in (attempt.handoff, attempt.returned) if version)
         yield attempt.run.place if attempt.run else None
@@ -514,7 +516,7 @@ OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "source": _sources_of,
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
-}  # the keys whose values are offered for completion, from the present tasks
+}  # the keys for which completion offers the values of the present tasks
 # For each key, the texts in which a value is searched; a plain word has the key "".
 _TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     **OFFERED,

@@ -1,6 +1,6 @@
-"""The words for a task, shared by the screen, the commands and the reports: times, looks, states, questions, decisions.
+"""The words for a task, the same on the screen, in commands and in reports: times, looks, states, questions, decisions.
 
-Times are seconds since the epoch.
+Times are in epoch seconds.
 """
 
 import math
@@ -21,9 +21,9 @@ from agentwatch.delegation.decision import (
     RequestStage,
     Stage,
 )
-from agentwatch.delegation.events import Activity, ActivityKind, Claim, Run, Verdict, merged
-from agentwatch.delegation.standing import gone_words, process_words
-from agentwatch.delegation.task import Attempt, Basis, Counted, Retry, Shown, State, Task
+from agentwatch.delegation.events import Activity, ActivityKind, Claim, Run, Verdict, merge_claims
+from agentwatch.delegation.standing import gone_question, process_words
+from agentwatch.delegation.task import Attempt, Basis, Retry, Shown, State, Task, TaskKind
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean_row, clean_summary, indented_json, quote_text
 
@@ -33,44 +33,45 @@ _YEAR = 365 * 86_400
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
-class Took(NamedTuple):
-    """How long something took, in seconds; `so_far` while it goes on."""
+class Span(NamedTuple):
+    """How long something took, in seconds. `so_far` says that it still goes on."""
 
     seconds: float
     so_far: bool = False
 
 
 def ended_at(task: Task, attempt: Attempt) -> float | None:
-    """Return when an attempt of a task ended; None if it goes on or the time is unknown."""
+    """Return when an attempt of a task ended. Return None if it goes on or the time is unknown."""
     if attempt is not task.latest:
         return standing.ended_at(attempt)
-    # A session that has ended its turns goes on while a task works for it. An abort of a task ends open tasks below it.
-    return None if task.waits_for_work else standing.ended_at(attempt) or task.ended_at
+    # A session goes on while a task works for it. An aborted task ends the open tasks below it.
+    return None if task.waits_for_background else standing.ended_at(attempt) or task.ended_at
 
 
-def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
-    """Return how long an attempt ran or has been running; None if unknown."""
+def span_of(task: Task, attempt: Attempt | None, now: float) -> Span | None:
+    """Return how long an attempt took, or has taken so far. Return None if unknown."""
     if attempt is None or attempt.started_at is None:
         return None
     ended = ended_at(task, attempt)
     if ended is not None:
-        return Took(ended - attempt.started_at)
-    if attempt is not task.latest or not (task.own_state.is_open or task.waits_for_work):
+        return Span(ended - attempt.started_at)
+    if attempt is not task.latest or not (task.own_state.is_open or task.waits_for_background):
         return None
     if task.shown in (Shown.SILENT, Shown.GONE) and task.since is not None:
-        return Took(task.since - attempt.started_at)
+        return Span(task.since - attempt.started_at)
     known = now if task.lost_since is None else min(task.lost_since, now)
-    return Took(known - attempt.started_at, so_far=True)
+    return Span(known - attempt.started_at, so_far=True)
 
 
-def duration(seconds: float | None) -> str:
-    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
-    short = in_units(seconds, 1)
+def short_span(seconds: float | None) -> str:
+    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, and `2y` from 1,000 days on. None gives
+    `-`."""
+    short = long_span(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
 
-def in_units(seconds: float | None, count: int = 2) -> str:
-    """Return a span in its `count` largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
+def long_span(seconds: float | None, count: int = 2) -> str:
+    """Return a span in its `count` largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`. None gives `-`."""
     if seconds is None:
         return "-"
     rest = max(int(seconds), 0)
@@ -82,8 +83,8 @@ def in_units(seconds: float | None, count: int = 2) -> str:
     return " ".join(parts)
 
 
-def seconds_of(text: str) -> float | None:
-    """Return the seconds of a span such as `90s`, `10m`, `12h` or `7d`; None if the text is no span."""
+def parse_span(text: str) -> float | None:
+    """Return the seconds of a span such as `90s`, `10m`, `12h` or `7d`. Return None for any other text."""
     try:
         seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
     except (StopIteration, ValueError):
@@ -92,13 +93,14 @@ def seconds_of(text: str) -> float | None:
 
 
 def ago(moment: float, now: float) -> str:
-    """Return words for a past time: `just now`, `3m ago`."""
+    """Return how long ago a time was, in words: `just now`, `3m ago`."""
     passed = now - moment
-    return "just now" if passed < 5 else f"{duration(passed)} ago"
+    return "just now" if passed < 5 else f"{short_span(passed)} ago"
 
 
-def wall(at: float) -> datetime | None:
-    """Return a time in this computer's time zone; None if it is out of range, as files may claim any time."""
+def local_time(at: float) -> datetime | None:
+    """Return a time in this computer's time zone. Return None if the time is out of range, as a time in a file may
+    be."""
     try:
         return datetime.fromtimestamp(at, UTC).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -107,20 +109,20 @@ def wall(at: float) -> datetime | None:
 
 def clock(at: float, now: float) -> str:
     """Return a time in this computer's time zone: `14:03:22`, or `2026-03-01 14:03` if it is not today."""
-    then, today = wall(at), wall(now)
+    then, today = local_time(at), local_time(now)
     if then is None or today is None:
         return "?"
     return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
-def local(at: float) -> str:
-    """Return a time in this computer's time zone with its date: `2026-03-01 14:03:10`; `?` if it is out of range."""
-    then = wall(at)
+def format_local(at: float) -> str:
+    """Return date and time in this computer's time zone: `2026-03-01 14:03:10`. Return `?` if out of range."""
+    then = local_time(at)
     return "?" if then is None else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
 def iso(at: float | None) -> str | None:
-    """Return a time as ISO 8601 in UTC; None if it is unknown or out of range."""
+    """Return a time as ISO 8601 in UTC. Return None if it is unknown or out of range."""
     try:
         return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
     except (OverflowError, OSError, ValueError):
@@ -128,7 +130,7 @@ def iso(at: float | None) -> str | None:
 
 
 def utc(at: float | None) -> str:
-    """Return a time in UTC for people anywhere: `2026-03-01 14:03:10`; `-` if unknown."""
+    """Return date and time in UTC: `2026-03-01 14:03:10`. Return `-` if unknown."""
     return (iso(at) or "-").replace("T", " ").removesuffix("Z")
 
 
@@ -136,7 +138,7 @@ def utc(at: float | None) -> str:
 
 
 class Look(NamedTuple):
-    """A glyph, word and colour; the colour never stands alone. `color` is a theme variable, `state-…` or `text-…`."""
+    """How a state looks: glyph, word, and colour. `color` is a variable of the theme, `state-…` or `text-…`."""
 
     glyph: str
     word: str
@@ -144,7 +146,7 @@ class Look(NamedTuple):
 
 
 _COLORS = {
-    # A theme has one colour for unknown and silent tasks.
+    # Themes have one colour for unknown and silent tasks.
     Shown.UNKNOWN: "stale",
     Shown.SILENT: "stale",
     Shown.GONE: "failed",
@@ -154,7 +156,7 @@ _COLORS = {
 }
 LOOKS: Mapping[str, Look] = {
     shown: Look(shown.glyph, shown.word, f"state-{_COLORS.get(shown, shown)}") for shown in Shown
-}  # for each shown state of a task, or state of an attempt
+}  # by the shown state of a task, or by the state of an attempt
 
 VERDICTS = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
@@ -172,37 +174,38 @@ TODOS = {
 
 
 def claims_of(task: Task) -> list[Claim]:
-    """Return the claims of a task, false ones first; equal claims about a file in several places are merged."""
+    """Return the claims of a task, the false ones first. Claims about the same file and lines are joined."""
     order = list(VERDICTS)
-    return sorted(merged(task.claims), key=lambda claim: order.index(claim.verdict))
+    return sorted(merge_claims(task.claims), key=lambda claim: order.index(claim.verdict))
 
 
 def false_claims(task: Task) -> list[Claim]:
     """Return the false claims of a task."""
-    return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+    return [claim for claim in merge_claims(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 
 ASKS = {
     RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
     RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
     RequestKind.FORM: Look("■", "asks", "state-blocked"),
-}  # for a task whose program waits for the operator
+}  # for tasks whose program waits for the operator
 
 
-def look(task: Task) -> Look:
-    """Return the look of a task, from its shown state and the request of its program."""
-    request, asked = task.request, task.asked_there
+def look_of(task: Task) -> Look:
+    """Return the look of a task by its shown state and by the request of its program."""
+    request, asked = task.request, task.need_in_program
     if task.shown is Shown.BLOCKED and request and request.waits_for_operator:
         return ASKS[request.kind]
     if task.shown is Shown.BLOCKED and asked:
-        return ASKS[RequestKind.PERMISSION if asks_leave(asked) else RequestKind.QUESTION]
+        return ASKS[RequestKind.PERMISSION if asks_permission(asked) else RequestKind.QUESTION]
     return LOOKS[task.shown]
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """Return the task's look for its latest attempt unless that was decided about, else that of the attempt's state."""
+    """Return the look of an attempt by its state. The latest attempt has the look of its task, unless it was decided
+    about."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
-    return look(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
+    return look_of(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
 
 # Words of a task
@@ -217,14 +220,15 @@ BASES = {
 }  # why a task is below its parent
 
 
-def whereabouts(workspace: str) -> str:
-    """Return a workspace's path for people, over ssh in the form of `scp`; "" if only its host knows the path."""
+def workspace_address(workspace: str) -> str:
+    """Return the path of a workspace for people, over ssh in the form of `scp`. Return "" if only its host knows the
+    path."""
     return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:").removeprefix("/run:")
 
 
 def name_of(task: Task) -> str:
-    """Return the name of a task on the screen: its exact id, or an agent's words without Markdown marks."""
-    return clean_row(task.called) if task.title in task.own_id else clean_summary(task.called)
+    """Return the name of a task on the screen: its exact id, or the words of an agent without Markdown marks."""
+    return clean_row(task.row_title) if task.title in task.own_id else clean_summary(task.row_title)
 
 
 def plural(count: int, noun: str) -> str:
@@ -233,7 +237,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def history_words(tree: Tree) -> str:
-    """Return words on how many past tasks would ask if they were not past; "" if none would."""
+    """Return how many past tasks have open questions, in words. Return "" if none has."""
     if not (count := len(tree.past_questions())):
         return ""
     day = (iso(tree.rules.history_before) or "?")[:10]
@@ -241,104 +245,102 @@ def history_words(tree: Tree) -> str:
 
 
 def aside_words(task: Task, now: float) -> str:
-    """Return whether a task was acknowledged or until when it is snoozed; "" if neither."""
+    """Return in words whether a task was acknowledged, or until when it is snoozed. Return "" if neither."""
     if task.snoozed_until is None:
         return "acknowledged" if task.acknowledged else ""
     if math.isinf(task.snoozed_until):
         return "snoozed"
     until = clock(task.snoozed_until, now)
-    # Seconds do not matter here.
+    # Leave the seconds out.
     return f"snoozed until {until[:5] if ' ' not in until else until}"
 
 
 def retries_left(retry: Retry) -> str:
-    """Return words on the remaining retries: `1 left`, `1 of 2 left`."""
+    """Return the remaining retries in words: `1 left`, `1 of 2 left`."""
     of = "" if retry.remaining == retry.max_retries else f" of {retry.max_retries}"
     return f"{retry.remaining}{of} left"
 
 
-_MOST_HOLDING = 50  # tasks that hold another one up, of which the most urgent is named
+_MOST_DELAYING = 50  # the most tasks that are compared to find the most urgent one
 
 
-def held_up(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return why a task makes no progress at `now` (epoch seconds): nobody has started it, its files were deleted, or
-    it waits for tasks none of which works; "" if nothing holds it up. `tasks` are those of its tree."""
+def delay_of(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """Return why a task makes no progress at `now`: nobody has begun it, its files were deleted, or it waits for tasks
+    none of which works. Return "" otherwise. `tasks` are those of its tree."""
     if task.late and task.since is not None and now >= task.since:
-        return f"not started for {in_units(now - task.since, 1)}"
+        return f"not started for {long_span(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
         return "its files were deleted"
     if task.shown is not Shown.WAITING:
         return ""
-    if asking := _below(task, tasks, lambda one: one.asks, 2):
+    if asking := _find_below(task, tasks, lambda one: one.asks, 2):
         others = (task.below.needs_operator if task.below else 0) - len(asking)
         return f"waits for you: {', '.join(map(name_of, asking))}{f' +{others:,}' if others > 0 else ''}"
-    holding = _below(task, tasks, _holds_up, _MOST_HOLDING)
-    if not task.below or not holding:
+    delaying = _find_below(task, tasks, _delays, _MOST_DELAYING)
+    if not task.below or not delaying:
         return ""
-    one, others = max(holding, key=lambda each: each.shown.urgency), task.below.count(_holds_up)[True] - 1
-    words = held_up(one, tasks, now)
+    one, others = max(delaying, key=lambda each: each.shown.urgency), task.below.count(_delays)[True] - 1
+    words = delay_of(one, tasks, now)
     if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
-        words = f"{one.shown.word} {in_units(now - one.since, 1)}"
+        words = f"{one.shown.word} {long_span(now - one.since, 1)}"
     return f"waits for {name_of(one)}{f', {words}' if words else ''}{f' +{others:,}' if others > 0 else ''}"
 
 
-def _holds_up(one: Counted) -> bool:
+def _delays(one: TaskKind) -> bool:
     return one.shown.is_open and one.shown is not Shown.WAITING and not one.past
 
 
-def _below(task: Task, tasks: Mapping[str, Task], holds: Callable[[Counted], bool], most: int) -> list[Task]:
-    """Return the first `most` tasks below a task, in preorder, for which `holds` is true."""
+def _find_below(task: Task, tasks: Mapping[str, Task], holds: Callable[[TaskKind], bool], most: int) -> list[Task]:
+    """Return the first `most` tasks below a task for which `holds` is true. Parents come before their children."""
     found: list[Task] = []
     for child in filter(None, map(tasks.get, task.children)):
         if len(found) >= most:
             break
         found += [child] if child.kind and holds(child.kind) else []
         if child.below and any(map(holds, child.below.counts)):
-            found += _below(child, tasks, holds, most - len(found))
+            found += _find_below(child, tasks, holds, most - len(found))
     return found[:most]
 
 
-def why_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return why a task is in its state at `now` (epoch seconds). For a silent task, add for how long and whether its
-    process is gone; for an unknown one, since when; for a waiting one, what holds it up."""
+def reason_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
+    """Return why a task is in its state at `now`, with since when and what holds the task up."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
-        unknown = in_units(now - task.lost_since, 1)
+        unknown = long_span(now - task.lost_since, 1)
         if task.workspace:
             return f"nothing is known for {unknown}: {task.why}"
         return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
     if task.shown is Shown.IDLE:
         return "it has ended its turn, and waits for you in its own program"
-    if (held := held_up(task, tasks, now)) and held not in task.why:
-        return f"it {held}" if task.shown is Shown.WAITING else f"{task.why}; {held}"
+    if (delay := delay_of(task, tasks, now)) and delay not in task.why:
+        return f"it {delay}" if task.shown is Shown.WAITING else f"{task.why}; {delay}"
     if task.shown not in (Shown.SILENT, Shown.GONE):
         return task.why
     process, words = process_words(task.run), [task.why]
     if task.since is not None and now >= task.since:
-        words.append(f"silent for {in_units(now - task.since, 1)}")
+        words.append(f"silent for {long_span(now - task.since, 1)}")
     return "; ".join(words if process in task.why else [*words, process])
 
 
 def question_at(task: Task, now: float) -> str:
-    """Return the open question of a task at `now` (epoch seconds), "" if there is none. If its process is gone, the
-    question says since when."""
+    """Return the open question of a task at `now`, or "". If its process is gone, the question says since when."""
     if task.gone and not task.own_question and task.question and task.since is not None and now >= task.since:
-        return gone_words(task, ago(task.since, now))
+        return gone_question(task, ago(task.since, now))
     return task.ask or task.question or ""
 
 
-def in_line(task: Task, question: str, limit: int = 200) -> str:
+def ask_line(task: Task, question: str, limit: int = 200) -> str:
     """Return the open question of a task as a safe line. Only a program's request keeps its Markdown marks."""
     return clean_row(question, limit) if task.request else clean_summary(question, limit)
 
 
-def prompt(attempt: Attempt) -> str | None:
-    """Return the first line of a session's prompt, None if that is a handoff or unknown; foreign."""
+def prompt_line(attempt: Attempt) -> str | None:
+    """Return the first line (untrusted) of a session's prompt. Return None if the prompt is a handoff or unknown."""
     run = attempt.run
     return run.prompt.opening if attempt.packet is None and run and run.prompt else None
 
 
-def answer(attempt: Attempt) -> str | None:
-    """Return the first line of a session's last words, None if those are a return or unknown; foreign."""
+def answer_line(attempt: Attempt) -> str | None:
+    """Return the first line (untrusted) of a session's last words. Return None if these are a return or unknown."""
     run = attempt.run
     return run.said.opening if attempt.result is None and run and run.said else None
 
@@ -347,7 +349,7 @@ def answer(attempt: Attempt) -> str | None:
 
 
 def doing_words(doing: Activity) -> str:
-    """Return the activity of an agent: a tool and its subject, the agent's words, or a todo; foreign."""
+    """Return the activity of an agent in words (untrusted): a tool and its subject, the agent's words, or a todo."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
     if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
@@ -355,21 +357,21 @@ def doing_words(doing: Activity) -> str:
     return f"{mark}{doing.about}{again}"
 
 
-def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
-    """Return for how many tasks right below it a working task waits; 0 if it does something itself."""
+def count_waits(task: Task, tasks: Mapping[str, Task]) -> int:
+    """Return for how many tasks right below it a working task waits. Return 0 if it does something itself."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
-    if not standing.is_handing_on(task.doing):
+    if not standing.only_waits_for_others(task.doing):
         return 0
     return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
 
 
 def program_of(source: str) -> str:
-    """Return the name of the program whose sessions a source reads, one word; foreign."""
+    """Return the name (one untrusted word) of the program whose sessions a source reads."""
     return source.partition("-")[0]
 
 
-# The state in the words of A2A, the Agent2Agent protocol, for programs that know only those
+# The state in the words of A2A, the Agent2Agent protocol
 
 A2AState = Literal[
     "submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected", "unknown"
@@ -392,46 +394,46 @@ _IN_A2A: dict[Shown, A2AState] = {
 
 
 def a2a_state(task: Task) -> A2AState:
-    """Return the state in the words of A2A 0.3. A failed task whose agent reports `rejected` is `rejected`.
+    """Return the state in the words of A2A 0.3. A failed task is `rejected` if its agent reports that.
 
     A task that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an agent
     may not go on until somebody authorizes it. A task that waits for an answer is `input-required`.
     """
-    said = (task.reported_state or "").strip().casefold().replace("_", "-")
+    reported = (task.reported_state or "").strip().casefold().replace("_", "-")
     if task.shown is not Shown.BLOCKED:
         state = _IN_A2A[task.shown]
-        return "rejected" if state == "failed" and said == "rejected" else state
+        return "rejected" if state == "failed" and reported == "rejected" else state
     if task.request:
         return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
-    return A2A_AUTH if asks_leave(task.asked_there) or said == A2A_AUTH else A2A_INPUT
+    return A2A_AUTH if asks_permission(task.need_in_program) or reported == A2A_AUTH else A2A_INPUT
 
 
-def asks_leave(asked: str) -> bool:
-    """Whether a program waits, by its own records, for a permission and not for an answer."""
+def asks_permission(asked: str) -> bool:
+    """Tell whether a program, by its own records, waits for a permission and not for an answer."""
     return asked.startswith("a permission")
 
 
-THERE = "answer in its terminal"
-GONE = "nothing here waits for it any more; if its program still asks, answer it there"
+IN_TERMINAL = "answer in its terminal"
+NOBODY_WAITS = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
-def why_not(request: Request) -> str | None:
-    """Return why a request cannot be answered here, and where it can; None if it can be answered here."""
-    if request.can_answer:
+def why_unanswerable(request: Request) -> str | None:
+    """Return why a request cannot be answered here, and where it can be answered. Return None if it can."""
+    if request.is_answerable:
         return None
     if request.waits_for_operator:
-        return request.why_not or THERE
+        return request.why_not or IN_TERMINAL
     if request.stage is RequestStage.GONE:
-        return GONE
+        return NOBODY_WAITS
     return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
 # Requests of programs
 
-# The sources whose programs `init`, by the same names, can set up so that they are answered here.
-_INIT = frozenset({"claude-code", "opencode", "kilo"})
+# The sources for which `init` can prepare the program so that its requests are answered here.
+_PREPARED = frozenset({"claude-code", "opencode", "kilo"})
 
-_ELSEWHERE = {
+_ANSWERED_BY = {
     Permitter.PERSON: "in the program",
     Permitter.HOOK: "by a hook, not with your answer",
     Permitter.RULE: "by a rule of the program",
@@ -439,32 +441,32 @@ _ELSEWHERE = {
 }
 
 
-def standing_words(request: Request, now: float) -> str:
-    """Return words on how far a request has got, without foreign text."""
-    did = _did(request)
+def stage_words(request: Request, now: float) -> str:
+    """Return in words how far a request has got, without untrusted text."""
+    verb = _answer_verb(request)
     match request.stage:
         case RequestStage.OFFERED:
-            return left_words(request, now) or "waits for you"
+            return time_left_words(request, now) or "waits for you"
         case RequestStage.DECIDED:
-            return f"{did}, not delivered yet"
+            return f"{verb}, not delivered yet"
         case RequestStage.DELIVERED:
-            return f"{did} and delivered; the result is not known yet"
+            return f"{verb} and delivered; the result is not known yet"
         case RequestStage.ACTED:
-            return f"{did} by you"
+            return f"{verb} by you"
         case RequestStage.ELSEWHERE:
-            who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
-            return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
+            who = _ANSWERED_BY[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
+            return f"{_answer_verb(request) if request.allowed is not None else 'answered'} {who}"
         case RequestStage.UNKNOWN:
-            return f"{did} by you; whether that counted is not known: the connection to its program broke"
+            return f"{verb} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
-    return f"gone: {GONE}{late}"
+    return f"gone: {NOBODY_WAITS}{late}"
 
 
-def left_words(request: Request, now: float) -> str:
-    """Return words on how long a request can be answered here; "" if there is no limit or it cannot be answered."""
-    if request.until is None or not request.can_answer:
+def time_left_words(request: Request, now: float) -> str:
+    """Return in words how long a request can still be answered here. Return "" if there is no limit."""
+    if request.until is None or not request.is_answerable:
         return ""
-    left = duration(max(request.until - now, 0.0))
+    left = short_span(max(request.until - now, 0.0))
     if request.prompt_hidden:
         return f"its prompt appears in its terminal in {left}"
     return f"can be answered here for {left}"
@@ -483,7 +485,7 @@ def denial_words(request: Request) -> list[str]:
 
 
 def whole_input(request: Request) -> str:
-    """Return the exact input of a request, indented; "" if the other fields already show all of it."""
+    """Return the exact input of a request, indented. Return "" if the other fields already show all of it."""
     import json  # not needed for the first frame
 
     try:
@@ -496,19 +498,19 @@ def whole_input(request: Request) -> str:
     return value if isinstance(value, str) else indented_json(value)
 
 
-def where(task: Task) -> str:
-    """Return where a task's question must be answered and why not here; "" if it can be answered here or nothing is
-    asked. May be foreign."""
+def where_to_answer(task: Task) -> str:
+    """Return where the question of a task must be answered, and why not here (perhaps untrusted). Return "" if it can
+    be answered here, or if the task asks nothing."""
     if (request := task.request) is not None:
-        return (why_not(request) or "") if request.waits_for_operator else ""
+        return (why_unanswerable(request) or "") if request.waits_for_operator else ""
     run = task.run
-    if run is None or not task.asked_there:
+    if run is None or not task.need_in_program:
         return ""
-    is_able = run.source in _INIT
-    return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE
+    can_prepare = run.source in _PREPARED
+    return f"{IN_TERMINAL}; `agentwatch init --agent {run.source}` lets you answer here" if can_prepare else IN_TERMINAL
 
 
-def _did(request: Request) -> str:
+def _answer_verb(request: Request) -> str:
     if not request.allowed:
         return "answered" if request.allowed is None else "denied"
     return "allowed" if request.kind is RequestKind.PERMISSION else "answered"
@@ -526,14 +528,14 @@ class Agreement(StrEnum):
 
 
 class Compared(NamedTuple):
-    """A model or mode as the return reports it, and as a store or the handoff has it."""
+    """A model or mode as the return reports it, and as a session store or the handoff has it."""
 
     reported: str | None
     known: str | None
 
     @property
     def agreement(self) -> Agreement:
-        """Whether the two agree, ignoring the provider of a model."""
+        """Whether both names match, differ, or are unknown. The provider of a model does not matter."""
         if not (self.known and self.reported):
             return Agreement.UNKNOWN
         one, other = (word.rpartition("/")[2].strip().casefold() for word in (self.known, self.reported))
@@ -541,52 +543,51 @@ class Compared(NamedTuple):
 
 
 def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple[Compared, Compared]:
-    """Return the reported model with the one that a session store recorded, and the reported mode with the one that the
-    handoff asked for."""
+    """Return the model and the mode, each as the return reports it and as the session store or the handoff has it."""
     return Compared(result.model, run.model if run else None), Compared(result.mode, packet.mode if packet else None)
 
 
 # Decisions
 
-_UNREAD = 180.0  # a waiting agent reads a decision within seconds, so after this time nobody waits for it
+_UNREAD_AFTER = 180.0  # a waiting agent reads a decision within seconds, so after this time no agent waits for it
 
 
 def decision_of(task: Task) -> Decision | None:
-    """Return the decision about the latest attempt, else about the one before it, else None."""
+    """Return the decision about the latest attempt, or else about the one before it, or None."""
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision), None)
 
 
 def is_unread(decision: Decision, now: float) -> bool:
-    """Whether a decision was delivered long ago and no agent has read it."""
-    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= _UNREAD
+    """Tell whether a decision was delivered long ago and no agent has read it."""
+    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= _UNREAD_AFTER
 
 
-def is_on_its_way(decision: Decision) -> bool:
-    """Whether an agent has still to act on a decision: read it and, if it asks for another attempt, begin that."""
+def is_pending(decision: Decision) -> bool:
+    """Tell whether an agent has still to read a decision, or to begin the attempt that the decision asks for."""
     if decision.expired:
         return False
     if decision.action in ENDING:
-        # Nothing visible follows such a decision, so it is over once its reading is verified, not only claimed.
+        # Nothing that can be seen follows these decisions. So they are over when an agent has verifiably read them.
         return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
     return decision.receipt.stage is not Stage.ACTED
 
 
-def taken_words(decision: Decision) -> str:
-    """Return words on the agent that has claimed a decision and not acted yet; "" if none has claimed it."""
+def claimed_words(decision: Decision) -> str:
+    """Return in words which agent has claimed a decision but not acted on it. Return "" if none has."""
     by = decision.receipt.taken_by
-    return f"claimed by {quote_text(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
+    return f"claimed by {quote_text(by, 60)}, not acted on yet" if by and is_pending(decision) else ""
 
 
-def on_their_way(tree: Tree) -> list[Decision]:
-    """Return the valid decisions that are not carried out yet, oldest first."""
+def pending_decisions(tree: Tree) -> list[Decision]:
+    """Return the valid decisions that are not carried out yet, the oldest first."""
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
-    moving = (one for one in decided if one and is_on_its_way(one))
+    moving = (one for one in decided if one and is_pending(one))
     return sorted(moving, key=lambda one: (one.at, one.decision_id))
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
-    """Return the cost of a task's own tokens; None if a price is missing or no store tells of tokens. `prices` are for
-    a million tokens, by model with or without its provider."""
+    """Return the cost of a task's own tokens. Return None if a price is missing or the tokens are unknown. `prices` are
+    for a million tokens, by model with or without its provider."""
     total = None
     for run in (one.run for one in task.attempts):
         if run and run.tokens is not None:

@@ -131,7 +131,7 @@ def _build_child(
         said=message(said, 0.0) if said.strip() not in NOTHING else None,
     )
     ran = Ran(0, 0.0, agent_id, run)
-    handoff, returned = attempts.handed_over(ran), attempts.handed_back(ran)
+    handoff, returned = attempts.handoff_of_run(ran), attempts.return_of_run(ran)
     attempt = Attempt(1, handoff=handoff, returned=returned, run=run)
     number = (attempt.packet and attempt.packet.attempt) or 1
     spellings = (said, f"{said}\n", said.removesuffix("\n"))

@@ -18,7 +18,7 @@ from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import SENDS_ON, Action, Stage
+from agentwatch.delegation.decision import RESUMING, Action, Stage
 from agentwatch.delegation.task import State
 from agentwatch.shell import command_line, launch_words
 from agentwatch.sources.claude_code import HookCall
@@ -138,7 +138,7 @@ def _carry_out_decision(case: _Case, found: Found, record: Record) -> HookAnswer
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
-    if record.action not in SENDS_ON:
+    if record.action not in RESUMING:
         return case.answer(LET_GO, action, f"the operator decided to {action}, which is for its parent", decision_id)
     try:
         claim = asker.claim(record, by)

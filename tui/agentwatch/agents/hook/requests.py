@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from agentwatch.agents.hook.journal import add_unanswered
 from agentwatch.config import Settings
-from agentwatch.delegation.decision import Action, Given, Query, Request, RequestKind, RequestStage
+from agentwatch.delegation.decision import Action, CallArgument, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.store import (
     Offer,
     RequestError,
@@ -242,7 +242,7 @@ def _answers_by_question(given: Fields, params: Params) -> dict[str, str] | None
     return {str(question): _JOINED.join(answers) for question, answers in chosen.items() if all(chosen.values())}
 
 
-def _read_call(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
+def _read_call(tool: str, given: Fields) -> tuple[str, tuple[CallArgument, ...]]:
     """Return a text that shows the call's effect, and the call's other arguments."""
     names = _DONE.get(tool, ())
     parts = [given.get(name) for name in names]
@@ -376,7 +376,7 @@ def read_plugin_request(told: Fields, workspace: Path) -> Request:
         raise ValueError("the plugin told of no request")
     said = text(nested(asked, "metadata"), "description") or text(call, "description") or ""
     actions: tuple[Action, ...]
-    beside: tuple[Given, ...] = ()
+    beside: tuple[CallArgument, ...] = ()
     if is_question := told.get("kind") == "question":
         queries = queries_in(asked, several="multiple")
         shown = "\n".join(query.question for query in queries) or read(asked)[0]
@@ -409,7 +409,7 @@ def read_plugin_request(told: Fields, workspace: Path) -> Request:
     )
 
 
-def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
+def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[CallArgument, ...]]:
     """Return the command, patch or path of a request, and the other arguments of its call; "" if none is known."""
     metadata = nested(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:

@@ -57,7 +57,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Request, 
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, clean_name, clean_row, quote_text
-from agentwatch.view.words import duration, name_of, plural, program_of, standing_words
+from agentwatch.view.words import name_of, plural, program_of, short_span, stage_words
 
 # How long a dialog is in sight before its key works. A key meant for the screen before must decide nothing.
 ARMING_SECONDS = 0.6
@@ -163,15 +163,15 @@ class RequestCase:
         # The number of quotations that must have been in sight before the operator can allow the request.
         self.blocks_to_read = 2 if request.beside else 1
         above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
-        self._asking_path = quote_text(BETWEEN.join(one.called for one in (*above, task)), 200)
+        self._asking_path = quote_text(BETWEEN.join(one.row_title for one in (*above, task)), 200)
 
     def find_change(self, now: float) -> str | None:
-        asked, seen = self.monitor.tree.request(self.request.request_id), self.request
+        asked, seen = self.monitor.tree.find_request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
         _, request = asked
         if not request.waits_for_operator:
-            return f"It cannot be answered any more: {standing_words(request, now)}."
+            return f"It cannot be answered any more: {stage_words(request, now)}."
         if (request.input_sha256, request.shown) != (seen.input_sha256, seen.shown):
             return "It is not the one that you looked at."
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
@@ -513,10 +513,10 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         """Return the number of this dialog in the review, and how much time other requests leave."""
         parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
         own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
-        asked = chain(*(task.requests for task in self._app.monitor.tree.asking()))
-        ends = [one.until for one in asked if one.can_answer and one.until is not None and one.request_id != own]
+        asked = chain(*(task.requests for task in self._app.monitor.tree.asking_tasks()))
+        ends = [one.until for one in asked if one.is_answerable and one.until is not None and one.request_id != own]
         if ends:
-            parts.append(f"■ {plural(len(ends), 'other request')}: {duration(min(ends) - self._app.clock())} left")
+            parts.append(f"■ {plural(len(ends), 'other request')}: {short_span(min(ends) - self._app.clock())} left")
         return "   ".join(parts)
 
     def _fact_lines(self) -> Iterator[Content]:
@@ -722,7 +722,7 @@ class Review:
         self._turns: list[tuple[str, str | None]] = []
         for task_id in task_ids:
             task = app.monitor.tree.tasks.get(task_id)
-            asked = [one.request_id for one in task.requests if one.can_answer] if task and action is None else []
+            asked = [one.request_id for one in task.requests if one.is_answerable] if task and action is None else []
             self._turns += [(task_id, request_id) for request_id in asked or (None,)]
 
     async def open_next(self, action: Action | None) -> None:
@@ -758,7 +758,7 @@ def _make_case(app: AgentwatchApp, task_id: str, request_id: str | None, action:
     sentence if nothing can be decided now. Return None if the task or the request is gone."""
     monitor, own_id = app.monitor.of(task_id)
     task, now = monitor.tree.tasks.get(own_id), app.clock()
-    asked = [one for one in task.requests if one.can_answer and request_id in (None, one.request_id)] if task else []
+    asked = [one for one in task.requests if one.is_answerable and request_id in (None, one.request_id)] if task else []
     if task is None or (request_id is not None and not asked):
         return None
     if action is None:

@@ -39,7 +39,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.files.read import system_name
 from agentwatch.sources.sessions.entries import EntryKind, Step, format_arguments, make_step, shell_command
 from agentwatch.text import clean_lines
-from agentwatch.view.words import VERDICTS, in_units, local
+from agentwatch.view.words import VERDICTS, format_local, long_span
 
 
 class PageContent(NamedTuple):
@@ -143,7 +143,7 @@ def _claim_head(claim: Claim) -> Content:
 def step_of_claim(monitor: Monitor, wanted: InspectClaim) -> ReadStep | None:
     """Return the message that shows the call that a claim is about. Return None without a transcript of the call."""
     (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
-    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call else None
+    run = next(iter(own.tree.runs.runs_of_session((call.source, call.session_id))), None) if call else None
     transcript = own.transcript(run) if run else None
     if call is None or run is None or transcript is None:
         return None
@@ -162,9 +162,9 @@ def make_step_page(wanted: ReadStep) -> PageContent:
         step = make_step(step.place, whole.said, step.answered, whole.result)
         blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim_lines)(whole.said.text))
     mark, style = OUTCOME_MARKS[step.outcome]
-    parts = [(HEADINGS.get(step.kind, ""), "bold"), (local(step.at) if step.at else "", FAINT)]
+    parts = [(HEADINGS.get(step.kind, ""), "bold"), (format_local(step.at) if step.at else "", FAINT)]
     if step.kind is EntryKind.CALL:
-        took = "" if step.ended_at is None else f"took {in_units(step.ended_at - step.at)}"
+        took = "" if step.ended_at is None else f"took {long_span(step.ended_at - step.at)}"
         parts = [
             (safe_line(f"{step.tool} {step.about}".rstrip()).plain, "bold"),
             parts[1],

@@ -24,7 +24,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
 from agentwatch.text import clean, clean_row
-from agentwatch.view.rows import Query, end_of_chain
+from agentwatch.view.rows import Query, row_owner
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.pane import DetailsPane
@@ -251,8 +251,8 @@ class MainScreen(MonitorScreen[None]):
         return {
             "details.widen": self.has_class("-page"),
             "follow": self.task_tree.follows,
-            "filter": len(self.active_query.terms) > int(self.active_query.step is not None),
-            "filter.state": self.active_query.step is not None,
+            "filter": len(self.active_query.terms) > int(self.active_query.state_term is not None),
+            "filter.state": self.active_query.state_term is not None,
             "views": self.active_query.text in self._saved_views.values(),
         }.get(command_id, False)
 
@@ -275,7 +275,7 @@ class MainScreen(MonitorScreen[None]):
     def show_task(self, task_id: str) -> None:
         """Go to a task, and clear the filter if it hides the task."""
         self.task_tree.select(task_id)
-        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.active_query:
+        if self.task_id != row_owner(self._monitor.tree.tasks, task_id) and self.active_query:
             self.filter_bar.set_text()
             self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)
@@ -392,7 +392,9 @@ class MainScreen(MonitorScreen[None]):
             self.post_message(NoEffect("There is no task yet."))
         else:
             self._go_to_tree()
-            self.filter_bar.set_text(self.active_query.stepped(totals.shown, step, asks=totals.needs_operator > 0))
+            self.filter_bar.set_text(
+                self.active_query.with_next_state(totals.shown, step, asks=totals.needs_operator > 0)
+            )
 
     @property
     def _saved_views(self) -> dict[str, str]:

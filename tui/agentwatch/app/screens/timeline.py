@@ -28,7 +28,7 @@ from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Attempt, Shown, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.view.words import ASKS, LOOKS, Look, clock, duration, ended_at, in_line, in_units, look, name_of
+from agentwatch.view.words import ASKS, LOOKS, Look, ask_line, clock, ended_at, long_span, look_of, name_of, short_span
 
 Interval = tuple[float, float]  # start and end, in epoch seconds or in columns
 
@@ -114,7 +114,7 @@ def _split_at_waits(span: Span, task: Task) -> Iterator[Span]:
 
 def _spans_of_latest(task: Task, attempt: Attempt, start: float, last: float) -> Iterator[Span]:
     number, state, ended = attempt.number, task.known_state, ended_at(task, attempt)
-    face = LOOKS[state] if task.state is State.UNKNOWN else look(task)
+    face = LOOKS[state] if task.state is State.UNKNOWN else look_of(task)
     if task.shown in (Shown.SILENT, Shown.GONE, Shown.WAITING) and ended is None:
         stopped, kind = max(start, task.since or 0.0), Kind.WAIT if task.shown is Shown.WAITING else Kind.SILENT
         if stopped > start:
@@ -385,7 +385,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._move_time(self.frame.axis.scale * (end - start) / (width * 0.7), start, width * 0.05)
 
     def _span_ends(self) -> list[float]:
-        """Return the cells at which the spans of the selected task begin and end. Tasks below it may extend them."""
+        """Return the cells at which the spans of the selected task begin and end. Tasks below may add a later end."""
         task, now = self.cursor_task, self.frame.now
         ends = [at for span in (spans_of(task) if task else ()) for at in (span.start, span.until(now))]
         ends += [task.below.active_at] if task and task.below and ends else []
@@ -448,7 +448,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     def _selected_lines(self, width: int, palette: Palette) -> list[Parts]:
         if (task := self.cursor_task) is None:
             return []
-        face, spans = look(task), spans_of(task)
+        face, spans = look_of(task), spans_of(task)
         words = span_words(latest_span(spans), self.frame.now) if spans else "no file speaks of it"
         parts = [
             Part(f" {face.glyph} ", palette.states[face.color]),
@@ -458,7 +458,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         ]
         if task.ask is not None:
             parts += [Part("   "), Part("NEEDS YOU", palette.needs_you), Part(" ")]
-            parts.append(Part(clip_sentence(in_line(task, task.ask), width - width_of(parts))))
+            parts.append(Part(clip_sentence(ask_line(task, task.ask), width - width_of(parts))))
         return [parts]
 
 
@@ -479,7 +479,7 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
             bar.put_glyph(end, span.look.glyph, style)
         if span is not spans[-1]:
             continue
-        length = duration(span.until(frame.now) - latest_span(spans).start)
+        length = short_span(span.until(frame.now) - latest_span(spans).start)
         words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs_you)
@@ -492,7 +492,7 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
 
 def span_words(span: Span, now: float) -> str:
     """Return words on the beginning, the end and the length of a span."""
-    start, length = clock(span.start, now), in_units(span.until(now) - span.start)
+    start, length = clock(span.start, now), long_span(span.until(now) - span.start)
     if span.kind is Kind.WORK:
         return f"{start} → {'now' if span.end is None else clock(span.end, now)}  {length}"
     waits = "waits for you" if span.asks else "waits"

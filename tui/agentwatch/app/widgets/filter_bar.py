@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from agentwatch.app.actions import Home, bindings
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean
-from agentwatch.view.rows import OFFERED, Query, complete, parse
+from agentwatch.view.rows import OFFERED, Query, complete_query, parse
 
 _LONGEST = 200  # the most characters of a filter
 _LATEST_TASKS = 2_000  # the number of latest tasks whose values are offered
@@ -32,7 +32,7 @@ class _Completion(Suggester):
         self._offered_values = values
 
     async def get_suggestion(self, value: str) -> str | None:
-        return complete(value, self._offered_values)
+        return complete_query(value, self._offered_values)
 
 
 class _Field(Input):
@@ -124,8 +124,8 @@ class FilterBar(Horizontal):
 
     def _apply_text(self, text: str) -> None:
         query = parse(text)
-        # While the last word can be completed, a fault in it is no news.
-        self._show_note("" if complete(text, self._offered_values) else query.fault)
+        # While the last word can be completed, the operator is still writing, so show no fault.
+        self._show_note("" if complete_query(text, self._offered_values) else query.fault)
         self.active_query = query
         self.post_message(self.Changed(query))
         self.display = bool(query or query.fault) or self._field.has_focus
@@ -176,7 +176,7 @@ class FilterBar(Horizontal):
 
     def action_complete(self) -> None:
         """Complete the last word. If there is nothing to complete, go to the tree."""
-        longer = complete(self._field.value, self._offered_values) if self._field.cursor_at_end else None
+        longer = complete_query(self._field.value, self._offered_values) if self._field.cursor_at_end else None
         if longer is None:
             raise SkipAction
         self._set_field(longer)

@@ -11,7 +11,7 @@ from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean_summary
 from agentwatch.view.rows import Query, chain_name
-from agentwatch.view.words import duration, in_line, look, name_of
+from agentwatch.view.words import ask_line, look_of, name_of, short_span
 
 _TALL_SCREEN = 30  # lines: on a screen of this height or more, the strip has a border and may have several lines
 _LINES = 6  # the most lines of the strip
@@ -91,8 +91,8 @@ class NeedsYou(LineWidget):
         room = max(width - indent - name_width - hold_width - time_width - cell_len(tail) - 8, 0)
         lines: list[Parts] = []
         for task, name, hold, time in zip(tasks, names, holds, times, strict=True):
-            face, is_selected = look(task), task.task_id == selected
-            ask = "  " + align_left(clip_sentence(in_line(task, task.ask or ""), room), room)
+            face, is_selected = look_of(task), task.task_id == selected
+            ask = "  " + align_left(clip_sentence(ask_line(task, task.ask or ""), room), room)
             line = [
                 *join_ends(label, [], indent),
                 # The mark of the tree, because not every terminal shows the colour.
@@ -123,11 +123,11 @@ class NeedsYou(LineWidget):
 
 def _deadline(task: Task) -> float | None:
     """Return the time until which a task's request can be answered, or None if there is no limit."""
-    return task.request.until if task.request and task.request.can_answer else None
+    return task.request.until if task.request and task.request.is_answerable else None
 
 
 def _waiting_words(task: Task, now: float) -> str:
     """Return how much time is left to answer, or if there is no time limit, for how long the task has asked."""
     if (until := _deadline(task)) is not None:
-        return f"{duration(max(until - now, 0.0))} left"
-    return "" if task.since is None else duration(now - task.since)
+        return f"{short_span(max(until - now, 0.0))} left"
+    return "" if task.since is None else short_span(now - task.since)

@@ -32,16 +32,16 @@ from agentwatch.text import clean_row, clean_summary
 from agentwatch.view.rows import Group, Row, Tally
 from agentwatch.view.words import (
     LOOKS,
+    ask_line,
+    count_waits,
+    delay_of,
     doing_words,
-    duration,
-    held_up,
-    in_line,
-    is_on_its_way,
-    look,
+    is_pending,
+    look_of,
     name_of,
     program_of,
-    standing_words,
-    waits_for,
+    short_span,
+    stage_words,
 )
 
 _INDENT = 2  # cells of indent for each level
@@ -98,9 +98,9 @@ class TimedWords(NamedTuple):
     def of_task(cls, task: Task, tasks: Mapping[str, Task], now: float) -> TimedWords:
         """Return the words for a task at `now` (epoch seconds). `tasks` are all tasks of the tree."""
         decision = task.decision
-        decided = short_progress(decision, now) if decision and is_on_its_way(decision) else None
-        age = duration(None if task.since is None else now - task.since)
-        return cls(age, decided, held_up(task, tasks, now))
+        decided = short_progress(decision, now) if decision and is_pending(decision) else None
+        age = short_span(None if task.since is None else now - task.since)
+        return cls(age, decided, delay_of(task, tasks, now))
 
 
 class RowState(NamedTuple):
@@ -163,14 +163,14 @@ def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
         room -= cell_len(words) + 2
     # An open group of today needs no counts, because its rows are in sight.
     if state.row.folded or tally.group not in (Group.NOW, Group.TODAY):
-        words = next((way for way in tally.words(now) if cell_len(way) <= room), "")
+        words = next((way for way in tally.titles(now) if cell_len(way) <= room), "")
         parts.append(Part(f"  {words}", palette.muted))
     return make_strip(parts, columns.width, palette, selected=state.selected)
 
 
 def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
     """Return the line of a task, exactly as wide as the columns. `tasks` are all tasks of the tree."""
-    face, columns, palette = look(task), state.columns, state.palette
+    face, columns, palette = look_of(task), state.columns, state.palette
     is_muted, is_lost, color = _is_muted(task), task.lost_since is not None, palette.states[face.color]
     note = list(_note_parts(task, state))
     # The title also gets the cells that the note does not need.
@@ -271,23 +271,23 @@ def _activity_words(task: Task, state: RowState, tasks: Mapping[str, Task]) -> s
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {state.timed.decided}"
     if task.ask and task.shown is Shown.BLOCKED:
-        return in_line(task, task.ask)
+        return ask_line(task, task.ask)
     if (request := task.request) is not None and not request.waits_for_operator:
         # The words for such a request do not depend on the time, so any time will do.
-        return standing_words(request, request.asked_at)
-    words = "" if task.did is None else clean_row(doing_words(task.did))
+        return stage_words(request, request.asked_at)
+    words = "" if task.last_doing is None else clean_row(doing_words(task.last_doing))
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
         return clean_row(task.why) if task.workspace else _join_words(f"was {task.known_state}", last)
     if task.shown in (Shown.SILENT, Shown.GONE):
         return _join_words("" if state.columns.state else LOOKS[task.shown].word, last)
-    return state.timed.held_up or ("" if waits_for(task, tasks) else words)
+    return state.timed.held_up or ("" if count_waits(task, tasks) else words)
 
 
 def _reason_words(task: Task, tasks: Mapping[str, Task]) -> str:
     """Return words on how many tasks a task waits for, or on why it failed."""
     result = task.result
-    if waiting := waits_for(task, tasks):
+    if waiting := count_waits(task, tasks):
         return f"waits for {waiting:,}"
     if task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
         return clean_summary((result.summary if result else "") or code)

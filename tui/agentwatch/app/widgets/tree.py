@@ -27,8 +27,8 @@ from agentwatch.app.widgets.task_line import (
 )
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.rows import Found, Group, Order, Query, Row, RowId, chain_name, found_in, has_finished
-from agentwatch.view.words import wall
+from agentwatch.view.rows import Group, Matches, Order, Query, Row, RowId, chain_name, find_matches, has_finished
+from agentwatch.view.words import local_time
 
 
 class TaskTree(ThemedWidget, ScrollView, can_focus=True):
@@ -59,7 +59,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self.places: dict[RowId, int] = {}  # the index of each row, by the ids of all its tasks
         self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
         self._folds_of_all: frozenset[RowId] | None = None  # the folds to restore when the filter is cleared
-        self._found: Found | None = None
+        self._found: Matches | None = None
         # Whether the history is open only because there is no other group.
         self._opens_history = False
         self._groups: object = None  # the groups of which the rows were made
@@ -127,7 +127,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
             self._apply_filter()
         in_sight = (tasks.get(row.task_id or "") for row in self.rows_in_sight(self.scroll_offset.y))
         # Headings name days, so they change with the date.
-        today = here.date() if (here := wall(now)) is not None else None
+        today = here.date() if (here := local_time(now)) is not None else None
         self.ages = (today, *(TimedWords.of_task(task, tasks, now) for task in in_sight if task))
 
     def watch_ages(self) -> None:
@@ -213,7 +213,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         """Keep the run with the cursor in its place in the order. Other runs may move."""
         held = self.cursor_task if self._is_placed else None
         path = [held.task_id, *self._tree.ancestors(held.task_id)] if held else []
-        self.order.hold(path, self._clock())
+        self.order.hold_runs(path, self._clock())
         if self._groups is not self.order.groups:
             self._rebuild_rows()
 
@@ -421,7 +421,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
 
     def _apply_filter(self, *, jumps: bool = False) -> None:
         """Show the matches of the filter. With `jumps`, put the cursor on a match."""
-        found = found_in(self._tree, self._filter, self._clock()) if self._filter else None
+        found = find_matches(self._tree, self._filter, self._clock()) if self._filter else None
         if found and self._found is None:
             self.folds, self._folds_of_all = frozenset(), self.folds
         elif found is None and self._folds_of_all is not None:

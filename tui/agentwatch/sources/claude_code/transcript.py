@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from agentwatch.delegation.decision import Permit, Permitter, input_text
+from agentwatch.delegation.decision import Permit, Permitter, canonical_input
 from agentwatch.delegation.events import Message, RunState, StartedBy
 from agentwatch.sources.sessions.entries import TODO_STATUSES, CommandEnd, Entry, EntryKind, main_argument, make_todos
 from agentwatch.sources.sessions.fields import (
@@ -319,7 +319,7 @@ def describe_use(use: Entry) -> str:
 def _format_input(value: object) -> tuple[str, str]:
     """Return the result of `input_text`, or two empty texts if there is none."""
     try:
-        return input_text(value) if isinstance(value, dict) else ("", "")
+        return canonical_input(value) if isinstance(value, dict) else ("", "")
     except ValueError:
         return "", ""
 

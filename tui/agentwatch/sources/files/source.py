@@ -168,7 +168,7 @@ class WorkspaceFiles:
             return True
         directories, before = self._recalled.limited_to or (set(), 0.0)
         if file.shown is not None and status.st_ctime < before:
-            return links.slot(event_path(path))[0] in directories
+            return links.slot_of(event_path(path))[0] in directories
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
@@ -258,7 +258,7 @@ class WorkspaceFiles:
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
         is_ours = file.shown is not None or is_named_like_document(path)
-        is_wanted = links.is_under_contract(path) or isinstance(file.shown, str)
+        is_wanted = links.must_be_readable(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message

@@ -19,7 +19,7 @@ from agentwatch.delegation.events import (
     RunState,
     StartedBy,
     Turn,
-    todo_moved,
+    find_moved_todo,
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, main_argument, read_todos
 from agentwatch.sources.sessions.fields import (
@@ -215,7 +215,7 @@ class Account:
 
     def set_todos(self, todos: tuple[Todo, ...] | None, at: float) -> None:
         """Set the checklist; a changed item describes the activity better than the call that changed it."""
-        self._latest = todo_moved(self.todos, todos, at) or self._latest
+        self._latest = find_moved_todo(self.todos, todos, at) or self._latest
         self.todos = todos
 
     def keep_lazily(self, text: str, at: float) -> Answer:

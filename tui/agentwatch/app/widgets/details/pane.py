@@ -56,14 +56,14 @@ from agentwatch.view.words import (
     LOOKS,
     ago,
     aside_words,
+    ask_line,
     decision_of,
-    duration,
     false_claims,
-    in_line,
-    local,
-    look,
+    format_local,
+    look_of,
     question_at,
-    whereabouts,
+    short_span,
+    workspace_address,
 )
 
 _ROOMY = 20  # lines: in a pane of this height or more, parts of the head may have several lines
@@ -265,14 +265,14 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
     parts: list[tuple[str, str, Content]] = []
     if question := question_at(task, now) if task.ask else task.question:
         label = "NEEDS YOU" if task.ask else aside or "history"
-        parts.append((label, ACCENT if task.ask else FAINT, Content(in_line(task, question, LINE_LIMIT))))
+        parts.append((label, ACCENT if task.ask else FAINT, Content(ask_line(task, question, LINE_LIMIT))))
     if task.retry.hint:
         parts.append(("hint", FAINT, summary_line(task.retry.hint)))
     if decision:
         trouble = decision_warning(decision, now)
         words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
         parts.append(("decided", FAINT, words + receipt_line(decision, now)))
-    name = clean_row(clean_name(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
+    name = clean_row(clean_name(workspace_address(task.workspace) if task.workspace else task.own_id), 1_000)
     short_title = "" if task.title in task.own_id else clip(clean_summary(task.title), width)
     if short_title:
         name = clip_name(name, width - cell_len(short_title) - 2)
@@ -296,7 +296,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 
 def _state_parts(task: Task, now: float) -> list[Content]:
-    parts = [look_words(look(task))]
+    parts = [look_words(look_of(task))]
     # Nobody handed out a session, so it cannot be retried.
     if task.attempts and not task.is_session:
         left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
@@ -337,7 +337,7 @@ def step_line(step: Step, width: int, now: float, *, is_working: bool = True, na
     mark, style = ("◐", "$state-working") if is_open and is_working else OUTCOME_MARKS[step.outcome]
     if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
         mark, style = ("≡", "$state-completed") if is_call else _MARKS.get(step.kind, (" ", ""))
-    clock = local(step.at)[11:19] if step.at else ""
+    clock = format_local(step.at)[11:19] if step.at else ""
     start = Content.assemble((f" {clock:>8}  ", FAINT), (mark, style), " ")
     room = max(width - start.cell_length - _TOOK, 1)
     if not is_call:
@@ -354,7 +354,7 @@ def step_line(step: Step, width: int, now: float, *, is_working: bool = True, na
     body += Content.styled(clip(result, room - body.cell_length), FAINT if is_open else style)
     ended = now if is_open and is_working else step.ended_at
     if ended and step.at and ended - step.at >= 1:
-        body = body.pad_right(room - body.cell_length) + faint(align_right(duration(ended - step.at), _TOOK))
+        body = body.pad_right(room - body.cell_length) + faint(align_right(short_span(ended - step.at), _TOOK))
     return start + body
 
 

@@ -50,21 +50,21 @@ from agentwatch.view.words import (
     VERDICTS,
     Agreement,
     Compared,
-    answer,
+    answer_line,
     claims_of,
     clock,
     decision_of,
-    duration,
     look_of_attempt,
     name_of,
     plural,
-    prompt,
+    prompt_line,
+    reason_at,
     runtime_of,
-    standing_words,
-    took,
-    where,
-    whereabouts,
-    why_at,
+    short_span,
+    span_of,
+    stage_words,
+    where_to_answer,
+    workspace_address,
 )
 
 ITEMS = 20  # the most blockers, limitations or requests in the overview
@@ -139,16 +139,18 @@ def overview_tab(view: View) -> Iterator[Block]:
     """Yield the Overview tab: objective, result, reason for the state, and origin of the task."""
     task, latest, packet, decision = view.task, view.task.latest, view.task.packet, decision_of(view.task)
     if not task.workspace:
-        words = None if packet else prompt(latest)
+        words = None if packet else prompt_line(latest)
         none = faint("the handoff states no objective" if packet else "no handoff was seen")
         objective = markdown(packet.objective) if packet and packet.objective else None
         yield from fields(("asked", objective or (summary_line(words) if words else none)))
         yield from _return_fields(task)
         yield GAP
-    why = why_at(task, view.tree.tasks, view.now) if task.why else ""
-    yield from fields(("why", safe_line(why, 1_000) if task.workspace else summary_line(why)), ("answer", where(task)))
+    why = reason_at(task, view.tree.tasks, view.now) if task.why else ""
+    yield from fields(
+        ("why", safe_line(why, 1_000) if task.workspace else summary_line(why)), ("answer", where_to_answer(task))
+    )
     for request in task.requests[:ITEMS]:
-        standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
+        standing = f"{request.request_id[:8]}   {stage_words(request, view.now)}"
         yield from fields(("request", [paragraph(safe_line(request_words(request))), remark(standing)]))
     below: list[Content] = []
     if task.below:
@@ -166,7 +168,7 @@ def overview_tab(view: View) -> Iterator[Block]:
 
 
 def _return_fields(task: Task) -> Iterator[Block]:
-    result, said = task.result, answer(task.latest)
+    result, said = task.result, answer_line(task.latest)
     if result is None:
         none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
         yield from fields(("answered", summary_line(said)) if said else ("returned", faint(none)))
@@ -184,7 +186,7 @@ def _return_fields(task: Task) -> Iterator[Block]:
 
 def _origin_fields(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
-    yield from fields(("host", clean_name(task.host)), ("workspace", clean_name(whereabouts(task.workspace))))
+    yield from fields(("host", clean_name(task.host)), ("workspace", clean_name(workspace_address(task.workspace))))
     if task.workspace:
         host_facts = view.monitor.behind(task.task_id).connection_facts if task.host else ()
         yield from fields(*((label, safe_line(words)) for label, words in host_facts if words))
@@ -370,7 +372,7 @@ def attempts_tab(view: View) -> Iterator[Block]:
         ran = [faint("start not known")] if start is None else [clock(start, now), duration_words(task, attempt, now)]
         yield GAP
         yield paragraph(Content("   ").join([Content.assemble(f"{attempt.number}  ", state), *ran]))
-        if words := attempt.result.summary if attempt.result else answer(attempt):
+        if words := attempt.result.summary if attempt.result else answer_line(attempt):
             yield paragraph(safe_line(words, 400), _INDENT)
         for decision in attempt.decisions:
             yield paragraph(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), _INDENT)
@@ -390,10 +392,10 @@ def attempts_tab(view: View) -> Iterator[Block]:
 
 def duration_words(task: Task, attempt: Attempt, now: float) -> Content:
     """Return how long an attempt took or has been running, or `-` if this is not known."""
-    lasted = took(task, attempt, now)
+    lasted = span_of(task, attempt, now)
     if lasted is None:
-        return Content(duration(None))
-    return Content.assemble(duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
+        return Content(short_span(None))
+    return Content.assemble(short_span(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
 def _compare(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
