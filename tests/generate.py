@@ -35,8 +35,8 @@ def keys() -> str:
             " name. `^s` is ctrl+s, `⇧tab` is shift+tab."
         ),
         wrapped(
-            "Behind each entry stands the name of its command. Under this name, your settings can give the command"
-            " other keys, which replace those here:"
+            "The name of its command follows each entry. In your settings, you can give a command other keys, which"
+            " replace the keys listed here:"
         ),
         '```toml\n[keys]\ndecide.retry = "ctrl+r"\ntimeline = ["t", "f9"]\n```',
         wrapped(
@@ -78,8 +78,8 @@ def settings() -> str:
         "# Settings",
         wrapped(
             "Your settings lie in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`"
-            ". A workspace cannot change them, because agents write there. Each key is shown with its default. A key"
-            " without a default is shown with an example, which says so."
+            ". A workspace cannot change them, because agents write there. Each key is shown with its default, or"
+            " with an example if it has no default."
         ),
         *(
             section(f"[{table}]" if table else "At the top of the file", map(setting, names))

@@ -72,9 +72,9 @@ def check(options: Namespace) -> int:
     """Check handoffs and returns against their contracts."""
     checked: list[CheckedFile] = []
     for file in _find_files(options.paths):
-        judged = _check_file(file)
-        if judged:
-            checked.append(judged)
+        checked_file = _check_file(file)
+        if checked_file:
+            checked.append(checked_file)
         elif file.is_named:
             print_error(f"{file.path}: not checked, because it is neither a handoff nor a return by any contract")
     counts = Counter(finding.severity for file in checked for finding in file.findings)

@@ -73,7 +73,7 @@ HOST_EXIT_CODES = (
     "exit codes: 0 printed, 1 nothing matches, or something could not be read, 2 wrong usage, 3 a host could not be"
     " reached"
 )
-_WORD_MARK = "\0"  # marks a word behind `--`, which is never an option; a real argument cannot contain NUL
+_WORD_MARK = "\0"  # marks a word behind `--`, which is never an option; no real argument contains NUL
 _END_OPTION = "-\0"  # replaces `--`, so that an option before `--` does not take a word behind `--` as its value
 
 

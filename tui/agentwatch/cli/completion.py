@@ -17,7 +17,7 @@ from agentwatch.text import clean, clean_name, print_text
 # Agents choose task ids, so a shell must treat the ids as data. Ids that cannot be printed or look like an option are
 # left out. The script for bash quotes ids, because bash inserts completions unchanged.
 
-_LIMIT_SECONDS = 3.0  # users do not wait longer for completions
+_LIMIT_SECONDS = 3.0  # a user does not wait longer for completions
 
 _SCRIPTS = {
     "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"

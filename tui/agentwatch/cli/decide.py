@@ -94,7 +94,7 @@ def decide(options: Namespace) -> int:
             return (scan() if before and before.stored else monitor).returned_now(task.task_id)()
 
         made = desk.decide(subject, action, params, returned=find_return_digest, note=note)
-        say_recorded(made, "decision")
+        print_recorded(made, "decision")
         if made.undelivered:
             print_error(f"recorded, not delivered: {made.undelivered}")
         else:
@@ -215,7 +215,7 @@ def answer(options: Namespace) -> int:
         params, note = _answer_params(request, options), options.deny or ""
         if not confirm(options, _preview_answer(request, action, params, note), "answer"):
             return ExitCode.NOT
-        say_recorded(asyncio.run(monitor.answer(request, action, params, note)), "request")
+        print_recorded(asyncio.run(monitor.answer(request, action, params, note)), "request")
     print_text("`agentwatch pending` says when its program has it")
     return ExitCode.DONE
 
@@ -319,7 +319,7 @@ def require_all_answered(option: str, answers: Sequence[str], questions: Sequenc
         raise UsageError(f"not recorded: {given}; give one {option} for each, in this order:{asked}")
 
 
-def say_recorded(made: DecisionMade, what: str) -> None:
+def print_recorded(made: DecisionMade, what: str) -> None:
     """Print the id of the recorded decision. If the same decision was recorded before, print also by whom."""
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "

@@ -70,9 +70,9 @@ def _require_known(name: str | None, kind: str, names: Sequence[str]) -> str | N
 )
 def rules(options: Namespace) -> int:
     """List the rules, or explain one."""
-    rules_by_id = all_rules()
+    catalog = all_rules()
     if options.explain:
-        rule = rules_by_id.get(options.explain.upper())
+        rule = catalog.get(options.explain.upper())
         if not rule:
             raise UsageError(f"there is no rule {clean(options.explain, 40)}; `agentwatch rules` lists them")
         print_text(f"{rule.id} {rule.title} ({rule.level_words})\n{rule.contract or 'any contract'}, {rule.section}\n")
@@ -83,11 +83,11 @@ def rules(options: Namespace) -> int:
     elif options.format == "json":
         names = ["id", "contract", "severity", "section", "title", "message", "why", "right", "wrong"]
         print_text(
-            indented_json({"rules": [{name: getattr(rule, name) for name in names} for rule in rules_by_id.values()]})
+            indented_json({"rules": [{name: getattr(rule, name) for name in names} for rule in catalog.values()]})
         )
     else:
-        width = max(len(rule.title) for rule in rules_by_id.values())
-        for rule in rules_by_id.values():
+        width = max(len(rule.title) for rule in catalog.values())
+        for rule in catalog.values():
             contract = rule.contract or "any"
             print_line(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}", hang=8)
     return 0

@@ -110,7 +110,7 @@ def pending(options: Namespace) -> int:
     return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
-def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+def _print_pending(monitor: Monitor, options: Namespace, add_document: Callable[[Any], None]) -> int:
     """Print the tasks that need the operator, and the decisions that are not carried out yet."""
     tree, desk, now = monitor.tree, require_desk(monitor), time.time()
     asking, aside, moving = tree.asking_tasks(), tree.tasks_aside(), words.pending_decisions(tree)
@@ -127,7 +127,7 @@ def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[
         notices=[view.FindingDoc.fill(placed) for placed in tree.notices if placed.rule == FORGED.id],
     )
     if options.json:
-        say_document(document.to_json())
+        add_document(document.to_json())
         return report_problems(monitor.problems)
     for task, task_data in zip(asking, document.tasks, strict=True):
         _print_task(task, task_data, now)
@@ -164,14 +164,12 @@ def decide_commands(task: Task, desk: DecisionService, workspace: Path | str) ->
         # Agents choose task ids, so put the id behind `--`, where nothing is read as an option.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
         about = [*seen, task.task_id, str(workspace)]
-        return {
-            action: command_line([*call_words(), "decide", *_options_of(task, action), *about]) for action in actions
-        }
+        return {action: command_line([*call_words(), "decide", *_options(task, action), *about]) for action in actions}
     except (RecordError, ValueError):
         return {}
 
 
-def _options_of(task: Task, action: Action) -> list[str]:
+def _options(task: Task, action: Action) -> list[str]:
     spec, metavar = SPECS[action], SPECS[action].option[0]
     if "mode" in spec.takes and is_line_fault(task):
         metavar = FITTER
@@ -196,7 +194,7 @@ def _print_task(task: Task, task_data: PendingTaskDoc, now: float) -> None:
         _print_commands(document.command, answer_options(request), request.why_not or "it is answered in its program")
     # If a request is open, the task goes on after the answer, so offer no decision about the attempt.
     if not task.request:
-        choices = [_options_of(task, action) for action in task_data.commands]
+        choices = [_options(task, action) for action in task_data.commands]
         _print_commands(next(iter(task_data.commands.values()), None), choices, "its id cannot stand in a decision")
 
 
@@ -208,8 +206,7 @@ def _task_heading(task: Task, now: float) -> list[Part | str]:
 
 
 def _print_commands(line: str | None, choices: list[list[str]], why_not: str) -> None:
-    """Print the command line of the first choice unwrapped, to be copied. Then print the options of the other
-    choices."""
+    """Print the command line of the first choice unwrapped, to be copied. Then print the options of all others."""
     print_text(f"    {line}") if line else print_line(f"    {clean(why_not, 400)}", hang=0)
     if choices[1:]:
         others = f"    or, in place of {' '.join(choices[0])}: {', '.join(map(' '.join, choices[1:]))}"

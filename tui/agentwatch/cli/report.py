@@ -57,10 +57,10 @@ def json_report(account: Account) -> str:
 
     Times are ISO 8601 in UTC, or null if unknown. Texts are not sanitised.
     """
-    return indented_json(account_document(account)) + "\n"
+    return indented_json(account_json(account)) + "\n"
 
 
-def account_document(account: Account) -> Document:
+def account_json(account: Account) -> Document:
     """Return the account as a JSON object: `tree --json` with handoffs, returns, decisions and state changes."""
     told = tree_document(account.tree, account.workspace, account.problems)
     return told | {
@@ -168,9 +168,7 @@ def _write_reports(accounts: Sequence[Account], format_: str | None, output: str
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
     text = "\n".join(map(FORMATS[format_], accounts))
     if len(accounts) > 1 and format_ == "json":
-        text = (
-            indented_json({"schema_version": SCHEMA_VERSION, "workspaces": [*map(account_document, accounts)]}) + "\n"
-        )
+        text = indented_json({"schema_version": SCHEMA_VERSION, "workspaces": [*map(account_json, accounts)]}) + "\n"
     if output is None and format_ == "md" and is_terminal():
         for line in text.splitlines():
             print_line(*_color_parts(line), wraps=not line.startswith("|"))

@@ -145,6 +145,6 @@ def _load_settings(options: Namespace) -> Settings:
 
 def _require_terminal(instead: str = "") -> None:
     """Raise UsageError if the screen cannot be drawn or nobody can type."""
-    # Textual draws on standard error, so that must be a terminal as well.
+    # Textual draws on standard error, so standard error must be a terminal as well.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(f"the screen needs a terminal, and none is here{instead}")

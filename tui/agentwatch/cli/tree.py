@@ -41,7 +41,7 @@ def tree(options: Namespace) -> int:
     return max(code, ExitCode.NOT)
 
 
-def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, add_document: Callable[[Any], None]) -> int:
     """Print all tasks of a monitor, or those that match a query with the tasks above them. Append the number of matches
     to `counts`. With `--fail`, return 1 if a task needs the operator or something could not be read. Raises
     UsageError."""
@@ -54,7 +54,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, say_doc
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
-        say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
+        add_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
         order = Order(tree)
         order.apply(tree.tasks, tree.now)

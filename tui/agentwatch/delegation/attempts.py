@@ -146,7 +146,7 @@ class Attempts:
         return True
 
     def _attempt_of_return(self, version: Seen, document: Return) -> Attempt:
-        attempt, last, session = (self.attempt(document.attempt or self.last or 1), self.last, document.session_id)
+        attempt, last, session = self.attempt(document.attempt or self.last or 1), self.last, document.session_id
         returned = attempt.returned
         if not returned:
             # One session may go through all attempts of a task.
@@ -198,7 +198,7 @@ class Attempts:
             if not attempt:
                 attempt = self._attempt_for(run, 0)
             elif self._begins_new_attempt(attempt, run, number):
-                attempt, first = (_inherit(attempt, self._attempt_for(run, number, attempt.number)), number)
+                attempt, first = _inherit(attempt, self._attempt_for(run, number, attempt.number)), number
             executing[order] = attempt, first
             end = number + 1 if run.parent_session else len(run.rounds)
             self._assign_run(attempt, ran, run.cut_rounds(first, end), is_later=first > 0)

@@ -31,7 +31,7 @@ NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
 ASKS_AT = 60.0  # the agent asks at this second of the session at the latest
-# The agent asks so many seconds after the first decision, because a request must not disturb this decision.
+# The agent asks so many seconds after the first decision, because an earlier request would disturb this decision.
 ASKS_AFTER = 6.0
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _DESCRIPTION = "Walks the customer's way with a test card"

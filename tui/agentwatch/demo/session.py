@@ -96,7 +96,7 @@ class DemoSession:
         return Acknowledgements(self._state)
 
     def open_inbox(self) -> Inbox:
-        """Return the requests of the demo's agents."""
+        """Return the store of the requests that the demo's agents make."""
         from agentwatch.requests.inbox import Inbox
         from agentwatch.requests.store import RequestStore
 

@@ -74,7 +74,7 @@ class Account:
     tree: Tree
     workspace: str
     generated_at: float
-    # The tasks that need a human, the most pressing first, each with its exact question.
+    # The tasks that a human should look at, the most pressing first, each with its exact question.
     attention: Sequence[tuple[Task, str]]
     tasks: Sequence[TaskLine]
     changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
@@ -248,7 +248,7 @@ def attempt_facts(attempt: Attempt) -> list[Fact]:
     ]
 
 
-def _return_facts(result: Return, others: str) -> Iterator[Fact]:
+def _return_facts(result: Return, difference: str) -> Iterator[Fact]:
     prose = {
         "returned": [result.summary or "without a summary"],
         "error": [": ".join(filter(None, (result.error_code, result.error_message)))],
@@ -264,7 +264,7 @@ def _return_facts(result: Return, others: str) -> Iterator[Fact]:
         yield from _facts("confidence", "line", f"{result.confidence:.2f}")
     if result.model or result.mode:
         ran = " in mode ".join(filter(None, (result.model or "model not reported", result.mode)))
-        yield from _facts("model", "line", ran, remark=f"differs: {others}" if others else "attested")
+        yield from _facts("model", "line", ran, remark=f"differs: {difference}" if difference else "attested")
 
 
 def runtime_difference(attempt: Attempt) -> str:

@@ -32,7 +32,7 @@ _DEEPEST = 16  # the most levels that are indented: nobody reads deeper
 _MOST_CHANGES = 2_000
 _MOST_ITEMS = 60  # the most entries of a list or table; the rest is only counted
 
-_MOST_UNFOLDED = 12  # how many tasks that need attention are unfolded: more would push the tree out of sight
+_MOST_UNFOLDED = 12  # the most pressing tasks are unfolded, but no more than this, because the tree must stay in sight
 
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'

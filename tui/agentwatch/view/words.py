@@ -276,17 +276,17 @@ def delay_of(task: Task, tasks: Mapping[str, Task], now: float) -> str:
     if asking := _find_below(task, tasks, lambda one: one.asks, 2):
         others = (task.below.needs_operator if task.below else 0) - len(asking)
         return f"waits for you: {', '.join(map(name_of, asking))}{f' +{others:,}' if others > 0 else ''}"
-    delaying = _find_below(task, tasks, _delays, _MOST_DELAYING)
+    delaying = _find_below(task, tasks, _is_delaying, _MOST_DELAYING)
     if not task.below or not delaying:
         return ""
-    one, others = max(delaying, key=lambda each: each.shown.urgency), task.below.count(_delays)[True] - 1
+    one, others = max(delaying, key=lambda each: each.shown.urgency), task.below.count(_is_delaying)[True] - 1
     words = delay_of(one, tasks, now)
     if one.shown is not Shown.SUBMITTED and one.since is not None and now >= one.since:
         words = f"{one.shown.word} {long_span(now - one.since, 1)}"
     return f"waits for {name_of(one)}{f', {words}' if words else ''}{f' +{others:,}' if others > 0 else ''}"
 
 
-def _delays(one: TaskKind) -> bool:
+def _is_delaying(one: TaskKind) -> bool:
     return one.shown.is_open and one.shown is not Shown.WAITING and not one.past
 
 
