@@ -173,8 +173,7 @@ async def _undo_latest(app: AgentwatchApp) -> None:
 async def _record_marks(
     app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
 ) -> None:
-    """Call `record` for the shelf of each workspace, with the marks of the workspace's tasks by their ids there. Raises
-    AcknowledgeError."""
+    """Call `record` for each workspace's shelf, with the marks of its tasks by their ids. Raises AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
         monitor, own_id = app.monitor.of(task_id)

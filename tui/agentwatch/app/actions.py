@@ -410,7 +410,6 @@ def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
 
 
 def parse_key(word: str) -> str | None:
-    """Return Textual's name of a key that is written as Textual or as `key_label` writes it. Return None if there is no
-    such key."""
+    """Return Textual's name of a key, written as Textual or `key_label` writes it, or None if there is no such key."""
     key = next((key for key, label in _KEY_LABELS.items() if label == word), word)
     return key if _KEY.fullmatch(key) and key.isprintable() else None

@@ -93,8 +93,7 @@ def check(options: Namespace) -> int:
 
 
 def _find_files(paths: Sequence[str]) -> Iterable[_File]:
-    """Return each file to check once, and the directories that cannot be listed. Raises UsageError for a missing
-    path."""
+    """Return each file to check once, and the unlistable directories. Raises UsageError for a missing path."""
     files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
@@ -114,8 +113,7 @@ def _find_files(paths: Sequence[str]) -> Iterable[_File]:
 
 
 def _check_file(file: _File) -> CheckedFile | None:
-    """Return the findings of a file and the state of its task, or None if the file is neither a handoff nor a
-    return."""
+    """Return the findings of a file and its task's state, or None if it is neither a handoff nor a return."""
     try:
         if file.list_error:
             raise FileRefusedError(NOT_READABLE, reason=file.list_error)  # noqa: TRY301  it is refused like any other

@@ -96,8 +96,7 @@ def open_subjects(words: Sequence[str], settings: Settings, session: str | None 
 
 @contextmanager
 def open_subject(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
-    """Yield the only workspace that a word names. Raises as `open_subjects`, and UsageError if the word names several
-    workspaces or none."""
+    """Yield the only workspace that a word names. Raises as `open_subjects`, and UsageError if there is not one."""
     with open_subjects([word], settings, session) as found:
         if len(found) != 1:
             known = ", ".join(one.fleet.address(one.place.workspace) for one in found if one.fleet)

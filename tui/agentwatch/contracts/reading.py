@@ -329,8 +329,7 @@ class JsonSource:
         ]
 
     def line_of(self, location: Location) -> int:
-        """Return the line (from 1) of a place. If the text lacks that place, return the line of the object or list
-        around it."""
+        """Return the line (from 1) of a place, or of the object or list around it if the text lacks the place."""
         offsets = dict(self._parts)
         above = (location[:end] for end in range(len(location) - 1, -1, -1))
         # A key that is missing in the metadata may be at the top level.
@@ -356,8 +355,7 @@ class JsonSource:
 
 
 def _read_json(text: str, name: str, named: Contract | None = None, *, is_report: bool = False) -> OpenDocument | None:
-    """Read a file as JSON. `named` is the contract that the name of the file demands. With `is_report`, the name allows
-    a report."""
+    """Read a file as JSON. `named` is the contract that its name demands; with `is_report` its name allows a report."""
     if not named and not is_report and not _CONTRACT_KEY.search(text):
         return None
     source = JsonSource(text)

@@ -311,8 +311,7 @@ def handoff_of_run(ran: Ran) -> Seen | None:
 
 
 def return_of_run(ran: Ran) -> Seen | None:
-    """Return the return at the end of a run. Return None if the run has not ended by itself, or if its last text is no
-    return."""
+    """Return the return at the end of a run, or None if the run goes on, was ended, or ended with other text."""
     run = ran.run
     is_over = run and run.parent_session and run.state is RunState.ENDED
     return _find_document(ran, run.said, Return) if run and is_over else None

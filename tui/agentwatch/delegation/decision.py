@@ -142,8 +142,7 @@ SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """The note that a decision has reached a stage, when (epoch seconds) and by whom. `claimed`: only an agent says
-    it."""
+    """A decision's stage, when it was reached (epoch seconds) and by whom. `claimed`: only an agent says so."""
 
     stage: Stage
     at: float

@@ -150,8 +150,7 @@ class Run:
 
 
 def find_moved_todo(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """Return the todo that was begun since `before`, as an activity. If none was, return the last todo that was ticked,
-    or None."""
+    """Return the todo begun since `before` as an activity; if there is none, the todo that was ticked last, or None."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)

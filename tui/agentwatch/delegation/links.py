@@ -36,8 +36,7 @@ Slot = tuple[str, str]
 
 
 def slot_of(path: str) -> Slot:
-    """Return the slot of a file: its task directory and its stem. General names such as `handoff.json` have the stem
-    ""."""
+    """Return the slot of a file: its task directory and its stem, which is "" for names such as `handoff.json`."""
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
@@ -141,8 +140,7 @@ Named = tuple[int, str, str | None]
 
 
 def ids_above(versions: Sequence[Seen]) -> Texts:
-    """Return the ids above a task by its latest delegation path, outermost first, or () if a packet names the
-    parent."""
+    """Return the ids above a task by its latest path, outermost first, or () if a packet names the parent."""
     ids: Texts | None = None
     for version in reversed(versions):
         document = version.document

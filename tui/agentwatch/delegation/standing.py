@@ -82,8 +82,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 
 def own_state(task: Task) -> State:
-    """Return the state of a task by its latest attempt. A decision outranks the return. An open request makes the task
-    blocked."""
+    """Return the state of a task. A decision outranks the return. An open request makes the task blocked."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -242,8 +241,7 @@ def is_process_gone(task: Task) -> bool:
 
 
 def silence_begins_at(task: Task, seconds: float) -> float:
-    """Return when a working task will have been silent for so many seconds. Return infinity if it waits or does not
-    work."""
+    """Return when a working task will have been silent for so long, or infinity if it waits or does not work."""
     if task.state is not State.WORKING:
         return math.inf
     if task.run and task.run.process_gone:
@@ -470,8 +468,7 @@ def _shorten(text: str, longest: int = 300) -> str:
 
 
 def is_past(task: Task, history_before: float) -> bool:
-    """Tell whether a task had no sign of life since `history_before`, and no decision that still has to be carried
-    out."""
+    """Tell whether a task had no sign of life since `history_before`, and has no decision to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= history_before or (task.run and task.run.process_gone is False):
         return False

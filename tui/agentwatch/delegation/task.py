@@ -15,8 +15,7 @@ from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, V
 
 
 class Shown(StrEnum):
-    """The state of a task that people see, least urgent first. `is_open`: somebody works on the task, or waits for
-    it."""
+    """The state of a task for people, least urgent first. `is_open`: somebody works on it or waits for it."""
 
     glyph: str
     word: str
@@ -313,8 +312,7 @@ class Task:
 
     @property
     def need_in_program(self) -> str:
-        """The need for a human that the records of its program show (untrusted). It is "" if a request shows the
-        need."""
+        """The need for a human that its program's records show (untrusted), or "" if a request shows it."""
         run = self.run
         return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
@@ -345,8 +343,7 @@ class Task:
 
     @property
     def shares_row(self) -> bool:
-        """Whether only a delegation path names the task, and it has one child. Both share a row and count as one
-        task."""
+        """Whether only a path names the task, and it has one child. Both share a row and count as one task."""
         return self.inferred and not self.workspace and len(self.children) == 1
 
     @property

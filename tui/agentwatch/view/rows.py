@@ -67,8 +67,7 @@ def _is_lively(task: Task, now: float) -> bool:
 
 
 def group_of(task: Task, now: float, history_before: float = -inf) -> Group:
-    """Return the group of a run at `now`. A run last alive before `history_before` may be history. Times are in epoch
-    seconds."""
+    """Return a run's group at `now` (epoch seconds). A run last alive before `history_before` may be history."""
     below = task.below
     if run_needs_operator(task):
         return Group.NOW
@@ -82,8 +81,7 @@ def group_of(task: Task, now: float, history_before: float = -inf) -> Group:
 
 
 def day_name(moment: float, now: float) -> str:
-    """Return the name of a day: `today`, `yesterday`, `Friday` (less than a week ago), `3 May` (this year), `Mar
-    2024`."""
+    """Return the name of a day: `today`, `yesterday`, `Friday` (in the last week), `3 May` (this year), `Mar 2024`."""
     then, here = local_time(moment), local_time(now)
     if then is None or here is None:
         return "?"
@@ -443,8 +441,7 @@ def _parse_term(written: str) -> Iterator[Term]:
 
 
 def _make_check(key: str, value: str) -> _Check:
-    """Return the check whether a task has this value (in lower case) for a key. Raise WrongTermError for a wrong
-    value."""
+    """Return the check for a lower-case value of a key. Raise WrongTermError for a wrong value."""
     if key in ("state", "is"):
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]

@@ -64,8 +64,7 @@ def span_of(task: Task, attempt: Attempt | None, now: float) -> Span | None:
 
 
 def short_span(seconds: float | None) -> str:
-    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, and `2y` from 1,000 days on. None gives
-    `-`."""
+    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, `2y` from 1,000 days on; `-` for None."""
     short = long_span(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
@@ -99,8 +98,7 @@ def ago(moment: float, now: float) -> str:
 
 
 def local_time(at: float) -> datetime | None:
-    """Return a time in this computer's time zone. Return None if the time is out of range, as a time in a file may
-    be."""
+    """Return a time in this computer's time zone, or None if it is out of range, as a file's time may be."""
     try:
         return datetime.fromtimestamp(at, UTC).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -202,8 +200,7 @@ def look_of(task: Task) -> Look:
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """Return the look of an attempt by its state. The latest attempt has the look of its task, unless it was decided
-    about."""
+    """Return the look of an attempt by its state. The latest one looks like its task, unless it was decided about."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look_of(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
@@ -221,8 +218,7 @@ BASES = {
 
 
 def workspace_address(workspace: str) -> str:
-    """Return the path of a workspace for people, over ssh in the form of `scp`. Return "" if only its host knows the
-    path."""
+    """Return a workspace's path for people (as `scp` writes it over ssh), or "" if only its host knows it."""
     return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:").removeprefix("/run:")
 
 

@@ -52,8 +52,7 @@ class Footer(LineWidget):
         return [join_ends(self._fit_hints(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
     def _fit_hints(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
-        """Return the hints that fit into the room. If that leaves out a decision, first drop refused keys, then the
-        words of the decisions."""
+        """Return the hints that fit. To keep all decisions, first drop refused keys, then the words of decisions."""
         possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]
         gives_way = self._place in _READING_PLACES and len(deciding) > 1
